@@ -54,11 +54,11 @@ from p2smt.encodings.run_cpsat import bound_without_answer, proved_bound, run
 from p2smt.problems.redistribution import (
     PARTIAL,
     REPLICATED,
-    Border,
+    CostToGo,
     ExactMove,
+    LevelCut,
     Move,
     Moves,
-    Outlook,
     Places,
     RedistributionProblem,
 )
@@ -487,7 +487,7 @@ def c16_merged(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars)
 
 
 def c15_borders(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut
 ) -> None:
     """C15: a permute's ticks are at least those of its crossing and of the sharding digits."""
     digits, whole = len(problem.sizes), len(problem.sizes) + 1
@@ -518,7 +518,7 @@ def c15_borders(
 
 
 def _outside(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border, t: int
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut, t: int
 ) -> dict[tuple[int, int], cp_model.IntVar]:
     """Whether each slot has a digit of the border."""
     found = {}
@@ -546,7 +546,7 @@ def _sharding(
 
 
 def c17_outlook(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, outlook: Outlook
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, outlook: CostToGo
 ) -> None:
     """C17: the counts of a layer are a row; the sums of c before and after are at least its."""
     limit = problem.at_most
@@ -561,7 +561,7 @@ def c17_outlook(
         model.add(sum(v.ticks[t:]) >= after)
 
 
-def _counts(model: cp_model.CpModel, v: Vars, outlook: Outlook, t: int) -> list[cp_model.IntVar]:
+def _counts(model: cp_model.CpModel, v: Vars, outlook: CostToGo, t: int) -> list[cp_model.IntVar]:
     """The digits of each role in each bin."""
     found = []
     for role in outlook.roles:

@@ -27,7 +27,7 @@ from p2smt.plans.solution import (
 from p2smt.result import SearchLimits, Status
 from p2smt.search.gain import gain_of
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
+from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 from p2smt.search.solve import rank_order, solve
 
 LIMITS = SearchLimits(time_limit_s=60, seed=0, workers=1)
@@ -89,7 +89,7 @@ def default_matrix(problem: Problem) -> Matrix | None:
 class Programs:
     """Finds programs by complete lists of the valid ones, which all clusters share."""
 
-    listings: Listings = field(default_factory=Listings)
+    listings: Catalogs = field(default_factory=Catalogs)
 
     def on_default(self, problem: Problem) -> tuple[RequestAnswer, ...] | None:
         """The best program of each request on the default layout; None if no matrix is that."""

@@ -25,7 +25,7 @@ from experiments.testbed.script import ended
 from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
 from p2smt.parallel_search.journal.file import read_journal
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, Member, Space
+from p2smt.parallel_search.subproblem import Closure, Member, Space, Subproblem, SubproblemTask
 from p2smt.training.search.subproblems import plan_space
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def space_of_question() -> Space:
     return plan_space(header.description, launcher_lacks)
 
 
-Bounded = tuple[int, Cube]
+Bounded = tuple[int, Subproblem]
 
 
 def in_order(space: Space) -> list[tuple[Bounded, list[Bounded]]]:
@@ -71,12 +71,12 @@ def in_order(space: Space) -> list[tuple[Bounded, list[Bounded]]]:
     return [(first, [(space.bound(p), p) for p in space.split(first[1])]) for first in firsts]
 
 
-def timed(space: Space, cubes: Sequence[Cube]) -> list[tuple[float, int | None]]:
+def timed(space: Space, cubes: Sequence[Subproblem]) -> list[tuple[float, int | None]]:
     """CPU seconds of each of these, closed one after another, and the value of its best member."""
     found = []
     for cube in cubes:
         started_s = time.process_time()
-        ended = space.close(CubeTask(cube), Undisturbed())
+        ended = space.close(SubproblemTask(cube), Undisturbed())
         seconds = time.process_time() - started_s
         if not isinstance(ended, Closure):
             raise InputError(f"cube {cube}", "was given back without a budget")

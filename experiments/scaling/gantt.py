@@ -20,7 +20,7 @@ from experiments.testbed.script import ended
 from p2smt.errors import BackendError, InputError
 from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.record import Continuation, JournalText, SplitRecord
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
+from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ class CubeBar:
     worker: str
     start_s: float
     end_s: float
-    verdict: CubeVerdict | None
+    verdict: SubproblemVerdict | None
     opened_s: float = 0.0
     stale_s: float | None = None
 
@@ -93,7 +93,7 @@ class Timeline:
 def timeline_of(journal: JournalText) -> Timeline:
     """The timeline of a journal; the runs of a search that was continued follow each other."""
     top = journal.header.top if journal.header else 1
-    opened: dict[Cube, float] = {}
+    opened: dict[Subproblem, float] = {}
     bars, splits, members, cutoffs = [], [], set[Member](), list[tuple[float, int]]()
     run_s = now_s = 0.0
     for entry in journal.entries:
@@ -130,7 +130,7 @@ def _stale_from(
     bar: CubeBar, closed: Closure, cutoffs: Sequence[tuple[float, int]]
 ) -> float | None:
     """When the first incumbent came that excluded the cube, if that was before its end."""
-    if closed.verdict is not CubeVerdict.BOUNDED or closed.bound is None:
+    if closed.verdict is not SubproblemVerdict.BOUNDED or closed.bound is None:
         return None
     for at_s, value in cutoffs:
         if value <= closed.bound:
@@ -155,11 +155,11 @@ def _within(gap: CubeSpan, spans: Iterable[CubeSpan]) -> Iterator[CubeSpan]:
 
 
 COLOURS = {
-    CubeVerdict.SOLVED: "#0072B2",
-    CubeVerdict.LISTED: "#0072B2",
-    CubeVerdict.EMPTY: "#56B4E9",
-    CubeVerdict.BOUNDED: "#E69F00",
-    CubeVerdict.UNKNOWN: "#999999",
+    SubproblemVerdict.SOLVED: "#0072B2",
+    SubproblemVerdict.LISTED: "#0072B2",
+    SubproblemVerdict.EMPTY: "#56B4E9",
+    SubproblemVerdict.BOUNDED: "#E69F00",
+    SubproblemVerdict.UNKNOWN: "#999999",
     None: "#CC79A7",  # it was split
 }
 """Okabe and Ito's."""
@@ -227,7 +227,7 @@ def _legends(left: Axes, right: Axes) -> None:
 
     shown = reversed(COLOURS.items())
     names = {colour: verdict.value if verdict else "split" for verdict, colour in shown}
-    names[COLOURS[CubeVerdict.SOLVED]] = "solved or listed"
+    names[COLOURS[SubproblemVerdict.SOLVED]] = "solved or listed"
     patches = [Patch(color=colour, label=name) for colour, name in names.items()]
     splits = Line2D([], [], color="#CC79A7", lw=1, label="a cube is split")
     left.legend(

@@ -24,13 +24,13 @@ from p2smt.parallel_search.parallel_options import InProcess
 from p2smt.parallel_search.shared_table import new_table
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
+    SearchKind,
     Signals,
-    Skeleton,
     Space,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 
 ENGINES = ("in-process", "processes", "dask")
@@ -42,29 +42,29 @@ class Waits:
     """A space whose cubes take so many seconds, and have one member each, their number."""
 
     seconds: tuple[float, ...]
-    skeleton: Skeleton = field(default=Skeleton.OPTIMISE)
+    skeleton: SearchKind = field(default=SearchKind.OPTIMISE)
 
     def description(self) -> Mapping[str, object]:
         return {"seconds": list(self.seconds)}
 
-    def roots(self) -> tuple[Cube, ...]:
-        return tuple(Cube((f"{number:06}",)) for number in range(len(self.seconds)))
+    def roots(self) -> tuple[Subproblem, ...]:
+        return tuple(Subproblem((f"{number:06}",)) for number in range(len(self.seconds)))
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:  # noqa: ARG002 (of the protocol)
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:  # noqa: ARG002 (of the protocol)
         return ()
 
-    def bound(self, cube: Cube) -> int:  # noqa: ARG002 (of the protocol)
+    def bound(self, cube: Subproblem) -> int:  # noqa: ARG002 (of the protocol)
         return 0
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure:
         left_s = self.seconds[int(task.cube.path[0])]
         end_s = time.monotonic() + left_s
         while (left_s := end_s - time.monotonic()) > 0:
             if signals.stopped():
-                return Closure(task.cube, CubeVerdict.UNKNOWN)
+                return Closure(task.cube, SubproblemVerdict.UNKNOWN)
             time.sleep(min(left_s, 0.1))
         member = self.member(task.cube.path[0])
-        return Closure(task.cube, CubeVerdict.SOLVED, member.value, (member,))
+        return Closure(task.cube, SubproblemVerdict.SOLVED, member.value, (member,))
 
     def member(self, witness: str) -> Member:
         return Member(int(witness), (), witness)

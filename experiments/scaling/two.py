@@ -30,13 +30,13 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.best import cutoff_of
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
     Space,
+    Subproblem,
+    SubproblemTask,
 )
 
 PLAN = (
@@ -59,23 +59,23 @@ class Whole:
     space: Space
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         return self.space.skeleton
 
     def description(self) -> Mapping[str, object]:
         return self.space.description()
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         return tuple(cube for (_, cube), _ in cubes.in_order(self.space))
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:  # noqa: ARG002 (of the protocol)
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:  # noqa: ARG002 (of the protocol)
         return ()
 
-    def bound(self, cube: Cube) -> int:  # noqa: ARG002 (of the protocol)
+    def bound(self, cube: Subproblem) -> int:  # noqa: ARG002 (of the protocol)
         return 0
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:  # noqa: ARG002
-        mine = CubeTask(task.cube, seed=task.seed, table=task.table)
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:  # noqa: ARG002
+        mine = SubproblemTask(task.cube, seed=task.seed, table=task.table)
         return self.space.close(mine, Undisturbed())
 
     def member(self, witness: str) -> Member:

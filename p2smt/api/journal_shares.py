@@ -8,7 +8,7 @@ from functools import cache
 
 from p2smt.errors import InputError
 from p2smt.parallel_search.journal.tree import Share
-from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.matrix_count import matrix_count
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.axis_sizes import AxisSizes, possible_sizes
@@ -26,7 +26,7 @@ def matrix_share(
 ) -> Share:
     """The number of matrices in a cube whose decisions are first rows, such as ``dp:8,4``."""
 
-    def share(cube: Cube) -> Fraction:
+    def share(cube: Subproblem) -> Fraction:
         return Fraction(matrix_count(levels, axes, rules, rows_of(cube.path, names)))
 
     return cache(share)
@@ -44,7 +44,7 @@ def strategy_share(question: PlanQuestion) -> Share:
             raise InputError(f"sizes {sizes}", "are those of no valid strategy")
         return matrix_count(levels, sizes, question.rules, rows_of(path, AXES))
 
-    def share(cube: Cube) -> Fraction:
+    def share(cube: Subproblem) -> Fraction:
         if not cube.path:
             return Fraction(sum(matrices(sizes, ()) for sizes in every))
         return Fraction(matrices(sizes_of(cube.path[0]), cube.path[1:]))

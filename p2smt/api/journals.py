@@ -13,7 +13,7 @@ from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError, TooLarge, did_you_mean
 from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.record import JournalHeader
-from p2smt.parallel_search.journal.tree import HALVES, RemadeSpace, boolean_share
+from p2smt.parallel_search.journal.tree import HALVES, RebuiltSpace, boolean_share
 from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE, JournalReport, verify_records
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.spaces.placements import placement_space
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 
 
 _TICKS_S = 1e-40, 1e6
-Maker = Callable[[Mapping[str, Any]], RemadeSpace]
+Maker = Callable[[Mapping[str, Any]], RebuiltSpace]
 """From a header's description to the space."""
 
 
-def _placements(data: Mapping[str, Any]) -> RemadeSpace:
+def _placements(data: Mapping[str, Any]) -> RebuiltSpace:
     space = placement_space(data)
     problem, other = space.problem, _other(space.solver)
     share = matrix_share(space.names, problem.levels, problem.axes, problem.rules)
     others = replace(space, solver=other), other.value
-    return RemadeSpace(space, share, "matrices", not problem.excluded, *others)
+    return RebuiltSpace(space, share, "matrices", not problem.excluded, *others)
 
 
-def _solve(data: Mapping[str, Any]) -> RemadeSpace:
+def _solve(data: Mapping[str, Any]) -> RebuiltSpace:
     _check_ticks(data)
     space = solve_space(data)
     problem, other = space.problem, _other(space.solver)
     sizes = problem.topology.sizes, problem.axis_sizes
     share = matrix_share(problem.axis_names, *sizes, problem.rules)
-    return RemadeSpace(space, share, "matrices", False, replace(space, solver=other), other.value)
+    return RebuiltSpace(space, share, "matrices", False, replace(space, solver=other), other.value)
 
 
-def _plan(data: Mapping[str, Any]) -> RemadeSpace:
+def _plan(data: Mapping[str, Any]) -> RebuiltSpace:
     _check_ticks(data)
     space = plan_space(data, launcher_lacks)
-    return RemadeSpace(space, strategy_share(space.question), "axis sizes with a matrix")
+    return RebuiltSpace(space, strategy_share(space.question), "axis sizes with a matrix")
 
 
-def _synthesize(data: Mapping[str, Any]) -> RemadeSpace:
+def _synthesize(data: Mapping[str, Any]) -> RebuiltSpace:
     space = schedule_space(data)
     other = replace(space, solver=_other(space.solver))
     share = boolean_share(space.names)
     try:
         check_size(other)
     except TooLarge:
-        return RemadeSpace(space, share, HALVES, False, None, space.solver.value)
-    return RemadeSpace(space, share, HALVES, False, other, other.solver.value)
+        return RebuiltSpace(space, share, HALVES, False, None, space.solver.value)
+    return RebuiltSpace(space, share, HALVES, False, other, other.solver.value)
 
 
 def _check_ticks(data: Mapping[str, Any]) -> None:
@@ -90,9 +90,9 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 """By the name that a header has."""
 
 
-def remade_space(
+def rebuilt_space(
     header: JournalHeader, source: str, makers: Mapping[str, Maker] = MAKERS
-) -> RemadeSpace:
+) -> RebuiltSpace:
     """The space of a journal; ``source`` names that in messages.
 
     Raises:
@@ -135,6 +135,6 @@ def verify_journal(
     source, text = f"journal {name[:200]!r}", read_journal(name)
     if text.header is None:
         raise InputError(source, "has no whole line, so nothing is on record", "search first")
-    remade = remade_space(text.header, source, makers)
+    remade = rebuilt_space(text.header, source, makers)
     watch = StopWatch.start(SearchLimits(time_limit_s))
     return verify_records(text, source, remade, sample=sample, watch=watch, told=told)

@@ -7,7 +7,7 @@ from p2smt.parallelism.placement import Matrix
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits
 from p2smt.search.placements import placements as whole
-from p2smt.search.spaces.placements import listed_by_cubes
+from p2smt.search.spaces.placements import listed_by_subproblems
 from p2smt.solvers.ask import Solver, solver_of
 
 
@@ -28,4 +28,4 @@ def placements(
     """
     if spread is None:
         return whole(problem, limits, solver)
-    return listed_by_cubes(problem, limits or SearchLimits(), spread, solver_of(solver))
+    return listed_by_subproblems(problem, limits or SearchLimits(), spread, solver_of(solver))

@@ -40,10 +40,10 @@ def placements(
             rule = "does not go with a search in parts, which lists all"
             raise InputError(f"--limit {limit}", rule, "drop one of them")
         else:
-            from p2smt.search.spaces.placements import list_by_cubes
+            from p2smt.search.spaces.placements import list_by_subproblems
 
             axis_names = [axis.name for axis in chosen]
-            found = list_by_cubes(problem, axis_names, limits, spread, how.by())
+            found = list_by_subproblems(problem, axis_names, limits, spread, how.by())
     tell(
         json,
         lambda: placements_data(found, chosen, names),

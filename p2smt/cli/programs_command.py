@@ -11,7 +11,7 @@ from p2smt.cli.parameters import Text, opened, option, part
 
 if TYPE_CHECKING:
     from p2smt.parallelism.request import Problem
-    from p2smt.report.program_lists import Listing
+    from p2smt.report.program_lists import Catalog
     from p2smt.result import SearchLimits
     from p2smt.solvers.ask import Solver
 
@@ -70,7 +70,7 @@ class _Sought:
 def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import given
     from p2smt.programs.program import Hierarchy
-    from p2smt.report.program_lists import Listing
+    from p2smt.report.program_lists import Catalog
     from p2smt.search.programs import Task, programs_on
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
@@ -82,12 +82,12 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
         sought.restricted.step_limits([name for name, _ in hierarchy.aliases[1:]]),
         sought.solver,
     )
-    listed = Listing(programs_on(task, sought.limits, sought.top))
+    listed = Catalog(programs_on(task, sought.limits, sought.top))
     return _finish([listed], sought, as_json)
 
 
 def _of_requests(asked: o.PlacedRequests, sought: _Sought, as_json: bool) -> int:
-    from p2smt.report.program_lists import Listing
+    from p2smt.report.program_lists import Catalog
     from p2smt.search.gain import single_of
     from p2smt.search.programs import programs_of_each
 
@@ -106,14 +106,14 @@ def _of_requests(asked: o.PlacedRequests, sought: _Sought, as_json: bool) -> int
         solver=sought.solver,
     )
     listings = [
-        Listing(one, request, single_of(problem, asked.placement, request) if one.by_time else None)
+        Catalog(one, request, single_of(problem, asked.placement, request) if one.by_time else None)
         for one, request in zip(found, problem.requests, strict=True)
     ]
     _note_steps(problem, listings)
     return _finish(listings, sought, as_json)
 
 
-def _note_steps(problem: Problem, listings: Sequence[Listing]) -> None:
+def _note_steps(problem: Problem, listings: Sequence[Catalog]) -> None:
     """Say of the steps that were priced which do not run by the algorithm named for them."""
     from p2smt.cli.output import note
     from p2smt.cost.requested_algorithms import named_notes
@@ -130,7 +130,7 @@ def _note_steps(problem: Problem, listings: Sequence[Listing]) -> None:
         note(text)
 
 
-def _finish(listings: Sequence[Listing], sought: _Sought, as_json: bool) -> int:
+def _finish(listings: Sequence[Catalog], sought: _Sought, as_json: bool) -> int:
     """Show the lists; the exit code says whether any was cut short."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell

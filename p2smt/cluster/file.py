@@ -147,7 +147,7 @@ def _with_library(
     """
     found = topology_from_data(data, source, known)
     if isinstance(data, dict) and data.get("library") is not None:
-        return found, _unheeded(found, source)
+        return found, _unused_settings(found, source)
     library, why = default_library(found)
     what = "no library" if library == NO_LIBRARY else f"library {library}"
     note = f"{source[:200]} names no library: {what} is assumed ({why}); write library: NAME"
@@ -157,7 +157,7 @@ def _with_library(
     return replace(found.under(library), restricted=restricted and library != NO_LIBRARY), note
 
 
-def _unheeded(topology: Topology, source: str) -> str:
+def _unused_settings(topology: Topology, source: str) -> str:
     """That latencies of links do not count under a file's library, nor protocols.
 
     Where hops are given nobody will think so, and a calibrated file only keeps them, as does one

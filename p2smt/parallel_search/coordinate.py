@@ -26,13 +26,13 @@ from p2smt.parallel_search.engine import (
 from p2smt.parallel_search.state import SearchState
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
-    Skeleton,
+    SearchKind,
     Space,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status, StopWatch
 
@@ -62,7 +62,7 @@ def search(
 
     The engine is one for this space, not yet entered: it is entered if there is anything to do,
     and left in any case.  ``budget_s``: seconds after which a cube is split, if it can be.
-    ``threads``: of each solver.  ``table``: as :class:`CubeTask` has it.  ``journal``: where
+    ``threads``: of each solver.  ``table``: as :class:`SubproblemTask` has it.  ``journal``: where
     everything is written, and read to continue.  ``progress`` is told about twice a second, and at
     the end.
 
@@ -72,9 +72,11 @@ def search(
         EncodingBug: a worker's answer failed its check.
     """
     _check_options(top, budget_s, threads)
-    top = 1 if space.skeleton is Skeleton.DECIDE else top
+    top = 1 if space.skeleton is SearchKind.DECIDE else top
     run = _Run(space, top, journal, watch or StopWatch.start(SearchLimits()), progress)
-    template = CubeTask(Cube(), top, budget_s=budget_s, seed=seed, threads=threads, table=table)
+    template = SubproblemTask(
+        Subproblem(), top, budget_s=budget_s, seed=seed, threads=threads, table=table
+    )
     run.state.open_roots()
     try:
         if run.goes_on():
@@ -99,11 +101,11 @@ class _Run:
         self.state = SearchState(space, top, journal)
         self.interrupted = False
         self._skeleton = space.skeleton
-        self._optimises = space.skeleton is Skeleton.OPTIMISE
+        self._optimises = space.skeleton is SearchKind.OPTIMISE
         self._watch, self._progress = watch, progress
-        self._deaths: Counter[Cube] = Counter()
-        self._whole: set[Cube] = set()  # cubes that cannot be split, so have no budget
-        self._deadlines: dict[Cube, float | None] = {}
+        self._deaths: Counter[Subproblem] = Counter()
+        self._whole: set[Subproblem] = set()  # cubes that cannot be split, so have no budget
+        self._deadlines: dict[Subproblem, float | None] = {}
         self._told: Member | None = None
         self._shown_s, self._ending = 0.0, False
 
@@ -113,7 +115,7 @@ class _Run:
         done = self.state.decided() or not self.state.frontier.bounds
         return not done and not self._watch.expired()
 
-    def work(self, engine: Engine, template: CubeTask) -> None:
+    def work(self, engine: Engine, template: SubproblemTask) -> None:
         """Work until all is closed, the time is up, or an interrupt comes."""
         try:
             while self.goes_on():
@@ -134,7 +136,7 @@ class _Run:
         deaths = sum(self._deaths.values())
         return concluded(self.state, self._skeleton, self.interrupted, deaths, self._watch)
 
-    def _hand_out(self, engine: Engine, template: CubeTask) -> None:
+    def _hand_out(self, engine: Engine, template: SubproblemTask) -> None:
         """Give every free worker the first cube that waits.
 
         While more cubes wait than there are workers, each may have its next one at hand.  Not under
@@ -153,7 +155,7 @@ class _Run:
             self._deadlines[task.cube] = task.deadline_s
             engine.submit(task)
 
-    def _task(self, cube: Cube, template: CubeTask) -> CubeTask:
+    def _task(self, cube: Subproblem, template: SubproblemTask) -> SubproblemTask:
         return replace(
             template,
             cube=cube,
@@ -189,7 +191,7 @@ class _Run:
             case Closure():
                 self._closed(ended)
 
-    def _bury(self, cube: Cube) -> None:
+    def _bury(self, cube: Subproblem) -> None:
         """A worker died: its cube goes out again, or is given up."""
         if cube not in self.state.frontier.away:
             return
@@ -208,7 +210,7 @@ class _Run:
 
     def _closed(self, closure: Closure) -> None:
         """A cube was closed; one that was cut by the end of the search stays open."""
-        if closure.verdict is CubeVerdict.UNKNOWN and self._cut(closure):
+        if closure.verdict is SubproblemVerdict.UNKNOWN and self._cut(closure):
             self.state.offer(closure.best)
             self.state.frontier.again(closure.cube, closure.bound)
         else:
@@ -253,11 +255,11 @@ INTERRUPTED = "it was interrupted"
 
 
 def concluded(
-    state: SearchState, skeleton: Skeleton, interrupted: bool, deaths: int, watch: StopWatch
+    state: SearchState, skeleton: SearchKind, interrupted: bool, deaths: int, watch: StopWatch
 ) -> SearchOutcome:
     """The outcome that follows from what was closed and found."""
     status = status_of(state, skeleton)
-    lists = skeleton is Skeleton.ENUMERATE
+    lists = skeleton is SearchKind.ENUMERATE
     return SearchOutcome(
         status,
         state.best.members,
@@ -265,8 +267,8 @@ def concluded(
         state.counts(),
         state.count() if lists else None,
         state.digest() if lists else None,
-        state.open_cubes(),
-        state.unknown_cubes(),
+        state.open_subproblems(),
+        state.unknown_subproblems(),
         interrupted,
         "" if status.settled else _reason(state, interrupted),
         state.splits,
@@ -276,13 +278,13 @@ def concluded(
     )
 
 
-def status_of(state: SearchState, skeleton: Skeleton) -> Status:
+def status_of(state: SearchState, skeleton: SearchKind) -> Status:
     """A proof only if no cube is left that could say otherwise."""
     found, blocked = bool(state.best.members), state.blocked()
     match skeleton:
-        case Skeleton.ENUMERATE:
+        case SearchKind.ENUMERATE:
             return Status.TRUNCATED if blocked else Status.COMPLETE
-        case Skeleton.DECIDE if found:
+        case SearchKind.DECIDE if found:
             return Status.OPTIMAL
         case _ if not blocked:
             return Status.OPTIMAL if found else Status.INFEASIBLE
@@ -294,12 +296,12 @@ def progress_of(state: SearchState, workers: int, watch: StopWatch) -> SearchPro
     """How far a search has come, now."""
     best, bound = state.best.members[:1], state.bound()
     incumbent = best[0] if best else None
-    open_cubes = len(state.frontier.bounds)
+    open_subproblems = len(state.frontier.bounds)
     gap = None
     if incumbent is not None and bound is not None:
         gap = (incumbent.value - bound) / (abs(incumbent.value) or 1)
     return SearchProgress(
-        open_cubes,
+        open_subproblems,
         len(state.frontier.away),
         state.counts(),
         incumbent,
@@ -308,29 +310,29 @@ def progress_of(state: SearchState, workers: int, watch: StopWatch) -> SearchPro
         state.count(),
         workers,
         watch.elapsed_s(),
-        _to_go_s(state, open_cubes, workers),
+        _to_go_s(state, open_subproblems, workers),
     )
 
 
-def _to_go_s(state: SearchState, open_cubes: int, workers: int) -> float | None:
-    if not open_cubes:
+def _to_go_s(state: SearchState, open_subproblems: int, workers: int) -> float | None:
+    if not open_subproblems:
         return 0.0
     if not state.worked or not workers:
         return None
-    return open_cubes * state.busy_s / state.worked / workers
+    return open_subproblems * state.busy_s / state.worked / workers
 
 
 def _reason(state: SearchState, interrupted: bool) -> str:
     if interrupted:
         return INTERRUPTED
-    if state.open_cubes():
+    if state.open_subproblems():
         return OUT_OF_TIME
-    count = len(state.unknown_cubes()) - len(state.given_up())
+    count = len(state.unknown_subproblems()) - len(state.given_up())
     other = f"{_cubes(count)} closed without a proof" if count else ""
     return "; ".join(filter(None, (given_up_words(state.given_up()), other)))
 
 
-def given_up_words(given_up: Sequence[tuple[Cube, int]]) -> str:
+def given_up_words(given_up: Sequence[tuple[Subproblem, int]]) -> str:
     """Which cubes were given up, in words; "": none was."""
     deaths = sum(many for _, many in given_up)
     return f"{_cubes(len(given_up))} given up after {deaths} deaths of workers" if given_up else ""

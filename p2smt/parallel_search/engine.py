@@ -10,13 +10,13 @@ from typing import Protocol
 from p2smt.errors import EncodingBug
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
     Signals,
     Space,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.result import Status
 
@@ -27,14 +27,14 @@ from p2smt.result import Status
 class WorkerDied:
     """The worker that was at this cube is gone; the cube was not closed."""
 
-    cube: Cube
+    cube: Subproblem
 
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
     """A worker had this cube at hand and will not close it: it is gone, or the search is over."""
 
-    cube: Cube
+    cube: Subproblem
 
 
 Ended = Closure | OverBudget | WorkerDied | NotBegun
@@ -58,7 +58,7 @@ class Engine(Protocol):
         """How many cubes more it takes, so that workers have the next one at hand."""
         ...
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         """Hand out a cube."""
         ...
 
@@ -89,8 +89,8 @@ class Engine(Protocol):
 # What a search over cubes returns, and what it tells while it runs: data, worded elsewhere.
 
 
-VerdictCounts = tuple[tuple[CubeVerdict, int], ...]
-"""How many cubes were closed with each verdict, in the order of :class:`CubeVerdict`."""
+VerdictCounts = tuple[tuple[SubproblemVerdict, int], ...]
+"""How many cubes were closed with each verdict, in the order of :class:`SubproblemVerdict`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class SearchOutcome:
     bound: of an optimisation, ticks that no member is below; None if there is nothing to bound.
     closed: how the cubes were closed, which does depend on chance.
     count, digest: of an enumeration, the members listed (see :mod:`p2smt.parallel_search.best`).
-    open_cubes: what was not closed, in order.
-    unknown_cubes: those closed without proof, in order.
+    open_subproblems: what was not closed, in order.
+    unknown_subproblems: those closed without proof, in order.
     interrupted: whether a KeyboardInterrupt ended it.
     reason: why nothing is proved, in words; "" where something is.
     splits, deaths: cubes that were replaced by their children, workers that died at a cube.
@@ -122,14 +122,14 @@ class SearchOutcome:
     closed: VerdictCounts = ()
     count: int | None = None
     digest: str | None = None
-    open_cubes: tuple[Cube, ...] = ()
-    unknown_cubes: tuple[Cube, ...] = ()
+    open_subproblems: tuple[Subproblem, ...] = ()
+    unknown_subproblems: tuple[Subproblem, ...] = ()
     interrupted: bool = False
     reason: str = ""
     splits: int = 0
     deaths: int = 0
     elapsed_s: float = 0.0
-    given_up: tuple[tuple[Cube, int], ...] = ()
+    given_up: tuple[tuple[Subproblem, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class SearchProgress:
     none is pruned or split: a guess, None before there is anything to guess from.
     """
 
-    open_cubes: int
+    open_subproblems: int
     in_flight: int
     closed: VerdictCounts
     incumbent: Member | None
@@ -165,7 +165,7 @@ class Recorded(Protocol):
         ...
 
     @property
-    def splits(self) -> Iterable[tuple[Cube, tuple[Cube, ...]]]:
+    def splits(self) -> Iterable[tuple[Subproblem, tuple[Subproblem, ...]]]:
         """Cubes that were replaced, and their children."""
         ...
 
@@ -183,7 +183,9 @@ class Record(Protocol):
         """What an earlier run of the same search has left, None if this is the first."""
         ...
 
-    def split(self, cube: Cube, children: tuple[Cube, ...], seconds: float, worker: str) -> None:
+    def split(
+        self, cube: Subproblem, children: tuple[Subproblem, ...], seconds: float, worker: str
+    ) -> None:
         """A cube was replaced by all its children; a worker had it for so many seconds."""
         ...
 
@@ -199,7 +201,9 @@ class Record(Protocol):
 # What a worker does with a task, on every engine.
 
 
-def close_cube(space: Space, task: CubeTask, signals: Signals, worker: str) -> Closure | OverBudget:
+def solve_subproblem(
+    space: Space, task: SubproblemTask, signals: Signals, worker: str
+) -> Closure | OverBudget:
     """Close a task's cube; the wall seconds that it took, seed and worker are filled in here.
 
     Raises:

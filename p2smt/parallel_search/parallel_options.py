@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
 from p2smt.parallel_search.coordinate import search
-from p2smt.parallel_search.engine import Ended, Engine, SearchOutcome, SearchProgress, close_cube
-from p2smt.parallel_search.subproblem import CubeTask, Member, Space
+from p2smt.parallel_search.engine import (
+    Ended,
+    Engine,
+    SearchOutcome,
+    SearchProgress,
+    solve_subproblem,
+)
+from p2smt.parallel_search.subproblem import Member, Space, SubproblemTask
 from p2smt.result import StopWatch
 
 if TYPE_CHECKING:
@@ -180,7 +186,7 @@ class InProcess:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._task: CubeTask | None = None
+        self._task: SubproblemTask | None = None
         self._cutoff: Member | None = None
         self._stopped = False
 
@@ -194,7 +200,7 @@ class InProcess:
         """None: a cube is handed out in no time."""
         return 0
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         """Keep a cube for the next ``wait``."""
         self._task = task
 
@@ -203,7 +209,7 @@ class InProcess:
         task, self._task = self._task, None
         if task is None:
             return ()
-        return (close_cube(self._space, task, self, WORKER),)
+        return (solve_subproblem(self._space, task, self, WORKER),)
 
     def tell(self, cutoff: Member) -> None:
         """Note the cutoff."""

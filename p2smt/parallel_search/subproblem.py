@@ -11,7 +11,7 @@ Shelf = TypeVar("Shelf")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cube:
+class Subproblem:
     """A part of a space: the decisions that its members share, outermost first.
 
     A decision is text, such as ``tp=8,pp=1,dp=64`` or ``dp:8,4``.  Without any it is the whole.
@@ -19,13 +19,13 @@ class Cube:
 
     path: tuple[str, ...] = ()
 
-    def within(self, other: Cube) -> bool:
+    def within(self, other: Subproblem) -> bool:
         """Whether it is the other one or a part of it."""
         return self.path[: len(other.path)] == other.path
 
-    def under(self, decision: str) -> Cube:
+    def under(self, decision: str) -> Subproblem:
         """Its part with one more decision."""
-        return Cube((*self.path, decision))
+        return Subproblem((*self.path, decision))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +41,7 @@ class Member:
     witness: str
 
 
-class CubeVerdict(Enum):
+class SubproblemVerdict(Enum):
     """How a cube was closed."""
 
     EMPTY = "empty"  # it has no member: a proof
@@ -62,8 +62,8 @@ class Closure:
     ``deaths``: of an unknown one that was given up, how many workers died at it; 0: it was not.
     """
 
-    cube: Cube
-    verdict: CubeVerdict
+    cube: Subproblem
+    verdict: SubproblemVerdict
     bound: int | None = None
     best: tuple[Member, ...] = ()
     by_formula: bool = False
@@ -79,7 +79,7 @@ class Closure:
 class OverBudget:
     """A cube that its budget did not close; ``best`` of its members were found on the way."""
 
-    cube: Cube
+    cube: Subproblem
     best: tuple[Member, ...] = ()
     seconds: float = 0.0
     worker: str = ""
@@ -88,7 +88,7 @@ class OverBudget:
 # What a search needs to know of its space, and what a worker is told of the search.
 
 
-class Skeleton(Enum):
+class SearchKind(Enum):
     """What is asked of a space."""
 
     ENUMERATE = "enumerate"  # all members, counted
@@ -97,7 +97,7 @@ class Skeleton(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CubeTask:
+class SubproblemTask:
     """One cube to close.
 
     ``top`` best members are sought in the whole space; ``known`` are the best so far, at most
@@ -107,7 +107,7 @@ class CubeTask:
     machine; None: there is none.
     """
 
-    cube: Cube
+    cube: Subproblem
     top: int = 1
     known: tuple[Member, ...] = ()
     budget_s: float | None = None
@@ -139,7 +139,7 @@ class Space(Protocol):
     """
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         """What is asked of it."""
         ...
 
@@ -147,19 +147,19 @@ class Space(Protocol):
         """The question as JSON data, from which the space can be made again."""
         ...
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """The first cubes, which partition the space."""
         ...
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """All children of a cube, which partition it; none where it is not split."""
         ...
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """Ticks that no member of the cube is below, by a formula (0: nothing is known)."""
         ...
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """Close a cube, with solvers: their answers are checked and costed again."""
         ...
 
@@ -177,7 +177,7 @@ class TieBounded(Protocol):
     """A space that also bounds ties: then a cube whose bound is the cutoff's value may be closed
     without a solver.  No space must."""
 
-    def tie_bound(self, cube: Cube) -> tuple[int, ...]:
+    def tie_bound(self, cube: Subproblem) -> tuple[int, ...]:
         """A tie that no member of the cube with the value of :meth:`Space.bound` precedes."""
         ...
 
@@ -211,10 +211,10 @@ def kept(space: Hashable, make: Callable[[], Shelf]) -> Shelf:
     return found
 
 
-def keep(space: Hashable, shelf: object) -> None:
+def keep(space: Hashable, shared_cache: object) -> None:
     """Let the cubes of a space share this, and forget what those of another one did."""
     _KEPT.clear()
-    _KEPT[space] = shelf
+    _KEPT[space] = shared_cache
 
 
 def forget(space: Hashable) -> None:

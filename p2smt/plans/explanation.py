@@ -31,7 +31,7 @@ class ChangedNumber:
     grows: bool
 
 
-class FlipOutcome(Enum):
+class TippingPointOutcome(Enum):
     """How the search for a flip ended."""
 
     FLIP = "flip"  # another answer wins beyond the factor: solved again on both sides
@@ -40,7 +40,7 @@ class FlipOutcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NearestFlip:
+class NearestTippingPoint:
     """By how much a number has to change before another answer wins.
 
     ``request``: whose program changes on the answer's placement; None: the placement changes.
@@ -52,7 +52,7 @@ class NearestFlip:
 
     number: ChangedNumber
     request: str | None
-    outcome: FlipOutcome
+    outcome: TippingPointOutcome
     factor: float | None = None
     exact: Fraction | None = None
     proved: bool = False
@@ -66,7 +66,7 @@ class ProgramVerdict(Enum):
     """What holds of a request's program for every latency, bandwidth, payload and cost of calls."""
 
     BEST = "best"  # no program is ever cheaper on this placement
-    SUFFICIENT = "sufficient"  # it is one of a few of which one is always a best one
+    WARM_STARTS = "sufficient"  # it is one of a few of which one is always a best one
     OTHER = "other"  # it is none of those: it is best by these numbers, or by a library's choice
     OPEN = "open"  # not settled
 
@@ -112,13 +112,13 @@ class Explanation:
     ``linear``: costs are linear in the numbers, so the flips are exact.
     """
 
-    flips: tuple[NearestFlip, ...] = ()
+    flips: tuple[NearestTippingPoint, ...] = ()
     programs: tuple[ProgramClaim, ...] = ()
     placements: PlacementClaim | None = None
     linear: bool = False
     why: str = ""
 
-    def of_placement(self, *, hardware: bool = False) -> tuple[NearestFlip, ...]:
+    def of_placement(self, *, hardware: bool = False) -> tuple[NearestTippingPoint, ...]:
         """The flips of the placement, whatever came of them; ``hardware``: of no payload."""
         return tuple(
             flip
@@ -126,7 +126,7 @@ class Explanation:
             if flip.request is None and not (hardware and flip.number.what == "payload")
         )
 
-    def nearest(self, *, hardware: bool = False) -> NearestFlip | None:
+    def nearest(self, *, hardware: bool = False) -> NearestTippingPoint | None:
         """The flip of a placement found that needs the least change; see :meth:`unsettled`."""
         found = [flip for flip in self.of_placement(hardware=hardware) if flip.factor is not None]
         return min(found, key=lambda one: one.factor or 0.0, default=None)
@@ -134,13 +134,13 @@ class Explanation:
     def unsettled(self, *, hardware: bool = False) -> int:
         """How many flips of the placement are open: each may be nearer than the nearest found."""
         own = self.of_placement(hardware=hardware)
-        return sum(flip.outcome is FlipOutcome.OPEN for flip in own)
+        return sum(flip.outcome is TippingPointOutcome.OPEN for flip in own)
 
     def nearest_proved(self, *, hardware: bool = False) -> bool:
         """Whether no flip of the placement is nearer, or without a nearest one there is none."""
-        return not self.why and exact_flips(self.of_placement(hardware=hardware))
+        return not self.why and exact_tipping_points(self.of_placement(hardware=hardware))
 
 
-def exact_flips(flips: Iterable[NearestFlip]) -> bool:
+def exact_tipping_points(flips: Iterable[NearestTippingPoint]) -> bool:
     """Whether of all of these it is proved that none is nearer, or that there is none."""
-    return all(flip.proved and flip.outcome is not FlipOutcome.OPEN for flip in flips)
+    return all(flip.proved and flip.outcome is not TippingPointOutcome.OPEN for flip in flips)

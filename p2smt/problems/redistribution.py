@@ -73,7 +73,7 @@ class ExactMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Border:
+class LevelCut:
     """What a permute costs at least by what it takes over a border between devices.
 
     ``digits`` tell the two sides apart, in the order of devices that ``turned`` says.  ``costs``
@@ -89,7 +89,7 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class CostToGo:
     """What follows from costs by counts alone: bounds of what comes before and after a layer.
 
     ``roles`` are digits, ``bins`` dimensions (-2: partial).  ``rows`` are all that a layer may
@@ -124,8 +124,8 @@ class RedistributionProblem:
     max_steps: int
     rows: tuple[MoveRow, ...]
     exact: tuple[ExactMove, ...] = ()
-    borders: tuple[Border, ...] = ()
-    outlook: Outlook | None = None
+    borders: tuple[LevelCut, ...] = ()
+    outlook: CostToGo | None = None
     turns: bool = False
     merges: bool = False
     packs: bool = False

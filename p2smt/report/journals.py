@@ -9,7 +9,7 @@ from typing import Literal
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.journal.tree import HALVES
 from p2smt.parallel_search.journal.verify import JournalReport
-from p2smt.parallel_search.subproblem import Skeleton
+from p2smt.parallel_search.subproblem import SearchKind
 from p2smt.report.outputs.journals import (
     GivenUpCube,
     JournalCover,
@@ -59,13 +59,13 @@ def _answer(report: JournalReport) -> str:
         return "the cubes are none of this space"
     status = "shown by a member" if report.shown_by_member else found.status.value
     what = f"{header.skeleton.value} over {header.space}, {status}"
-    if header.skeleton is Skeleton.ENUMERATE:
+    if header.skeleton is SearchKind.ENUMERATE:
         return f"{what}: {found.count:,} members, digest {(found.digest or '')[:16]}"
     if not found.best:
         bound = "" if found.bound is None else f", bound {found.bound} ticks"
         return f"{what}: no member{bound}"
     first = found.best[0]
-    if header.skeleton is Skeleton.DECIDE:
+    if header.skeleton is SearchKind.DECIDE:
         return f"{what}: {_short(first.witness)}"
     others = f" and {len(found.best) - 1} more" if len(found.best) > 1 else ""
     return f"{what}: {first.value} ticks, bound {found.bound}, by {_short(first.witness)}{others}"
@@ -92,7 +92,7 @@ def _checked(report: JournalReport) -> Iterator[str]:
     found = report.answer
     if found is None:
         return
-    if report.exact and not report.faults and report.header.skeleton is Skeleton.ENUMERATE:
+    if report.exact and not report.faults and report.header.skeleton is SearchKind.ENUMERATE:
         yield "counts: of each closed cube, the same as by the formula"
     if found.by_formula:
         yield f"bounds: {_many(len(found.by_formula), 'cube')} set aside by formula, computed again"

@@ -29,7 +29,7 @@ from p2smt.units import format_time
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Catalog:
     """Programs of a request (None: of plain factors), beside its single collective if priced."""
 
     found: ProgramList
@@ -43,7 +43,7 @@ class Listing:
         return self.single.gain_of(seconds[0]) if self.single and seconds else None
 
 
-def list_data(listing: Listing, best: bool) -> EveryProgram | BestPrograms:
+def list_data(listing: Catalog, best: bool) -> EveryProgram | BestPrograms:
     """Status, counts and programs; of the best ones each with its time (None: not priced)."""
     found = listing.found
     counted = CountedPrograms(
@@ -58,7 +58,7 @@ def list_data(listing: Listing, best: bool) -> EveryProgram | BestPrograms:
     return EveryProgram(**vars(counted), checked=found.checked, programs=programs)
 
 
-def _best(listing: Listing, counted: CountedPrograms) -> BestPrograms:
+def _best(listing: Catalog, counted: CountedPrograms) -> BestPrograms:
     """Beside them the single collective, and what the best and naming an algorithm gain over it."""
     from p2smt.report.solution_data import named_data  # with all that a plan's file knows
 
@@ -82,7 +82,7 @@ def _words(listed: ListedProgram) -> dict[str, Any]:
     return {"text": str(program), "instructions": [str(one) for one in program.instructions]}
 
 
-def lists_data(listings: Sequence[Listing], best: bool) -> ProgramsOutput:
+def lists_data(listings: Sequence[Catalog], best: bool) -> ProgramsOutput:
     """The lists of several requests, one as it is."""
     if len(listings) == 1:
         alone = BestProgramsOutput if best else EveryProgramOutput
@@ -99,7 +99,7 @@ def _asked(request: Request | None) -> dict[str, Any]:
     return {} if request is None else {"kind": request.kind, "axes": request.axes}
 
 
-def list_lines(listing: Listing, best: bool) -> Iterator[str]:
+def list_lines(listing: Catalog, best: bool) -> Iterator[str]:
     """A line per program, then what there is in all."""
     found = listing.found
     for listed in found.programs:
@@ -131,7 +131,7 @@ def _basis(found: ProgramList) -> Iterator[str]:
         yield f"programs {found.basis.text}"
 
 
-def _beside(listing: Listing) -> Iterator[str]:
+def _beside(listing: Catalog) -> Iterator[str]:
     """The single collective beside the best program."""
     if listing.single is None:
         return
@@ -141,7 +141,7 @@ def _beside(listing: Listing) -> Iterator[str]:
         yield from choice_lines(gain)
 
 
-def lists_lines(listings: Sequence[Listing], best: bool) -> Iterator[str]:
+def lists_lines(listings: Sequence[Catalog], best: bool) -> Iterator[str]:
     """The lists of several requests, each under its name; one as it is."""
     if len(listings) == 1:
         yield from list_lines(listings[0], best)

@@ -60,7 +60,7 @@ def progress_text(progress: SearchProgress, tick_s: float | None) -> str:
     ``tick_s``: seconds of a tick; None: nothing is measured.
     """
     closed = ", ".join(f"{many} {verdict.value}" for verdict, many in progress.closed)
-    parts = [f"{progress.open_cubes} cubes open" + (f", {closed}" if closed else "")]
+    parts = [f"{progress.open_subproblems} cubes open" + (f", {closed}" if closed else "")]
     if tick_s is None:
         parts += [] if progress.count is None else [f"{progress.count} found"]
     elif progress.incumbent is not None:

@@ -12,7 +12,7 @@ from p2smt.cost.scene import NamedWay
 from p2smt.plans.explanation import (
     SEARCHED,
     Explanation,
-    NearestFlip,
+    NearestTippingPoint,
     ProgramClaim,
 )
 from p2smt.plans.solution import (
@@ -45,7 +45,7 @@ from p2smt.report.outputs.solve import (
     SolveOutput,
     TimedStep,
 )
-from p2smt.report.tipping_points import flip_text
+from p2smt.report.tipping_points import tipping_point_text
 from p2smt.result import SolveStats, known_bound
 
 if TYPE_CHECKING:
@@ -255,11 +255,11 @@ def explanation_data(found: Explanation | None) -> ExplainedAnswer | None:
     )
 
 
-def _text(flip: NearestFlip | None) -> str | None:
-    return None if flip is None else flip_text(flip)
+def _text(flip: NearestTippingPoint | None) -> str | None:
+    return None if flip is None else tipping_point_text(flip)
 
 
-def _flip(flip: NearestFlip) -> NumberFlip:
+def _flip(flip: NearestTippingPoint) -> NumberFlip:
     number = flip.number
     return NumberFlip(
         what=number.what,

@@ -10,12 +10,12 @@ from p2smt.collectives.names import RequestKind
 from p2smt.plans.explanation import (
     SEARCHED,
     Explanation,
-    FlipOutcome,
-    NearestFlip,
+    NearestTippingPoint,
     PlacementClaim,
     ProgramClaim,
     ProgramVerdict,
-    exact_flips,
+    TippingPointOutcome,
+    exact_tipping_points,
 )
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
@@ -37,10 +37,10 @@ from p2smt.report.costs.request_table import (
 from p2smt.report.tables import bound_text, letters, table
 from p2smt.report.tipping_points import (
     changed_thing,
-    flip_text,
     matrix_text,
     programs_text,
     times,
+    tipping_point_text,
     way,
     winner,
 )
@@ -353,17 +353,17 @@ def _flips(found: Explanation) -> Iterator[RenderableType]:
     yield "\n".join([*_nearest(found), *_rest(found), *_unsettled(found)])
 
 
-def _by(flip: NearestFlip) -> str:
+def _by(flip: NearestTippingPoint) -> str:
     return f"{times(flip.factor or 1.0)} {way(flip.number)}"
 
 
 def _nearest(found: Explanation) -> Iterator[str]:
     nearest, hardware = found.nearest(), found.nearest(hardware=True)
     if nearest is not None:
-        yield f"nearest flip{_so_far(found.unsettled())}: {flip_text(nearest)}"
+        yield f"nearest flip{_so_far(found.unsettled())}: {tipping_point_text(nearest)}"
     if hardware is not None and hardware is not nearest:
         so_far = _so_far(found.unsettled(hardware=True))
-        yield f"nearest flip by hardware{so_far}: {flip_text(hardware)}"
+        yield f"nearest flip by hardware{so_far}: {tipping_point_text(hardware)}"
 
 
 def _so_far(unsettled: int) -> str:
@@ -374,8 +374,8 @@ def _rest(found: Explanation) -> Iterator[str]:
     """What has no flip, by what would change; and how sure that is."""
     subjects = by_subject(found.flips)
     for subject, own in subjects.items():
-        none = [flip for flip in own if flip.outcome is FlipOutcome.NONE]
-        found_none = "none" if exact_flips(none) else "none found"
+        none = [flip for flip in own if flip.outcome is TippingPointOutcome.NONE]
+        found_none = "none" if exact_tipping_points(none) else "none found"
         if none and len(none) == len(own):
             yield f"{found_none} up to {SEARCHED}x for {subject}"
         elif none:
@@ -383,7 +383,7 @@ def _rest(found: Explanation) -> Iterator[str]:
     yield from how_sure(subjects)
 
 
-def _changes_listed(flips: Sequence[NearestFlip]) -> str:
+def _changes_listed(flips: Sequence[NearestTippingPoint]) -> str:
     """What changes, and in which direction where it is not in both."""
     ways: dict[str, list[str]] = {}
     for flip in flips:
@@ -394,7 +394,7 @@ def _changes_listed(flips: Sequence[NearestFlip]) -> str:
 
 
 def _unsettled(found: Explanation) -> Iterator[str]:
-    unsettled = [flip for flip in found.flips if flip.outcome is FlipOutcome.OPEN]
+    unsettled = [flip for flip in found.flips if flip.outcome is TippingPointOutcome.OPEN]
     for why in dict.fromkeys(flip.why for flip in unsettled):
         own = [flip for flip in unsettled if flip.why == why]
         more = f", and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
@@ -416,7 +416,7 @@ def _program(claim: ProgramClaim, programs: str) -> Iterator[str]:
     match claim.verdict:
         case ProgramVerdict.BEST:
             yield f"{claim.request}: no {programs} is ever cheaper on this placement"
-        case ProgramVerdict.SUFFICIENT:
+        case ProgramVerdict.WARM_STARTS:
             yield f"{claim.request}: its program is one of {few} that are enough:"
             yield from (f"  {program}" for program in claim.among)
         case ProgramVerdict.OTHER if few == 1:
@@ -456,13 +456,13 @@ def _placement(solution: Solution, best: Alternative, claim: PlacementClaim) -> 
 # How sure what is said of flips is: proved, tried at some factors, or open.
 
 
-Subjects = Mapping[str, Sequence[NearestFlip]]
+Subjects = Mapping[str, Sequence[NearestTippingPoint]]
 """The flips of the placement and of each program, by its name in words."""
 
 
-def by_subject(flips: Sequence[NearestFlip]) -> Subjects:
+def by_subject(flips: Sequence[NearestTippingPoint]) -> Subjects:
     """Flips by what would change, in their order."""
-    found: dict[str, list[NearestFlip]] = {}
+    found: dict[str, list[NearestTippingPoint]] = {}
     for flip in flips:
         subject = "the placement" if flip.request is None else f"the program of {flip.request}"
         found.setdefault(subject, []).append(flip)
@@ -486,13 +486,13 @@ def how_sure(subjects: Subjects) -> Iterator[str]:
     if any(blind.values()):
         where = _of(blind, subjects)
         yield f"only solved again at {SEARCHED}x{where}; nearer nothing was looked for"
-    exact = {name: flips if exact_flips(flips) else [] for name, flips in subjects.items()}
+    exact = {name: flips if exact_tipping_points(flips) else [] for name, flips in subjects.items()}
     if any(exact.values()):
         yield f"exact{_of(exact, subjects)}: none is nearer, and where none is named there is none"
 
 
-def _guessed(flips: Sequence[NearestFlip]) -> list[NearestFlip]:
-    return [f for f in flips if not f.proved and f.outcome is not FlipOutcome.OPEN]
+def _guessed(flips: Sequence[NearestTippingPoint]) -> list[NearestTippingPoint]:
+    return [f for f in flips if not f.proved and f.outcome is not TippingPointOutcome.OPEN]
 
 
 def _of(some: Subjects, subjects: Subjects) -> str:

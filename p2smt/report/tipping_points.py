@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p2smt.parallelism.request import Problem
-from p2smt.plans.explanation import SEARCHED, ChangedNumber, NearestFlip
+from p2smt.plans.explanation import SEARCHED, ChangedNumber, NearestTippingPoint
 
 _WAYS = {
     ("bandwidth", False): "slower",
@@ -43,7 +43,7 @@ def times(factor: float) -> str:
     return f"{factor:.6g}x" if text == "1" else f"{text}x"
 
 
-def winner(flip: NearestFlip) -> str:
+def winner(flip: NearestTippingPoint) -> str:
     """What wins beyond a flip."""
     if flip.request is not None:
         return f"{flip.request}: {flip.program}"
@@ -64,7 +64,7 @@ def matrix_text(matrix: tuple[tuple[int, ...], ...]) -> str:
     return "[" + ",".join("[" + ",".join(map(str, row)) + "]" for row in matrix) + "]"
 
 
-def flip_text(flip: NearestFlip) -> str:
+def tipping_point_text(flip: NearestTippingPoint) -> str:
     """A flip as one sentence."""
     number = flip.number
     if flip.factor is None:

@@ -291,7 +291,10 @@ class Relaxed:
     def __init__(self, graph: StateGraph, source: int, target: int) -> None:
         self._graph = graph
         self._speakers, self._letters = np.unique(graph.sends.speaker_of, return_inverse=True)
-        self._source, self._target = int(self._letters[source]), int(self._letters[target])
+        self._source, self._target = (
+            int(self._letters[source]),
+            int(self._letters[target]),
+        )
         count = len(self._speakers)
         self._reached = np.full(count, np.inf)
         self._reached[self._source] = 0.0

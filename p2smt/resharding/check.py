@@ -92,7 +92,7 @@ def check_redistribution(model: RedistributionModel, source: str) -> Redistribut
     return RedistributionReport((*notes, *_bounds(model, plan)), plan, CHECKED)
 
 
-def _wrong(found: StatedRedistribution) -> Iterator[RedistributionNote]:
+def _wrong(found: ReadBackRedistribution) -> Iterator[RedistributionNote]:
     """Where elements do not end as the types say."""
     moves = list(zip(found.steps, found.sources, strict=True))
     ends = found.ends
@@ -126,7 +126,7 @@ def _numbered(
 
 
 def _groups(
-    model: RedistributionModel, found: StatedRedistribution
+    model: RedistributionModel, found: ReadBackRedistribution
 ) -> Iterator[RedistributionNote]:
     frame = found.ends.frame
     for number, said, step in _numbered(model, found.steps):
@@ -198,7 +198,7 @@ def _bounds(model: RedistributionModel, plan: RedistributionPlan) -> Iterator[Re
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRedistribution:
+class ReadBackRedistribution:
     """What a file states; ``sources[i]`` of step i, if that is a permute.  Nothing is checked yet
     but that the types exist, that the digits are cuts of the mesh, and that devices do."""
 
@@ -211,7 +211,7 @@ class StatedRedistribution:
     memory: MemoryLimit
 
 
-def stated(model: RedistributionModel, source: str) -> StatedRedistribution:
+def stated(model: RedistributionModel, source: str) -> ReadBackRedistribution:
     """What the file named ``source`` states.
 
     Raises:
@@ -230,7 +230,7 @@ def stated(model: RedistributionModel, source: str) -> StatedRedistribution:
             _check_sources(step.sources, number, ends.frame.devices, step.kind is StepKind.PERMUTE)
     memory = MemoryLimit(model.memory.limit_bytes, model.memory.of_steps, model.memory.keep_source)
     sources = tuple(tuple(step.sources) for step in model.steps)
-    return StatedRedistribution(topology, first, last, ends, steps, sources, memory)
+    return ReadBackRedistribution(topology, first, last, ends, steps, sources, memory)
 
 
 def _types(model: RedistributionModel) -> tuple[ArrayType, ArrayType]:
@@ -292,7 +292,7 @@ def _check_sources(sources: list[int], number: int, devices: int, permute: bool)
         raise InputError(given, f"must be one of {devices} devices for each device")
 
 
-def first_broken(stated: StatedRedistribution) -> tuple[int, InputError] | None:
+def first_broken(stated: ReadBackRedistribution) -> tuple[int, InputError] | None:
     """The first step, from 1, that is none by its own rule, and which rule that is."""
     for number, step in enumerate(stated.steps, 1):
         try:
@@ -302,7 +302,7 @@ def first_broken(stated: StatedRedistribution) -> tuple[int, InputError] | None:
     return None
 
 
-def planned_steps(stated: StatedRedistribution) -> tuple[PlannedStep, ...]:
+def planned_steps(stated: ReadBackRedistribution) -> tuple[PlannedStep, ...]:
     """The steps with the times of today; of permutes those of the stated sources."""
     prices = StepPrices(stated.topology, stated.ends.frame)
     return tuple(
@@ -312,7 +312,7 @@ def planned_steps(stated: StatedRedistribution) -> tuple[PlannedStep, ...]:
 
 
 def _time(
-    stated: StatedRedistribution, prices: StepPrices, step: ArrayStep, sources: tuple[int, ...]
+    stated: ReadBackRedistribution, prices: StepPrices, step: ArrayStep, sources: tuple[int, ...]
 ) -> StepTime:
     if step.kind is not StepKind.PERMUTE:
         return prices.step(step)
@@ -337,7 +337,7 @@ def redistribution_plan(model: RedistributionModel, source: str) -> Redistributi
     return with_times(model, found)
 
 
-def with_times(model: RedistributionModel, found: StatedRedistribution) -> RedistributionPlan:
+def with_times(model: RedistributionModel, found: ReadBackRedistribution) -> RedistributionPlan:
     """The plan of steps that keep their rules; what only a search proves is the file's."""
     limits = model.limits
     return RedistributionPlan(

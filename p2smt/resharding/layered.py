@@ -22,12 +22,12 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.problems.redistribution import (
     PARTIAL,
     REPLICATED,
-    Border,
+    CostToGo,
     ExactMove,
+    LevelCut,
     Move,
     MoveRow,
     Moves,
-    Outlook,
     Places,
     RedistributionProblem,
 )
@@ -221,7 +221,7 @@ MOST_STATES = 1200
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-def outlook_of(problem: RedistributionProblem) -> Outlook | None:
+def cost_to_go_of(problem: RedistributionProblem) -> CostToGo | None:
     """The bounds, by dimensions if these are few states; None if there are too many."""
     dims = tuple((dim,) for dim in range(problem.dims))
     for bins in (dims, (tuple(range(problem.dims)),)):
@@ -245,7 +245,7 @@ class _States:
         width = len(self.bins) + 1 + self.partial
         self.number = math.prod(math.comb(len(role) + width - 1, width - 1) for role in self.roles)
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> CostToGo:
         """The bounds of every state that lies on a way from source to target."""
         ways = [list(_counts(len(role), self._width)) for role in self.roles]
         self.counts = np.array(list(product(*ways)), dtype=np.int64)
@@ -259,7 +259,7 @@ class _States:
             if before[i] + after[i] < math.inf
         ]
         bins = (*self.bins, (PARTIAL[0],)) if self.partial else self.bins
-        return Outlook(self.roles, bins, tuple(rows))
+        return CostToGo(self.roles, bins, tuple(rows))
 
     @property
     def _width(self) -> int:
@@ -428,7 +428,7 @@ class LayeredQuestion:
                 for row in rows
             ),
             borders=tuple(
-                Border(
+                LevelCut(
                     one.digits, one.turned, tuple((n, of, self.ticks(s)) for n, of, s in one.costs)
                 )
                 for one in table.borders()
@@ -437,7 +437,7 @@ class LayeredQuestion:
             merges=table.prices.one_permute_suffices,
             packs=table.memory.of_steps,
         )
-        self.problem = replace(problem, outlook=outlook_of(problem))
+        self.problem = replace(problem, outlook=cost_to_go_of(problem))
 
     def ticks(self, seconds: float) -> int:
         """Whole ticks, rounded down."""

@@ -46,8 +46,8 @@ class PricedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedBorder:
-    """A border of the encoding in seconds; the fields are those of ``Border``."""
+class PricedLevelCut:
+    """A border of the encoding in seconds; the fields are those of ``LevelCut``."""
 
     digits: tuple[int, ...]
     turned: bool
@@ -187,7 +187,7 @@ class RowTable:
             self._permutes[moved, turned] = found
         return found
 
-    def borders(self) -> list[PricedBorder]:
+    def borders(self) -> list[PricedLevelCut]:
         """Borders around entities whose devices share ports, if the digits have one size."""
         topology = self.prices.topology
         found = []
@@ -198,7 +198,7 @@ class RowTable:
                 digits = tuple(q for q, own in enumerate(levels) if own <= level)
                 costs = tuple(self._crossings(level))
                 if digits:
-                    found.append(PricedBorder(digits, bool(turned), costs))
+                    found.append(PricedLevelCut(digits, bool(turned), costs))
         return found
 
     def _crossings(self, level: int) -> Iterator[tuple[int, tuple[int, ...], float]]:
@@ -316,7 +316,7 @@ def least_crossing(
 ) -> list[StepCostModel]:
     """Models of which the cheapest is no dearer than a permute over the border around ``level``.
 
-    The crossing is that of :class:`p2smt.problems.redistribution.Border`; None stands for two
+    The crossing is that of :class:`p2smt.problems.redistribution.LevelCut`; None stands for two
     digits of the border that change places.  The messages may meet further out.
     """
     devices, link = topology.devices_under(level), topology.levels[level].link

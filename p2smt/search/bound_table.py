@@ -138,8 +138,8 @@ def _terms(exact: Sequence[bool], axes: int, chosen: Sequence[int]) -> tuple[Lev
 
 
 # Bounds and answers of one request, by scene; three kinds, by how a matrix finds its scene.
-# ``Listed``: every matrix is known, and its row.  ``Tabled``: the values of a cost table's terms
-# say which row, which is what a solver needs.  ``Loose``: too many rows for a table.
+# ``Listed``: every matrix is known, and its row.  ``SolverTable``: the values of a cost table's
+# terms say which row, which is what a solver needs.  ``Untabulated``: too many rows for a table.
 
 
 MAX_TICKS = 2**46
@@ -161,7 +161,7 @@ class BoundEntry:
 
 
 @dataclass(slots=True)
-class Loose:
+class Untabulated:
     """Entries of a request with too many scenes for a table: made when a matrix falls into one.
 
     The solver does not see them, so its bounds hold, but say nothing of this request.
@@ -192,7 +192,7 @@ class Loose:
 
 
 @dataclass(slots=True)
-class Tabled:
+class SolverTable:
     """Entries of one request by the values of its table's terms."""
 
     request: Request
@@ -282,7 +282,7 @@ def filled(
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
 _COARSE, _ZOOM = 2**24, 2**20
 
-_Kind = Listed | Tabled | Loose
+_Kind = Listed | SolverTable | Untabulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +358,9 @@ class BoundTable:
             )
         except TooLarge as refusal:
             self.refusals.append(TooLarge(f"'{request}'", refusal.rule, refusal.remedy))
-            return Loose(problem.topology, chosen, request), 0.0
+            return Untabulated(problem.topology, chosen, request), 0.0
         entries, single_s = filled(request, columns.scenes, watch)
-        return Tabled(request, columns, entries), single_s
+        return SolverTable(request, columns, entries), single_s
 
     def propose(self, excluded: frozenset[Matrix], watch: StopWatch) -> Proposal:
         """The matrix of least cost under the table as it is, none of the excluded ones."""
@@ -419,7 +419,7 @@ class BoundTable:
         links = replace(self, solver=Solver.CPSAT, calls=0, refusals=[], _requests=requests)
         apart = tuple(
             0.0
-            if isinstance(rows, Loose)
+            if isinstance(rows, Untabulated)
             else min((entry.bound_s for entry in rows.entries.values()), default=0.0)
             for rows in requests
         )
@@ -452,9 +452,9 @@ class BoundTable:
         return matrix_alternative(self.problem, matrix, answers)
 
     @property
-    def _tables(self) -> list[Tabled | Listed]:
+    def _tables(self) -> list[SolverTable | Listed]:
         """The requests that proposals heed."""
-        return [rows for rows in self._requests if not isinstance(rows, Loose)]
+        return [rows for rows in self._requests if not isinstance(rows, Untabulated)]
 
     def _rescaled(self, matrix: Matrix) -> bool:
         """Change the tick unless it fits; whether it was changed.
@@ -482,7 +482,7 @@ class BoundTable:
 
     def question(self, excluded: frozenset[Matrix] = frozenset()) -> PlacementProblem:
         """The matrices and their costs in ticks under the table as it is, where none are listed."""
-        tables = [rows for rows in self._requests if isinstance(rows, Tabled)]
+        tables = [rows for rows in self._requests if isinstance(rows, SolverTable)]
         return replace(
             self._sizes,
             costs=tuple(rows.costs(self._tick_s) for rows in tables),
@@ -508,7 +508,7 @@ class BoundTable:
 
 def _of_links(rows: _Kind) -> _Kind:
     """The entries of a request with what the links alone allow on each scene."""
-    if isinstance(rows, Loose):
+    if isinstance(rows, Untabulated):
         return rows
     entries = {
         values: BoundEntry(scene.physical_bound_s(rows.request))

@@ -31,7 +31,7 @@ from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.near_optimal import Nearness, NearSearch, Ranking
 from p2smt.search.one_request import RequestAnswers, single_answer
 from p2smt.search.placements import any_matrix, obeys
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 
 Rank = Callable[[Ranking, BoundTable, RequestAnswers, StopWatch], None]
@@ -56,7 +56,7 @@ class JointSearch:
     limits: SearchLimits
     solver: Solver = Solver.CPSAT
     progress: ProgressCallback | None = None
-    listings: Listings = field(default_factory=Listings)
+    listings: Catalogs = field(default_factory=Catalogs)
     orders: tuple[IntArray, ...] = ()
     nearness: Nearness | None = None
     rank: Rank | None = None

@@ -27,8 +27,8 @@ from p2smt.search.nests import priced_nest
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import (
     LISTED_DEPTH,
+    Catalogs,
     ChunkedProgram,
-    Listings,
     SoughtProgram,
     best_pipelined,
     choices,
@@ -49,7 +49,7 @@ class RequestAnswers:
 
     problem: Problem
     solver: Solver
-    listings: Listings
+    listings: Catalogs
     _found: dict[_Key, RequestAnswer | None] = field(default_factory=dict)
     _cut_short: set[_Key] = field(default_factory=set)
 
@@ -76,7 +76,7 @@ def answer_request(
     scene: Scene,
     limits: SearchLimits,
     solver: Solver,
-    listings: Listings,
+    listings: Catalogs,
 ) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
@@ -167,14 +167,16 @@ def _best(sought: SoughtProgram, limits: SearchLimits) -> Found:
     watch, weaker = StopWatch.start(limits), None
     deep = sought.pipeline != 1 and sought.task.hierarchy.depth > LISTED_DEPTH
     if deep or not sought.task.problem().small_model:
-        weaker = best_merged(sought, limits)  # the proof may take all the time, or be refused
+        weaker = best_merged_levels(
+            sought, limits
+        )  # the proof may take all the time, or be refused
     try:
         if sought.pipeline == 1:
             found = best_program(sought.task, sought.scene, sought.payload_bytes, watch.left())
         else:
             found = best_pipelined(sought, watch.left())
     except TooLarge:  # this scene is left unproved; the others need not be
-        return weaker or best_merged(sought, limits)
+        return weaker or best_merged_levels(sought, limits)
     if weaker is None or weaker.best is None or found.status.settled:
         return found
     if found.best is not None and found.best.seconds <= weaker.best.seconds:
@@ -213,7 +215,7 @@ LISTED_LENGTH = 5
 """Longest programs over merged levels: all of them are listed once, for all scenes."""
 
 
-def best_merged(sought: SoughtProgram, limits: SearchLimits) -> Found:
+def best_merged_levels(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The best nest, program on merged levels, or of a length in range: FEASIBLE; UNKNOWN if none.
 
     It is always sought by CP-SAT, since z3 takes few devices only.
@@ -252,7 +254,7 @@ def _listed(sought: SoughtProgram, watch: StopWatch) -> Priced | None:
     return price(sought.task, program, sought.scene, sought.payload_bytes, choice.chunks)
 
 
-def _merged_tasks(task: Task, watch: StopWatch, listings: Listings) -> Iterator[Task]:
+def _merged_tasks(task: Task, watch: StopWatch, listings: Catalogs) -> Iterator[Task]:
     """The task over every choice of levels to keep apart, as many as programs are listed over.
 
     Under a time limit fewer levels come first, whose lists are short; they hold nothing that the

@@ -32,7 +32,7 @@ MAX_LISTED_PROGRAMS = 100_000
 
 
 @dataclass(slots=True)
-class Listings:
+class Catalogs:
     """Lists of programs by what they depend on: request kind, depth, length, restrictions."""
 
     _kept: dict[tuple[Solver, ProgramProblem], tuple[Status, tuple[Indices, ...]]] = field(
@@ -75,7 +75,7 @@ class SoughtProgram:
     scene: Scene
     payload_bytes: int
     pipeline: int | None
-    listings: Listings
+    listings: Catalogs
 
 
 @dataclass(frozen=True, slots=True)

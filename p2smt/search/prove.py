@@ -26,7 +26,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.solve import solve
 from p2smt.solvers.ask import Solver, solver_of
 
@@ -189,7 +189,7 @@ def _requests(
     problem = found.problem
     if problem.objective == "sum" or not isinstance(where, Placement):
         return
-    ask, stopped = _Programs(problem, solver_of(plan.limits.solver), Listings()), found.interrupted
+    ask, stopped = _Programs(problem, solver_of(plan.limits.solver), Catalogs()), found.interrupted
     for n, model in enumerate(plan.requests):
         request = problem.requests[n]
         scene = Scene.of(problem.topology, where, problem.axis_indices(request))
@@ -209,7 +209,7 @@ class _Programs:
 
     problem: Problem
     solver: Solver
-    listings: Listings
+    listings: Catalogs
 
     def between(self, request: Request, scene: Scene, limits: SearchLimits) -> tuple[float, float]:
         """What no program beats, and the time of the best one found: seconds.

@@ -13,7 +13,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objective
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 
 FACTORS = (0.8, 1.2)
@@ -51,7 +51,7 @@ def perturbations(
     winner: Alternative,
     watch: StopWatch,
     solver: Solver,
-    listings: Listings | None = None,
+    listings: Catalogs | None = None,
 ) -> tuple[Perturbation, ...]:
     """Re-cost the winner and re-solve the problem on each of the changed topologies.
 
@@ -59,7 +59,7 @@ def perturbations(
     ``listings`` may pass the lists of programs of an earlier search.
     """
     found: list[Perturbation] = []
-    listings = listings or Listings()
+    listings = listings or Catalogs()
     for case in changes(problem.topology):
         changed = replace(problem, topology=case.topology)
         solution = JointSearch(changed, watch.left(), solver, listings=listings).run(top=1)

@@ -25,7 +25,7 @@ from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback, Rank
 from p2smt.search.near_optimal import Nearness
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver, solver_of
 from p2smt.units import format_time
 
@@ -92,7 +92,7 @@ def solve(
         orders["given"] = given_ranks(problem, compare)
     costed = {name: rank_order(problem, ranks, name) for name, ranks in orders.items()}
     watch = StopWatch.start(limits)
-    listings = Listings()
+    listings = Catalogs()
     chosen = solver_of(solver)
     known = tuple(orders.values())
     rank = None if spread is None else _in_parts(problem, spread)
@@ -108,9 +108,9 @@ def solve(
 
 
 def _in_parts(problem: Problem, spread: Spread) -> Rank:
-    from p2smt.search.spaces.solve import WideRank
+    from p2smt.search.spaces.solve import ParallelRank
 
-    return WideRank(problem, spread)
+    return ParallelRank(problem, spread)
 
 
 def as_named(problem: Problem) -> Problem:
@@ -145,7 +145,7 @@ def _with_conflict(found: Solution, watch: StopWatch, solver: Solver) -> Solutio
 
 
 def _with_sensitivity(
-    found: Solution, watch: StopWatch, solver: Solver, listings: Listings
+    found: Solution, watch: StopWatch, solver: Solver, listings: Catalogs
 ) -> Solution:
     """The solution with its sensitivity; an interrupt keeps what was found before it."""
     from p2smt.search.sensitivity import changes, perturbations
@@ -161,7 +161,7 @@ def _with_sensitivity(
 
 
 def _with_explanation(
-    found: Solution, watch: StopWatch, solver: Solver, listings: Listings
+    found: Solution, watch: StopWatch, solver: Solver, listings: Catalogs
 ) -> Solution:
     """The solution with what it rests on; an interrupt keeps what was found before it."""
     from p2smt.search.explain.explain import explanation

@@ -18,7 +18,7 @@ from p2smt.errors import InputError
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
-from p2smt.synthesis.group_order import LadderMemory
+from p2smt.synthesis.group_order import ThresholdMemory
 from p2smt.synthesis.question import (
     ScheduleSize,
     Synthesis,
@@ -29,7 +29,7 @@ from p2smt.synthesis.question import (
     least_rate,
     tell_nobody,
 )
-from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleClimb, climb_of
+from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleSearch, symmetry_search_of
 from p2smt.synthesis.synthesize import answered
 
 MORE_STEPS = 4
@@ -222,7 +222,7 @@ class RateQuestion:
     most_chunks: int
     solver: Solver
     tell: Tell
-    memory: LadderMemory = field(default_factory=LadderMemory)
+    memory: ThresholdMemory = field(default_factory=ThresholdMemory)
 
 
 def best_rate(
@@ -246,12 +246,12 @@ def best_rate(
 
 
 @dataclass(slots=True)
-class _Climbs:
+class _SymmetrySearches:
     """The climbs of some sizes, and the first slices that they may spend in vain together."""
 
     setting: SynthesisSetting
     slices: int
-    of: dict[ScheduleSize, ScheduleClimb] = field(default_factory=dict)
+    of: dict[ScheduleSize, ScheduleSearch] = field(default_factory=dict)
 
     def spent(self, first_slice: int) -> bool:
         """Whether that was spent."""
@@ -269,9 +269,9 @@ class _Improving:
     bound: Fraction
     best: Fraction | None
     watch: StopWatch
-    found: tuple[ScheduleSize, ScheduleClimb] | None = None
+    found: tuple[ScheduleSize, ScheduleSearch] | None = None
     stopped: bool = False
-    known: list[_Climbs] = field(default_factory=list)
+    known: list[_SymmetrySearches] = field(default_factory=list)
 
     def run(self) -> None:
         """Until the bound is met, nothing is open, or the time is over."""
@@ -293,11 +293,11 @@ class _Improving:
             again |= tried != sizes
             tried = sizes
 
-    def _climbs(self, setting: SynthesisSetting, slices: int) -> _Climbs:
-        self.known.append(_Climbs(setting, slices))
+    def _climbs(self, setting: SynthesisSetting, slices: int) -> _SymmetrySearches:
+        self.known.append(_SymmetrySearches(setting, slices))
         return self.known[-1]
 
-    def _each(self, climbs: _Climbs, sizes: Iterable[ScheduleSize]) -> bool:
+    def _each(self, climbs: _SymmetrySearches, sizes: Iterable[ScheduleSize]) -> bool:
         """A slice for each size that would be better than the best; whether there was one."""
         tried = False
         for size in sizes:
@@ -306,7 +306,7 @@ class _Improving:
                 tried = True
         return tried
 
-    def _halve(self, climbs: _Climbs, watch: StopWatch) -> bool:
+    def _halve(self, climbs: _SymmetrySearches, watch: StopWatch) -> bool:
         """Halves the rates between bound and best; whether there was a size to try."""
         low, tried = self.bound, False
         while not (self._ended() or watch.expired() or self._enough(climbs)):
@@ -324,7 +324,7 @@ class _Improving:
                 low = size.rate
         return tried
 
-    def _try(self, climbs: _Climbs, size: ScheduleSize, watch: StopWatch) -> bool:
+    def _try(self, climbs: _SymmetrySearches, size: ScheduleSize, watch: StopWatch) -> bool:
         """Turns until one spent something in vain; whether it found a schedule."""
         part = _watch_of_one(watch)
         climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
@@ -340,22 +340,22 @@ class _Improving:
             self.found = (size, climb)
         return climb.sums is not None
 
-    def _climb(self, setting: SynthesisSetting, size: ScheduleSize) -> ScheduleClimb:
+    def _climb(self, setting: SynthesisSetting, size: ScheduleSize) -> ScheduleSearch:
         def tell(doing: str) -> None:
             self.question.tell(SynthesisState(size, self.bound, self.best, doing))
 
         asked = self.question
-        return climb_of(setting, size, asked.solver, tell, self.watch, asked.memory)
+        return symmetry_search_of(setting, size, asked.solver, tell, self.watch, asked.memory)
 
     def _ended(self) -> bool:
         return self.stopped or self.best == self.bound or self.watch.expired()
 
-    def _enough(self, climbs: _Climbs) -> bool:
+    def _enough(self, climbs: _SymmetrySearches) -> bool:
         """Whether enough was tried, where time does not say so."""
         unlimited = self.watch.remaining_s() is None
         return unlimited and climbs.spent(FIRST_SLICE[self.question.solver])
 
-    def _open(self, climbs: _Climbs, size: ScheduleSize) -> bool:
+    def _open(self, climbs: _SymmetrySearches, size: ScheduleSize) -> bool:
         """Whether it is open, better than the best, and no refuted size has fewer chunks."""
         if size in climbs.of and climbs.of[size].over:
             return False

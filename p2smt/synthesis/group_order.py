@@ -36,10 +36,10 @@ from p2smt.synthesis.subgroups import (
     with_reversal,
 )
 
-LadderRung = tuple[SymmetryGroup, tuple[ScheduleSymmetry, ...]]
+ThresholdStep = tuple[SymmetryGroup, tuple[ScheduleSymmetry, ...]]
 """A group, and generators of it that say how it moves chunks."""
 
-_Tabled = tuple[GroupTable, Subgroup]
+_SolverTable = tuple[GroupTable, Subgroup]
 MAX_ORDER = 1024
 """Of a group whose elements are listed; of a larger one a part is used."""
 MOST_OF_AN_ORDER = 4
@@ -48,13 +48,13 @@ _SAME_ROUTES = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
 
 @dataclass(slots=True, eq=False)
-class LadderMemory:
+class ThresholdMemory:
     """What the ladders of one fabric, collective and root have in common, whatever the chunks.
 
     ``groups``: those of use by their order; None: they were not sought to the end yet.
     """
 
-    groups: list[list[_Tabled]] | None = None
+    groups: list[list[_SolverTable]] | None = None
     leavers: KnownLeavers = field(default_factory=dict)
 
 
@@ -64,8 +64,8 @@ def ladder(
     chunks: int,
     root: int = 0,
     watch: StopWatch | None = None,
-    memory: LadderMemory | None = None,
-) -> Iterator[LadderRung]:
+    memory: ThresholdMemory | None = None,
+) -> Iterator[ThresholdStep]:
     """Groups from the largest of use down to that without symmetries, the last one always.
 
     Each comes with symmetries of the chunks as :func:`.spreads` numbers them; those of
@@ -82,7 +82,7 @@ def ladder(
     adds = collective == "allreduce"
     fixed = [root] if collective in RULES and RULES[collective].rooted else []
     time = watch or StopWatch.start(SearchLimits())
-    memory = LadderMemory() if memory is None else memory
+    memory = ThresholdMemory() if memory is None else memory
     for groups in _groups(fabric, fixed, adds, time, memory):
         if time.expired():
             break
@@ -99,8 +99,8 @@ def _routes(fabric: Fabric, collective: str, chunks: int, root: int) -> Sequence
 
 
 def _groups(
-    fabric: Fabric, fixed: Sequence[int], reversing: bool, time: StopWatch, memory: LadderMemory
-) -> list[list[_Tabled]]:
+    fabric: Fabric, fixed: Sequence[int], reversing: bool, time: StopWatch, memory: ThresholdMemory
+) -> list[list[_SolverTable]]:
     """The groups of use by their order; none where the time came."""
     if memory.groups is None:
         tables = useful_tables(fabric, fixed, reversing=reversing, watch=time)
@@ -137,9 +137,9 @@ def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable
     return _largest(fabric, generators[:-1]) if found is None else found
 
 
-def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> list[list[_Tabled]]:
+def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> list[list[_SolverTable]]:
     """The groups of use with more than one element, those of one order together."""
-    found: list[_Tabled] = []
+    found: list[_SolverTable] = []
     known: set[object] = set()
     for table in tables:
         traits = traits_of(table, fixed)
@@ -158,9 +158,9 @@ def _of_use(table: GroupTable, traits: Traits) -> list[Subgroup]:
 
 
 def _in_turn(
-    groups: Sequence[_Tabled],
+    groups: Sequence[_SolverTable],
     ways: Sequence[Iterator[tuple[ScheduleSymmetry, ...]]],
-) -> Iterator[LadderRung]:
+) -> Iterator[ThresholdStep]:
     """The first way of each group, then the second of each."""
     for row in zip_longest(*ways):
         for (table, group), way in zip(groups, row, strict=True):

@@ -294,7 +294,7 @@ BLOCK_STEPS, RANK_BLOCKS = 256, 216
 CHANNEL_BLOCKS = 31
 """MSCCL has room for 32 on a channel of a gpu; one is for local moves."""
 
-Lanes = Mapping[EdgeWay, int]
+WorkerSlots = Mapping[EdgeWay, int]
 """How many connections each way has."""
 
 
@@ -310,7 +310,7 @@ class WayChannels:
         return known[number % len(known)]
 
 
-def channels_of(edges: Sequence[EdgeRow], lanes: Lanes) -> WayChannels:
+def channels_of(edges: Sequence[EdgeRow], lanes: WorkerSlots) -> WayChannels:
     """The lowest channels on which the ranks at both ends have room."""
     used: dict[int, Counter[int]] = defaultdict(Counter)
     taken: set[Connection] = set()
@@ -334,7 +334,7 @@ def channels_of(edges: Sequence[EdgeRow], lanes: Lanes) -> WayChannels:
 
 def more_lanes(
     schedule: Schedule, edges: Sequence[EdgeRow], channels: WayChannels, block_steps: int
-) -> Lanes | None:
+) -> WorkerSlots | None:
     """How many connections each way needs; None: no more than it has, or no rank has room."""
     sizes = _sizes(schedule)
     found: dict[EdgeWay, int] = {}

@@ -25,13 +25,13 @@ from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.problems.schedule import (
     AllReduceProblem,
@@ -55,7 +55,7 @@ from p2smt.synthesis.question import (
     too_many_pairs,
 )
 from p2smt.synthesis.replay import all_reduce, all_reduce_problem
-from p2smt.synthesis.symmetry_search import ScheduleClimb, Trial
+from p2smt.synthesis.symmetry_search import ScheduleSearch, Trial
 
 _ROOT_DECISIONS = 4
 
@@ -79,9 +79,9 @@ class ScheduleSpace:
         return ScheduleSpace(replace(setting, fabric=fabric), size, solver)
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         """Any one is sought."""
-        return Skeleton.DECIDE
+        return SearchKind.DECIDE
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,26 +102,26 @@ class ScheduleSpace:
             "solver": self.solver.value,
         }
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """All cubes of the first few decisions."""
-        cubes: tuple[Cube, ...] = (Cube(),)
+        cubes: tuple[Subproblem, ...] = (Subproblem(),)
         for _ in range(_ROOT_DECISIONS):
             cubes = tuple(part for cube in cubes for part in self.split(cube) or (cube,))
         return cubes
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One decision more, if there is one."""
         depth = len(cube.path)
         return tuple(
             cube.under(f"{n}={yes}") for n in self.names[depth : depth + 1] for yes in "10"
         )
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """Nothing is bounded here: 0."""
         check_path(cube.path, self.names)
         return 0
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """Find a schedule of the cube, which is replayed, or prove that there is none."""
         started_s = time.monotonic()
         budget_s = task.budget_s if self.split(task.cube) else None
@@ -131,15 +131,15 @@ class ScheduleSpace:
             found = self.find(task.cube, limits)
         if found.value is not None:
             member = Member(0, (), messages_text(found.value))
-            return Closure(task.cube, CubeVerdict.SOLVED, 0, (member,))
+            return Closure(task.cube, SubproblemVerdict.SOLVED, 0, (member,))
         if found.status is Status.INFEASIBLE:
-            return Closure(task.cube, CubeVerdict.EMPTY)
+            return Closure(task.cube, SubproblemVerdict.EMPTY)
         late = task.deadline_s is not None and time.monotonic() - started_s >= task.deadline_s
         if budget_s is not None and not (late or signals.stopped()):
             return OverBudget(task.cube)
-        return Closure(task.cube, CubeVerdict.UNKNOWN)
+        return Closure(task.cube, SubproblemVerdict.UNKNOWN)
 
-    def find(self, cube: Cube, limits: SearchLimits) -> Result[SumSchedule]:
+    def find(self, cube: Subproblem, limits: SearchLimits) -> Result[SumSchedule]:
         """A schedule of a cube: FEASIBLE; INFEASIBLE: there is none; UNKNOWN.
 
         Raises:
@@ -337,13 +337,13 @@ CUBE_RULE = {
 """How cubes are cut, in words; True: of an all-reduce."""
 
 
-def climb_in_parts(
+def symmetry_search_in_parts(
     setting: SynthesisSetting,
     size: ScheduleSize,
     solver: Solver,
     spread: Spread,
     watch: StopWatch,
-) -> ScheduleClimb:
+) -> ScheduleSearch:
     """The one trial without symmetry, in the widest class, as a climb that is over.
 
     Raises:
@@ -363,7 +363,7 @@ def climb_in_parts(
         stopped = outcome.interrupted
         return _result(outcome)
 
-    climb = ScheduleClimb([trial], searched, 0)
+    climb = ScheduleSearch([trial], searched, 0)
     climb.turn(watch, to_the_end=True)
     climb.over, climb.interrupted = True, climb.interrupted or stopped
     return climb
@@ -377,7 +377,7 @@ def check_size(space: ScheduleSpace) -> None:
     """
     if large := too_many_pairs(space.setting, space.size.chunks):
         raise TooLarge(*large)
-    space.find(Cube(), SearchLimits(0.0))
+    space.find(Subproblem(), SearchLimits(0.0))
 
 
 def _result(outcome: SearchOutcome) -> Result[SumSchedule]:

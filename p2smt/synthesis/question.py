@@ -27,7 +27,7 @@ from p2smt.schedules.verify.verify import verify
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.group_order import LadderMemory, ladder
+from p2smt.synthesis.group_order import ThresholdMemory, ladder
 from p2smt.synthesis.lowering import lowered
 from p2smt.synthesis.replay import (
     broken_sum_rule,
@@ -426,22 +426,22 @@ def least_rate(
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRung:
+class GroupChoice:
     """A group by its order, and its generators as symmetries of a question's chunks."""
 
     order: int
     symmetries: tuple[ScheduleSymmetry, ...] = ()
 
 
-NO_SYMMETRY = GroupRung(1)
+NO_SYMMETRY = GroupChoice(1)
 
 
 def rungs(
     setting: SynthesisSetting,
     chunks: int,
     watch: StopWatch | None = None,
-    memory: LadderMemory | None = None,
-) -> Iterator[GroupRung]:
+    memory: ThresholdMemory | None = None,
+) -> Iterator[GroupChoice]:
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
     They move the edges and chunks of ``setting.copying``.  Where every search would be too large
@@ -452,7 +452,7 @@ def rungs(
         return
     fabric, collective = setting.copying
     for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch, memory):
-        yield GroupRung(group.order, symmetries)
+        yield GroupChoice(group.order, symmetries)
 
 
 # How far a synthesis has come, for whoever shows it.

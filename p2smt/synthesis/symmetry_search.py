@@ -18,10 +18,10 @@ from p2smt.errors import TooLarge
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.group_order import LadderMemory
+from p2smt.synthesis.group_order import ThresholdMemory
 from p2smt.synthesis.question import (
     Attempt,
-    GroupRung,
+    GroupChoice,
     ScheduleSize,
     SynthesisSetting,
     copied,
@@ -44,7 +44,7 @@ WIDER_PART = 4
 class Trial(NamedTuple):
     """A group and a class to try, from which turn on."""
 
-    rung: GroupRung
+    rung: GroupChoice
     family: ScheduleClass | None
     start: int = 0
 
@@ -63,7 +63,7 @@ TrialSearch = Callable[[Trial, SearchLimits], Result[SumSchedule]]
 
 
 @dataclass(slots=True)
-class ScheduleClimb:
+class ScheduleSearch:
     """What is known of one size: ``sums`` once found; of every trial the last attempt.
 
     ``waiting`` are the trials that are open; ``spent``: effort of searches that came to no end.
@@ -173,14 +173,14 @@ class ScheduleClimb:
         return found, late
 
 
-def climb_of(
+def symmetry_search_of(
     setting: SynthesisSetting,
     size: ScheduleSize,
     solver: Solver,
     tell: Callable[[str], None],
     watch: StopWatch | None = None,
-    memory: LadderMemory | None = None,
-) -> ScheduleClimb:
+    memory: ThresholdMemory | None = None,
+) -> ScheduleSearch:
     """The trials of one size; ``tell``: what is tried; ``watch``, ``memory``: of the groups."""
     large = too_many_pairs(setting, size.chunks)
 
@@ -193,7 +193,7 @@ def climb_of(
         return summed(setting, size, trial.family, trial.rung.symmetries, limits, solver)
 
     waiting = trials(setting, size, solver, watch, memory)
-    return ScheduleClimb(waiting, search, FIRST_SLICE[solver])
+    return ScheduleSearch(waiting, search, FIRST_SLICE[solver])
 
 
 def trials(
@@ -201,11 +201,11 @@ def trials(
     size: ScheduleSize,
     solver: Solver,
     watch: StopWatch | None = None,
-    memory: LadderMemory | None = None,
+    memory: ThresholdMemory | None = None,
 ) -> Iterator[Trial]:
     """Every group with the first class, then with the next."""
     families = CLASSES[solver] if setting.adds else (None,)
-    groups: list[tuple[GroupRung, int]] = []
+    groups: list[tuple[GroupChoice, int]] = []
     largest = 1
     for rung in rungs(setting, size.chunks, watch, memory):
         largest = max(largest, rung.order)

@@ -29,7 +29,7 @@ from p2smt.synthesis.question import (
     lower,
     tell_nobody,
 )
-from p2smt.synthesis.symmetry_search import ScheduleClimb, climb_of
+from p2smt.synthesis.symmetry_search import ScheduleSearch, symmetry_search_of
 
 BY_BOUND = "no schedule (bound)"
 _BOUND_SHARE = 4
@@ -61,7 +61,7 @@ def synthesize(
         raise InputError("parts of a search", rule, "search without: symmetry none")
     watch = StopWatch.start(limits or SearchLimits())
     known: list[RateBound] = []
-    climbs: list[ScheduleClimb] = []
+    climbs: list[ScheduleSearch] = []
     try:
         return _synthesized(setting, size, watch, solver, tell, spread, known, climbs)
     except KeyboardInterrupt:
@@ -80,7 +80,7 @@ def _synthesized(
     tell: Tell,
     spread: Spread | None,
     known: list[RateBound],
-    climbs: list[ScheduleClimb],
+    climbs: list[ScheduleSearch],
 ) -> Synthesis:
     """The answer; ``known`` and ``climbs`` get what is known already, should it be stopped."""
     bound, refuted = _bounded(setting, size, watch, known)
@@ -88,13 +88,15 @@ def _synthesized(
         none = Synthesis(setting, size, Answer.NO_SCHEDULE, BY_BOUND, refuted, bound=bound)
         return replace(none, wall_s=watch.elapsed_s())
     if spread is not None:
-        from p2smt.synthesis.parts import climb_in_parts
+        from p2smt.synthesis.parts import symmetry_search_in_parts
 
-        parts = climb_in_parts(setting, size, solver, spread, watch)
+        parts = symmetry_search_in_parts(setting, size, solver, spread, watch)
         return answered(setting, size, bound, parts, watch)
     value = None if bound.kind is BoundKind.DISTANCE else bound.value
     state = SynthesisState(size, value)
-    climb = climb_of(setting, size, solver, lambda doing: tell(replace(state, doing=doing)), watch)
+    climb = symmetry_search_of(
+        setting, size, solver, lambda doing: tell(replace(state, doing=doing)), watch
+    )
     climbs.append(climb)
     climb.finish(watch)
     return answered(setting, size, bound, climb, watch)
@@ -126,7 +128,7 @@ def answered(
     setting: SynthesisSetting,
     size: ScheduleSize,
     bound: RateBound,
-    climb: ScheduleClimb,
+    climb: ScheduleSearch,
     watch: StopWatch,
 ) -> Synthesis:
     """The answer in words, with its schedule lowered and checked."""
@@ -147,7 +149,7 @@ def answered(
     return replace(found, wall_s=watch.elapsed_s())
 
 
-def _words(setting: SynthesisSetting, climb: ScheduleClimb) -> tuple[Answer, str, str]:
+def _words(setting: SynthesisSetting, climb: ScheduleSearch) -> tuple[Answer, str, str]:
     """The answer, its reason, and more about it."""
     if climb.sums is not None:
         return Answer.SCHEDULE, Answer.SCHEDULE.value, ""
@@ -171,7 +173,7 @@ def complete_search(setting: SynthesisSetting) -> str:
     return f"no schedule in class G with {many} (complete search)"
 
 
-def _why_open(climb: ScheduleClimb) -> str:
+def _why_open(climb: ScheduleSearch) -> str:
     if climb.interrupted:
         return STOPPED
     reasons = [a.why for a in climb.attempts if a.order == 1 and a.complete and a.why]

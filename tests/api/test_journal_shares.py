@@ -12,9 +12,9 @@ from p2smt.api.journal_shares import matrix_share, sizes_of, strategy_share
 from p2smt.api.workload import read_model
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
-from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule
-from p2smt.search.spaces.rows import MatrixCubes
+from p2smt.search.spaces.rows import MatrixSubproblems
 from p2smt.training.axis_sizes import possible_sizes
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.prices import Candidates
@@ -29,15 +29,15 @@ RULES = (AxisRule(0, 0, False), AxisRule(1, 1, True))
 
 @pytest.mark.parametrize("rules", [(), RULES])
 def test_parts_of_a_cube_share_what_it_has(rules: tuple[AxisRule, ...]) -> None:
-    cubes = MatrixCubes(NAMES, LEVELS, SIZES, rules)
-    share, waiting = matrix_share(NAMES, LEVELS, SIZES, rules), [Cube()]
+    cubes = MatrixSubproblems(NAMES, LEVELS, SIZES, rules)
+    share, waiting = matrix_share(NAMES, LEVELS, SIZES, rules), [Subproblem()]
     while waiting:
         cube = waiting.pop()
         assert share(cube) == len(list(cubes.matrices(cube)))
         children = cubes.split(cube)
         assert not children or sum(map(share, children)) == share(cube)
         waiting += children
-    assert share(Cube()) >= 1
+    assert share(Subproblem()) >= 1
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_parts_of_a_cube_share_what_it_has(rules: tuple[AxisRule, ...]) -> None:
 )
 def test_a_cube_has_one_name(path: tuple[str, ...]) -> None:
     with pytest.raises(InputError):
-        matrix_share(NAMES, LEVELS, SIZES)(Cube(path))
+        matrix_share(NAMES, LEVELS, SIZES)(Subproblem(path))
 
 
 def question(**changes: object) -> PlanQuestion:
@@ -93,12 +93,12 @@ def test_strategies_are_counted_by_sizes_and_matrices() -> None:
     asked = question(fixed=(("tp", 4),), rules=(AxisRule(AXES.index("tp"), 0, True),))
     share = strategy_share(asked)
     candidates = Candidates.of(asked, space_of(asked, Choices.of(asked)))
-    assert share(Cube()) == sum(candidates.placements) > 0
+    assert share(Subproblem()) == sum(candidates.placements) > 0
     for sizes, many in zip(candidates.sizes.tolist(), candidates.placements, strict=True):
         text = ",".join(f"{axis}={size}" for axis, size in zip(AXES, sizes, strict=True))
-        cubes = MatrixCubes(AXES, asked.topology.sizes, tuple(sizes), asked.rules, (text,))
-        assert share(Cube((text,))) == many
-        parts = cubes.split(Cube((text,)))
+        cubes = MatrixSubproblems(AXES, asked.topology.sizes, tuple(sizes), asked.rules, (text,))
+        assert share(Subproblem((text,))) == many
+        parts = cubes.split(Subproblem((text,)))
         assert not parts or sum(map(share, parts), Fraction(0)) == many
 
 
@@ -114,4 +114,4 @@ def test_sizes_are_written_in_one_way(text: str) -> None:
 def test_sizes_of_no_strategy_are_refused() -> None:
     share = strategy_share(question())
     with pytest.raises(InputError, match="no valid strategy"):
-        share(Cube(("pp=1,dp=32,cp=1,tp=3",)))
+        share(Subproblem(("pp=1,dp=32,cp=1,tp=3",)))

@@ -12,13 +12,13 @@ import pytest
 from p2smt.encodings.redistribution import cpsat
 from p2smt.errors import InputError
 from p2smt.problems.redistribution import (
-    Border,
+    LevelCut,
     Move,
     MoveRow,
     Moves,
     RedistributionProblem,
 )
-from p2smt.resharding.layered import outlook_of, state_at
+from p2smt.resharding.layered import cost_to_go_of, state_at
 from p2smt.resharding.states import ArrayState
 from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
 from p2smt.result import Result, SearchLimits, Status
@@ -75,7 +75,7 @@ def test_cpsat_finds_what_brute_force_finds(seed: int) -> None:
 def test_the_outlook_follows_from_the_rest(seed: int) -> None:
     asked = random_question(seed)
     problem = asked.problem()
-    outlook = outlook_of(problem)
+    outlook = cost_to_go_of(problem)
     assert outlook is not None
     found = ask(replace(problem, outlook=outlook), Optimum(), Solver.CPSAT, LIMITS)
     assert found.bound == asked.least()
@@ -227,9 +227,9 @@ def test_an_exact_cost_counts(solver: Solver) -> None:
 
 @BOTH
 def test_a_border_counts(solver: Solver) -> None:
-    def border(digits: tuple[int, ...], crossing: int) -> Border:
+    def border(digits: tuple[int, ...], crossing: int) -> LevelCut:
         costs = tuple((n, (k,), 30 * (n >= crossing)) for n in range(4) for k in range(3))
-        return Border(digits, False, costs)
+        return LevelCut(digits, False, costs)
 
     assert least(SWAP, solver, borders=(border((0,), 1),)) == 30  # it gives way once, and joins
     assert least(SWAP, solver, borders=(border((0,), 2),)) == 14

@@ -21,7 +21,7 @@ from p2smt.parallel_search.journal.record import (
     JournalText,
     SplitRecord,
 )
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
+from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=30)
 
@@ -130,8 +130,8 @@ def journal(*records: tuple[float, JournalRecord]) -> JournalText:
 def closed(
     name: str, seconds: float, worker: str, bound: int | None = None, *parts: str
 ) -> Closure:
-    verdict = CubeVerdict.EMPTY if bound is None else CubeVerdict.BOUNDED
-    return Closure(Cube((name, *parts)), verdict, bound, seconds=seconds, worker=worker)
+    verdict = SubproblemVerdict.EMPTY if bound is None else SubproblemVerdict.BOUNDED
+    return Closure(Subproblem((name, *parts)), verdict, bound, seconds=seconds, worker=worker)
 
 
 SEARCH = journal(
@@ -139,15 +139,20 @@ SEARCH = journal(
     (2.0, Member(5, (), "m")),
     (4.0, closed("b", 3.0, "two", 5)),
     (5.0, closed("c", 2.5, "one", 7)),
-    (6.0, SplitRecord(Cube(("d",)), (Cube(("d", "x")),))),
-    (6.5, Closure(Cube(("e",)), CubeVerdict.BOUNDED, 9, by_formula=True, worker="coordinator")),
+    (6.0, SplitRecord(Subproblem(("d",)), (Subproblem(("d", "x")),))),
+    (
+        6.5,
+        Closure(
+            Subproblem(("e",)), SubproblemVerdict.BOUNDED, 9, by_formula=True, worker="coordinator"
+        ),
+    ),
     (9.0, closed("d", 2.0, "one", None, "x")),
 )
 
 
 def test_bars_end_when_they_were_closed() -> None:
     timeline = timeline_of(SEARCH)
-    bounded, empty = CubeVerdict.BOUNDED, CubeVerdict.EMPTY
+    bounded, empty = SubproblemVerdict.BOUNDED, SubproblemVerdict.EMPTY
     assert timeline.bars == (
         CubeBar("one", 0.0, 2.0, empty),
         CubeBar("two", 1.0, 4.0, bounded, stale_s=2.0),
@@ -173,7 +178,7 @@ def test_a_worker_s_time_is_all_accounted_for() -> None:
 
 def test_time_before_a_split_is_work() -> None:
     """Of the cube's seven seconds two were a wait: it was open from the start."""
-    parent = Cube(("d",))
+    parent = Subproblem(("d",))
     split = SplitRecord(parent, (parent.under("x"),), 5.0, "one")
     timeline = timeline_of(journal((7.0, split), (9.0, closed("d", 2.0, "one", None, "x"))))
     assert timeline.bars[0] == CubeBar("one", 2.0, 7.0, None)
@@ -183,7 +188,7 @@ def test_time_before_a_split_is_work() -> None:
 def test_a_search_that_goes_on_follows_what_was_before() -> None:
     parts = [*[(e.at_s, e.record) for e in SEARCH.entries], (0.0, Continuation({}, {}))]
     timeline = timeline_of(journal(*parts, (3.0, closed("f", 1.0, "three"))))
-    assert timeline.bars[-1] == CubeBar("three", 11.0, 12.0, CubeVerdict.EMPTY, opened_s=9.0)
+    assert timeline.bars[-1] == CubeBar("three", 11.0, 12.0, SubproblemVerdict.EMPTY, opened_s=9.0)
 
 
 def test_the_picture_has_a_row_for_each_worker() -> None:

@@ -48,8 +48,8 @@ from p2smt.errors import OutOfTimeError
 from p2smt.problems.redistribution import (
     PARTIAL,
     REPLICATED,
-    Border,
     ExactMove,
+    LevelCut,
     Move,
     Moves,
     Places,
@@ -413,7 +413,9 @@ def c13_at_most(solver: z3.Solver, v: Vars, ticks: int) -> None:
     solver.add(z3.Sum(v.ticks) <= ticks)
 
 
-def c14_borders(solver: z3.Solver, problem: RedistributionProblem, v: Vars, border: Border) -> None:
+def c14_borders(
+    solver: z3.Solver, problem: RedistributionProblem, v: Vars, border: LevelCut
+) -> None:
     """C14: a permute's ticks are at least those of its crossing and of the sharding digits."""
     slots = [place for place in problem.places if place[0] >= 0]
     for t, kind in enumerate(v.kinds):

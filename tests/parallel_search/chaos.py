@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from p2smt.parallel_search.engine import Ended, NotBegun, WorkerDied
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, Member, Space
+from p2smt.parallel_search.subproblem import Closure, Member, Space, Subproblem, SubproblemTask
 
 
 class Chaos:
@@ -19,9 +19,9 @@ class Chaos:
     def __init__(self, space: Space, workers: int, seed: int) -> None:
         self._space, self._count = space, workers
         self._draw = random.Random(seed)
-        self._tasks: list[CubeTask] = []
+        self._tasks: list[SubproblemTask] = []
         self._late: list[Ended] = []
-        self._died: dict[Cube, int] = {}
+        self._died: dict[Subproblem, int] = {}
         self._cutoffs: list[Member | None] = [None]
 
     @property
@@ -32,7 +32,7 @@ class Chaos:
     def ahead(self) -> int:
         return self._count
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         # Perhaps one more than there is room for: a late answer frees a worker still at the cube.
         self._tasks.append(task)
 
@@ -70,7 +70,7 @@ class Chaos:
         """How many of its workers it has called dead."""
         return sum(self._died.values())
 
-    def _answer(self, task: CubeTask) -> list[Ended]:
+    def _answer(self, task: SubproblemTask) -> list[Ended]:
         closed = self._space.close(task, self)
         if self._draw.random() < 0.3 and self._died.get(task.cube, 0) < 2:
             self._died[task.cube] = self._died.get(task.cube, 0) + 1
@@ -89,11 +89,17 @@ class Notes:
 
     lines: int | None = None
     closures: list[Closure] = field(default_factory=list)
-    splits: list[tuple[Cube, tuple[Cube, ...]]] = field(default_factory=list)
+    splits: list[tuple[Subproblem, tuple[Subproblem, ...]]] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     resumed: Notes | None = None
 
-    def split(self, cube: Cube, children: tuple[Cube, ...], seconds: float, worker: str) -> None:  # noqa: ARG002 (of the protocol)
+    def split(
+        self,
+        cube: Subproblem,
+        children: tuple[Subproblem, ...],
+        seconds: float,  # noqa: ARG002 (of the protocol)
+        worker: str,  # noqa: ARG002 (of the protocol)
+    ) -> None:
         self._perhaps_interrupt(lambda: self.splits.append((cube, children)))
 
     def closed(self, closure: Closure) -> None:

@@ -13,13 +13,13 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.best import digest_of
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 
 EACH = 5
@@ -37,29 +37,29 @@ class Slices:
 
     slices: int = 200
     pause_s: float = 0.05
-    asked: Skeleton = Skeleton.ENUMERATE
+    asked: SearchKind = SearchKind.ENUMERATE
     deadly: tuple[tuple[int, int], ...] = ()
     notes: str = ""
     broken: int = -1
     held: int = -1
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         return self.asked
 
     def description(self) -> Mapping[str, object]:
         return {"slices": self.slices, "asked": self.asked.value}
 
-    def roots(self) -> tuple[Cube, ...]:
-        return tuple(Cube((f"{k:03}",)) for k in range(self.slices))
+    def roots(self) -> tuple[Subproblem, ...]:
+        return tuple(Subproblem((f"{k:03}",)) for k in range(self.slices))
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:  # noqa: ARG002
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:  # noqa: ARG002
         return ()
 
-    def bound(self, cube: Cube) -> int:  # noqa: ARG002
+    def bound(self, cube: Subproblem) -> int:  # noqa: ARG002
         return 0
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         number = int(task.cube.path[0])
         self._perhaps_die(number)
         if number == self.broken:
@@ -69,7 +69,7 @@ class Slices:
         started_s = time.monotonic()
         while time.monotonic() - started_s < self.pause_s:
             if signals.stopped():
-                return Closure(task.cube, CubeVerdict.UNKNOWN)
+                return Closure(task.cube, SubproblemVerdict.UNKNOWN)
             time.sleep(min(0.01, self.pause_s))
         return self._closure(task, sorted(self.members_in(number)))
 
@@ -86,12 +86,12 @@ class Slices:
         """All members, in order."""
         return sorted(m for k in range(self.slices) for m in self.members_in(k))
 
-    def _closure(self, task: CubeTask, members: list[Member]) -> Closure:
+    def _closure(self, task: SubproblemTask, members: list[Member]) -> Closure:
         best = tuple(members[: task.top])
-        if self.asked is not Skeleton.ENUMERATE:
-            return Closure(task.cube, CubeVerdict.SOLVED, members[0].value, best)
+        if self.asked is not SearchKind.ENUMERATE:
+            return Closure(task.cube, SubproblemVerdict.SOLVED, members[0].value, best)
         digest = digest_of(m.witness for m in members)
-        return Closure(task.cube, CubeVerdict.LISTED, None, best, count=EACH, digest=digest)
+        return Closure(task.cube, SubproblemVerdict.LISTED, None, best, count=EACH, digest=digest)
 
     @property
     def holder(self) -> Path:

@@ -17,13 +17,13 @@ from p2smt.parallel_search.parallel_options import InProcess
 from p2smt.parallel_search.state import Frontier
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status, StopWatch
 from tests.parallel_search.chaos import Chaos, Notes
@@ -31,7 +31,7 @@ from tests.parallel_search.test_outcomes import assert_right, toys
 from tests.parallel_search.toy import Toy
 
 TOY = Toy((3, 2, 5, 1), depth=2)
-ZERO = Cube(("0", "0"))
+ZERO = Subproblem(("0", "0"))
 
 
 @given(toys, st.integers(1, 4), st.integers(1, 4), st.integers(0, 99), st.booleans())
@@ -63,9 +63,9 @@ def test_a_search_goes_on_from_any_stop(toy: Toy, top: int, stops: list[int], se
 class Scripted(Chaos):
     """An engine of one worker whose answers are given; notes the tasks."""
 
-    def __init__(self, toy: Toy, answer: Callable[[CubeTask], Ended | None]) -> None:
+    def __init__(self, toy: Toy, answer: Callable[[SubproblemTask], Ended | None]) -> None:
         super().__init__(toy, 1, 0)
-        self.tasks: list[CubeTask] = []
+        self.tasks: list[SubproblemTask] = []
         self._script = answer
 
     @property
@@ -83,13 +83,13 @@ class Scripted(Chaos):
         return (scripted,)
 
 
-def only(cube: Cube, ended: Ended) -> Callable[[CubeTask], Ended | None]:
+def only(cube: Subproblem, ended: Ended) -> Callable[[SubproblemTask], Ended | None]:
     """The answer to one cube; others are closed as they should be."""
     return lambda task: ended if task.cube == cube else None
 
 
 GOOD = Member(0, (0, 0, 0, 0), "[0, 0, 0, 0]")
-SOLVED, EMPTY = CubeVerdict.SOLVED, CubeVerdict.EMPTY
+SOLVED, EMPTY = SubproblemVerdict.SOLVED, SubproblemVerdict.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ SOLVED, EMPTY = CubeVerdict.SOLVED, CubeVerdict.EMPTY
         (Closure(ZERO, SOLVED), "is called solved and has no member"),
         (Closure(ZERO, SOLVED, 1, (GOOD,)), "a bound above its best member"),
         (Closure(ZERO, EMPTY, best=(GOOD,)), "is called 'empty' and has members"),
-        (Closure(ZERO, CubeVerdict.LISTED, count=1, digest="0"), "the verdict 'listed'"),
-        (Closure(ZERO, CubeVerdict.BOUNDED, -99), "a bound below the members"),
-        (Closure(ZERO, CubeVerdict.BOUNDED), "a bound below the members"),
+        (Closure(ZERO, SubproblemVerdict.LISTED, count=1, digest="0"), "the verdict 'listed'"),
+        (Closure(ZERO, SubproblemVerdict.BOUNDED, -99), "a bound below the members"),
+        (Closure(ZERO, SubproblemVerdict.BOUNDED), "a bound below the members"),
     ],
 )
 def test_a_wrong_answer_is_found(closure: Closure, message: str) -> None:
@@ -114,13 +114,13 @@ def test_a_wrong_answer_is_found(closure: Closure, message: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "closure", "message"),
     [
-        (Skeleton.ENUMERATE, Closure(ZERO, SOLVED, 0, (GOOD,)), "no enumerate search knows"),
-        (Skeleton.ENUMERATE, Closure(ZERO, CubeVerdict.LISTED), "without count and digest"),
-        (Skeleton.DECIDE, Closure(ZERO, CubeVerdict.BOUNDED, 9), "no decide search knows"),
+        (SearchKind.ENUMERATE, Closure(ZERO, SOLVED, 0, (GOOD,)), "no enumerate search knows"),
+        (SearchKind.ENUMERATE, Closure(ZERO, SubproblemVerdict.LISTED), "without count and digest"),
+        (SearchKind.DECIDE, Closure(ZERO, SubproblemVerdict.BOUNDED, 9), "no decide search knows"),
     ],
 )
 def test_a_verdict_that_was_not_asked_for_is_found(
-    asked: Skeleton, closure: Closure, message: str
+    asked: SearchKind, closure: Closure, message: str
 ) -> None:
     toy = replace(TOY, asked=asked)
     with pytest.raises(EncodingBug, match=message):
@@ -137,7 +137,7 @@ def test_members_out_of_order_are_found() -> None:
 class AnotherCube(Toy):
     """Closes another cube than it was given."""
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         return Toy.close(self, replace(task, cube=task.cube.under("0")), signals)
 
 
@@ -152,9 +152,9 @@ def test_cubes_go_out_by_bound_and_the_best_members_with_them() -> None:
     outcome = search(TOY, engine, top=3, seed=7, threads=3)
     assert [m.value for m in outcome.best] == [0, 1, 2]
     assert [t.cube.path for t in engine.tasks] == [("0", "0"), ("0", "1")]
-    assert engine.tasks[0] == CubeTask(ZERO, 3, (), None, None, 7, 3)
+    assert engine.tasks[0] == SubproblemTask(ZERO, 3, (), None, None, 7, 3)
     assert [m.value for m in engine.tasks[1].known] == [0, 1, 5]
-    assert dict(outcome.closed)[CubeVerdict.BOUNDED] == 2
+    assert dict(outcome.closed)[SubproblemVerdict.BOUNDED] == 2
 
 
 def test_a_cube_over_its_budget_is_split_and_one_that_cannot_be_goes_without() -> None:
@@ -163,7 +163,7 @@ def test_a_cube_over_its_budget_is_split_and_one_that_cannot_be_goes_without() -
     outcome = search(toy, engine, budget_s=0.5, journal=notes)
     assert_right(toy, 1, outcome)
     assert outcome.splits == len(notes.splits) == 1
-    assert notes.splits[0] == (Cube(("0",)), (Cube(("0", "0")), Cube(("0", "1"))))
+    assert notes.splits[0] == (Subproblem(("0",)), (Subproblem(("0", "0")), Subproblem(("0", "1"))))
     last = [t for t in engine.tasks if t.cube.path == ("0", "0")]
     assert [t.budget_s for t in last] == [0.5, None]
 
@@ -172,14 +172,14 @@ def test_members_of_a_cube_over_its_budget_count() -> None:
     engine = Scripted(TOY, only(ZERO, OverBudget(ZERO, (GOOD,))))
     outcome = search(TOY, engine, budget_s=1.0)
     assert_right(TOY, 1, outcome)
-    assert dict(outcome.closed) == {CubeVerdict.BOUNDED: 5}
+    assert dict(outcome.closed) == {SubproblemVerdict.BOUNDED: 5}
     assert [t.cube for t in engine.tasks] == [ZERO, ZERO.under("0")], "a formula closed the rest"
 
 
 class Blind(Toy):
     """A toy without a formula for bounds."""
 
-    def bound(self, cube: Cube) -> int:  # noqa: ARG002
+    def bound(self, cube: Subproblem) -> int:  # noqa: ARG002
         return 0
 
 
@@ -192,7 +192,7 @@ class Twice(Chaos):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_said_twice_counts_once(seed: int) -> None:
-    toy = Toy((3, -2, 5, 1), 5, 2, 1, Skeleton.ENUMERATE, splits_at=3)
+    toy = Toy((3, -2, 5, 1), 5, 2, 1, SearchKind.ENUMERATE, splits_at=3)
     engine, notes = Twice(toy, 2, seed), Notes()
     outcome = search(toy, engine, budget_s=1.0, journal=notes)
     assert_right(toy, 1, outcome)
@@ -204,14 +204,14 @@ def test_what_is_said_twice_counts_once(seed: int) -> None:
 def test_what_is_known_of_a_cube_holds_for_its_parts_and_the_other_way_round() -> None:
     for at_least, bound in ((1, 2), (7, 7), (None, 2)):
         frontier = Frontier(TOY)
-        frontier.add(Cube(("0", "1")), at_least)
-        assert frontier.bounds == {Cube(("0", "1")): bound}
+        frontier.add(Subproblem(("0", "1")), at_least)
+        assert frontier.bounds == {Subproblem(("0", "1")): bound}
 
 
 class Alike(Blind):
     """Members whose ties do not tell them apart: their witnesses do."""
 
-    def members_in(self, cube: Cube) -> Iterator[Member]:
+    def members_in(self, cube: Subproblem) -> Iterator[Member]:
         return (replace(m, tie=()) for m in Blind.members_in(self, cube))
 
     def member(self, witness: str) -> Member:
@@ -226,7 +226,7 @@ def test_equal_ties_close_no_cube() -> None:
 
 def test_parts_on_record_say_more_than_a_cube_that_was_given_up() -> None:
     children = TOY.split(ZERO)
-    notes = Notes(closures=[Closure(ZERO, CubeVerdict.UNKNOWN, 0)], splits=[(ZERO, children)])
+    notes = Notes(closures=[Closure(ZERO, SubproblemVerdict.UNKNOWN, 0)], splits=[(ZERO, children)])
     assert_right(TOY, 1, search(TOY, InProcess(TOY), journal=notes.again(None)))
 
 
@@ -235,17 +235,17 @@ def test_three_deaths_leave_a_cube_unknown_with_its_bound() -> None:
     engine = Scripted(TOY, only(cube, WorkerDied(cube)))
     outcome = search(TOY, engine, journal=notes)
     assert (outcome.status, outcome.deaths) == (Status.FEASIBLE, 3)
-    assert (outcome.unknown_cubes, outcome.bound) == ((cube,), TOY.bound(cube))
+    assert (outcome.unknown_subproblems, outcome.bound) == ((cube,), TOY.bound(cube))
     assert outcome.reason == "1 cube was given up after 3 deaths of workers"
-    (unknown,) = [c for c in notes.closures if c.verdict is CubeVerdict.UNKNOWN]
+    (unknown,) = [c for c in notes.closures if c.verdict is SubproblemVerdict.UNKNOWN]
     assert (unknown.bound, unknown.by_formula) == (TOY.bound(cube), True)
 
 
 def test_an_unknown_cube_beyond_the_best_ones_leaves_a_proof() -> None:
     """Its bound is proved, however it was closed."""
-    toy, cube = Blind((5, 3), depth=1), Cube(("1",))
+    toy, cube = Blind((5, 3), depth=1), Subproblem(("1",))
     for bound, status in ((1, Status.OPTIMAL), (0, Status.FEASIBLE), (None, Status.FEASIBLE)):
-        unknown = Closure(cube, CubeVerdict.UNKNOWN, bound)
+        unknown = Closure(cube, SubproblemVerdict.UNKNOWN, bound)
         outcome = search(toy, Scripted(toy, only(cube, unknown)))
         assert (outcome.status, outcome.bound) == (status, 0)
 
@@ -253,7 +253,7 @@ def test_an_unknown_cube_beyond_the_best_ones_leaves_a_proof() -> None:
 class Ties(Blind):
     """Equal values, and a formula for the order among them: cubes are closed by it alone."""
 
-    def tie_bound(self, cube: Cube) -> tuple[int, ...]:
+    def tie_bound(self, cube: Subproblem) -> tuple[int, ...]:
         return tuple(map(int, cube.path))
 
 
@@ -272,8 +272,8 @@ def test_the_end_of_the_time_leaves_cubes_open_and_is_no_proof() -> None:
     outcome = search(toy, InProcess(toy), watch=watch, journal=notes)
     assert outcome.status in (Status.FEASIBLE, Status.UNKNOWN)
     assert (outcome.reason, outcome.interrupted) == (OUT_OF_TIME, False)
-    assert outcome.open_cubes
-    assert all(c.verdict is not CubeVerdict.UNKNOWN for c in notes.closures)
+    assert outcome.open_subproblems
+    assert all(c.verdict is not SubproblemVerdict.UNKNOWN for c in notes.closures)
     assert_right(toy, 1, search(toy, InProcess(toy), journal=notes.again(None)))
 
 
@@ -295,7 +295,7 @@ def test_what_is_on_record_is_not_done_again() -> None:
 
 
 def test_a_bounded_cube_whose_reason_is_lost_is_open_again() -> None:
-    notes = Notes(closures=[Closure(ZERO, CubeVerdict.BOUNDED, 7)])
+    notes = Notes(closures=[Closure(ZERO, SubproblemVerdict.BOUNDED, 7)])
     assert_right(TOY, 1, search(TOY, InProcess(TOY), journal=notes.again(None)))
 
 
@@ -328,11 +328,11 @@ def test_an_incumbent_is_on_record_before_the_cube_that_brought_it() -> None:
 def test_progress_ends_with_nothing_to_do() -> None:
     seen: list[SearchProgress] = []
     outcome = search(TOY, InProcess(TOY), progress=seen.append)
-    assert (seen[-1].open_cubes, seen[-1].in_flight, seen[-1].gap) == (0, 0, 0.0)
+    assert (seen[-1].open_subproblems, seen[-1].in_flight, seen[-1].gap) == (0, 0, 0.0)
     assert (seen[-1].closed, seen[-1].incumbent) == (outcome.closed, outcome.best[0])
     assert (seen[-1].bound, seen[-1].to_go_s) == (0, 0.0)
     first = seen[0]
-    assert first.open_cubes + sum(n for _, n in first.closed) == 4
+    assert first.open_subproblems + sum(n for _, n in first.closed) == 4
     assert first.to_go_s is not None
 
 

@@ -21,7 +21,14 @@ from p2smt.parallel_search.best import digest_of
 from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.engine import SearchOutcome, WorkerDied
 from p2smt.parallel_search.engines.processes import Processes
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, Member, Skeleton
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Member,
+    SearchKind,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
+)
 from p2smt.result import Status
 from tests.interpreter import ran
 from tests.parallel_search.slices import EACH, Slices, marked, workers_of
@@ -36,7 +43,7 @@ def assert_all_listed(space: Slices, outcome: SearchOutcome) -> None:
     """No cube lost, none counted twice."""
     members = space.members()
     assert outcome.status is Status.COMPLETE
-    assert outcome.closed == ((CubeVerdict.LISTED, space.slices),)
+    assert outcome.closed == ((SubproblemVerdict.LISTED, space.slices),)
     assert outcome.count == len(members)
     assert outcome.digest == digest_of(m.witness for m in members)
     assert outcome.best == tuple(members[:3])
@@ -111,21 +118,23 @@ def test_a_hundred_killed_workers_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("asked", but_the_first(*Skeleton))
-def test_a_cube_that_kills_three_workers_is_given_up(tmp_path: Path, asked: Skeleton) -> None:
+@pytest.mark.parametrize("asked", but_the_first(*SearchKind))
+def test_a_cube_that_kills_three_workers_is_given_up(tmp_path: Path, asked: SearchKind) -> None:
     """Others go on; what it may hold is not claimed."""
     space = Slices(12, 0.01, asked, ((7, 99), (3, 2)), str(tmp_path))
     outcome = search(space, Processes(space, 2), top=2)
-    assert outcome.unknown_cubes == ((Cube(("007",)),) if asked is not Skeleton.DECIDE else ())
+    assert outcome.unknown_subproblems == (
+        (Subproblem(("007",)),) if asked is not SearchKind.DECIDE else ()
+    )
     match asked:
-        case Skeleton.ENUMERATE:
+        case SearchKind.ENUMERATE:
             assert outcome.status is Status.TRUNCATED
             assert (outcome.count, outcome.deaths) == (11 * EACH, 5)
-        case Skeleton.OPTIMISE:
+        case SearchKind.OPTIMISE:
             assert (outcome.status, outcome.bound) == (Status.FEASIBLE, 0)
-        case Skeleton.DECIDE:
+        case SearchKind.DECIDE:
             assert outcome.status is Status.OPTIMAL
-    assert outcome.open_cubes == () or asked is Skeleton.DECIDE
+    assert outcome.open_subproblems == () or asked is SearchKind.DECIDE
 
 
 @pytest.mark.exhaustive
@@ -146,11 +155,11 @@ def test_a_worker_that_dies_idle_costs_no_cube_and_others_no_work() -> None:
         while workers_of(os.getpid()):
             time.sleep(0.01)
         time.sleep(0.2)  # the pool notices
-        engine.submit(CubeTask(Cube(("002",))))
+        engine.submit(SubproblemTask(Subproblem(("002",))))
         ended = [*engine.wait(600.0)]
-        assert [e.cube for e in ended] == [Cube(("002",))]
+        assert [e.cube for e in ended] == [Subproblem(("002",))]
         if isinstance(ended[0], WorkerDied):  # it had not noticed yet
-            engine.submit(CubeTask(Cube(("002",))))
+            engine.submit(SubproblemTask(Subproblem(("002",))))
             (ended[0],) = engine.wait(600.0)
         assert not isinstance(ended[0], WorkerDied)
 

@@ -22,26 +22,26 @@ from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.engine import Ended, Engine, WorkerDied
 from p2smt.parallel_search.engines.processes import (
     SIZE,
-    BoardReader,
     BoardWriter,
+    CutoffReader,
     Processes,
     new_board,
 )
 from p2smt.parallel_search.parallel_options import InProcess
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
     Signals,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.result import SearchLimits, Status, StopWatch
 from tests.parallel_search.slices import Slices, workers_of
 from tests.strategies.draws import Draws, draws
 
-CUBE = Cube(("000",))
+CUBE = Subproblem(("000",))
 members = st.builds(
     Member, st.integers(-(2**70), 2**70), st.lists(st.integers()).map(tuple), st.text()
 )
@@ -50,7 +50,7 @@ members = st.builds(
 @given(st.lists(members, max_size=5))
 def test_a_board_shows_the_last_member_that_fits(told: list[Member]) -> None:
     memory = new_board(multiprocessing.get_context("spawn"))
-    writer, reader = BoardWriter(memory), BoardReader(memory)
+    writer, reader = BoardWriter(memory), CutoffReader(memory)
     assert reader.cutoff() is None
     for member in told:
         writer.tell(member)
@@ -66,7 +66,7 @@ def test_what_is_half_written_is_not_read() -> None:
     memory = new_board(multiprocessing.get_context("spawn"))
     old, new = Member(5, (1,), "old"), Member(4, (1,), "new")
     BoardWriter(memory).tell(old)
-    reader = BoardReader(memory)
+    reader = CutoffReader(memory)
     assert reader.cutoff() == old
     before = bytes(memory)
     writer = BoardWriter(memory)
@@ -76,7 +76,7 @@ def test_what_is_half_written_is_not_read() -> None:
     end = max(k for k in range(SIZE) if before[k] != after[k])
     for cut in range(end + 1):
         memory[:] = after[:cut] + before[cut:]
-        assert BoardReader(memory).cutoff() in (None, old)
+        assert CutoffReader(memory).cutoff() in (None, old)
     memory[:] = after
     assert reader.cutoff() == new
 
@@ -94,13 +94,13 @@ def test_digests_of_parts_add_up(witnesses: list[str], data: Draws) -> None:
 class Watching(Slices):
     """Closes a cube once it hears a cutoff, or is told to stop."""
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         while not signals.stopped():
             cutoff = signals.cutoff()
             if cutoff is not None:
-                return Closure(task.cube, CubeVerdict.BOUNDED, cutoff.value)
+                return Closure(task.cube, SubproblemVerdict.BOUNDED, cutoff.value)
             time.sleep(0.005)
-        return Closure(task.cube, CubeVerdict.UNKNOWN)
+        return Closure(task.cube, SubproblemVerdict.UNKNOWN)
 
 
 def patient(engine: Engine) -> list[Ended]:
@@ -113,8 +113,8 @@ def patient(engine: Engine) -> list[Ended]:
 @pytest.mark.exhaustive
 def test_a_cutoff_reaches_a_worker_at_its_cube() -> None:
     with Processes(Watching(), 2) as engine:
-        engine.submit(CubeTask(CUBE, seed=9))
-        engine.submit(CubeTask(Cube(("001",))))
+        engine.submit(SubproblemTask(CUBE, seed=9))
+        engine.submit(SubproblemTask(Subproblem(("001",))))
         assert engine.wait(0.1) == []
         engine.tell(Member(77, (1, 2), "cutoff"))
         ended = patient(engine)
@@ -130,11 +130,11 @@ def test_a_cutoff_reaches_a_worker_at_its_cube() -> None:
 @pytest.mark.exhaustive
 def test_workers_that_are_told_to_stop_give_up() -> None:
     with Processes(Watching(), 1) as engine:
-        engine.submit(CubeTask(CUBE))
+        engine.submit(SubproblemTask(CUBE))
         engine.stop()
         (ended,) = patient(engine)
         assert isinstance(ended, Closure)
-        assert ended.verdict is CubeVerdict.UNKNOWN
+        assert ended.verdict is SubproblemVerdict.UNKNOWN
 
 
 def test_the_end_of_the_time_stops_workers_at_their_cubes() -> None:
@@ -142,7 +142,7 @@ def test_the_end_of_the_time_stops_workers_at_their_cubes() -> None:
     space = Slices(4, 1e9)
     watch = StopWatch.start(SearchLimits(time_limit_s=0.3))
     outcome = search(space, Processes(space, 2), watch=watch)
-    assert (outcome.status, len(outcome.open_cubes)) == (Status.TRUNCATED, 4)
+    assert (outcome.status, len(outcome.open_subproblems)) == (Status.TRUNCATED, 4)
     assert workers_of(os.getpid()) == []
 
 
@@ -150,7 +150,7 @@ def test_the_end_of_the_time_stops_workers_at_their_cubes() -> None:
 class Stubborn(Slices):
     """Hears nothing."""
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         del task, signals
         while True:
             time.sleep(0.05)
@@ -175,7 +175,7 @@ class Unpicklable(Exception):
 class Raising(Slices):
     """Raises what does not survive pickling."""
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         raise Unpicklable(task.cube.path[0], str(signals.stopped()))
 
 
@@ -219,19 +219,19 @@ def send_a_part(connection: Connection, data: memoryview) -> None:
 class Bulky(Slices):
     """Dies in the middle of handing over its answer; the worker that comes after it does not."""
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         if task.seed == 0 and not signals.stopped():
             Connection._send = send_a_part  # type: ignore[attr-defined]
         best = (Member(0, (), "x" * 30_000),)
-        return Closure(task.cube, CubeVerdict.SOLVED, best=best)
+        return Closure(task.cube, SubproblemVerdict.SOLVED, best=best)
 
 
 def test_a_worker_killed_in_the_middle_of_its_answer_is_noticed() -> None:
     """CPython's pool would read the rest of it for ever."""
     with Processes(Bulky(), 1) as engine:
-        engine.submit(CubeTask(CUBE, seed=0))
+        engine.submit(SubproblemTask(CUBE, seed=0))
         assert patient(engine) == [WorkerDied(CUBE)]
-        engine.submit(CubeTask(CUBE, seed=1))
+        engine.submit(SubproblemTask(CUBE, seed=1))
         (ended,) = patient(engine)
         assert isinstance(ended, Closure)
 
@@ -240,7 +240,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_noticed() -> None:
 def test_the_end_does_not_wait_for_half_an_answer() -> None:
     threads = threading.active_count()
     with Processes(Bulky(), 1) as engine:
-        engine.submit(CubeTask(CUBE, seed=0))
+        engine.submit(SubproblemTask(CUBE, seed=0))
         while workers_of(os.getpid()):
             time.sleep(0.01)
     last = time.monotonic() + 600
@@ -260,11 +260,11 @@ def test_an_engine_in_process_is_told_with_its_next_cube() -> None:
     with engine:
         assert engine.wait(0.0) == ()
         engine.tell(Member(3, (), ""))
-        engine.submit(CubeTask(CUBE))
+        engine.submit(SubproblemTask(CUBE))
         (ended,) = engine.wait(0.0)
         assert isinstance(ended, Closure)
         assert (ended.bound, ended.worker) == (3, "in-process")
-        engine.submit(CubeTask(CUBE))
+        engine.submit(SubproblemTask(CUBE))
         engine.stop()
         assert engine.wait(0.0) == ()
         assert engine.stopped()

@@ -12,27 +12,27 @@ import pytest
 from p2smt.parallel_search.coordinate import MOST_DEATHS, search
 from p2smt.parallel_search.engine import Ended, SearchOutcome, WorkerDied
 from p2smt.parallel_search.parallel_options import InProcess
-from p2smt.parallel_search.subproblem import Cube, CubeTask, Skeleton, Space
+from p2smt.parallel_search.subproblem import SearchKind, Space, Subproblem, SubproblemTask
 from p2smt.result import Status
 from tests.cli.tools import H100, SMALL, TINY, cli
 from tests.parallel_search.journal.searched import change, open_journal, verified
 from tests.parallel_search.journal.words import Words
 
-FATAL = Cube(("b",))
-SPACES = [Words(), Words(skeleton=Skeleton.ENUMERATE)]
+FATAL = Subproblem(("b",))
+SPACES = [Words(), Words(skeleton=SearchKind.ENUMERATE)]
 
 
 class Deadly(InProcess):
     """An engine whose worker dies at some cubes: ``fatal`` of them, each time."""
 
-    fatal: frozenset[Cube] | None = frozenset({FATAL})
+    fatal: frozenset[Subproblem] | None = frozenset({FATAL})
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
-        self.deaths: Counter[Cube] = Counter()
-        self._cube: Cube | None = None
+        self.deaths: Counter[Subproblem] = Counter()
+        self._cube: Subproblem | None = None
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         """Note the cube."""
         self._cube = task.cube
         super().submit(task)

@@ -16,7 +16,7 @@ from p2smt.parallel_search.best import digest_of
 from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import InProcess
-from p2smt.parallel_search.subproblem import Cube, Skeleton
+from p2smt.parallel_search.subproblem import SearchKind, Subproblem
 from tests.parallel_search.chaos import Chaos, Notes
 from tests.parallel_search.test_outcomes import assert_right, toys
 from tests.parallel_search.toy import Toy
@@ -61,7 +61,7 @@ def test_an_interrupted_search_claims_no_more_than_it_knows(
     )
     if outcome is not None and outcome.status.settled:
         # a proof also where open cubes have bounds beyond the best
-        assert_right(toy, top, replace(outcome, interrupted=False, open_cubes=()))
+        assert_right(toy, top, replace(outcome, interrupted=False, open_subproblems=()))
     elif outcome is not None:
         assert (outcome.reason, outcome.interrupted) == ("it was interrupted", True)
         assert_admissible(toy, outcome)
@@ -70,7 +70,7 @@ def test_an_interrupted_search_claims_no_more_than_it_knows(
 
 def test_an_interrupt_at_any_line_loses_no_cube_and_counts_none_twice() -> None:
     """One line after another, of a search that splits a cube and closes some."""
-    toy, line = Toy((1,), depth=0, asked=Skeleton.ENUMERATE, splits_at=1), 0
+    toy, line = Toy((1,), depth=0, asked=SearchKind.ENUMERATE, splits_at=1), 0
     interrupted = 0
     while True:
         outcome = interrupted_at(line, lambda: search(toy, Chaos(toy, 1, 0), budget_s=1.0))
@@ -85,12 +85,12 @@ def test_an_interrupt_at_any_line_loses_no_cube_and_counts_none_twice() -> None:
 
 def assert_admissible(toy: Toy, outcome: SearchOutcome) -> None:
     """Hold an outcome without proof against all members of the space."""
-    members = sorted(toy.members_in(Cube()))
+    members = sorted(toy.members_in(Subproblem()))
     assert set(outcome.best) <= set(members)
-    if toy.asked is Skeleton.OPTIMISE and members:
+    if toy.asked is SearchKind.OPTIMISE and members:
         assert outcome.bound is not None
         assert outcome.bound <= members[0].value
-    if toy.asked is Skeleton.ENUMERATE:
-        still_open = {m for cube in outcome.open_cubes for m in toy.members_in(cube)}
+    if toy.asked is SearchKind.ENUMERATE:
+        still_open = {m for cube in outcome.open_subproblems for m in toy.members_in(cube)}
         listed = [m.witness for m in members if m not in still_open]
         assert (outcome.count, outcome.digest) == (len(listed), digest_of(listed))

@@ -14,7 +14,7 @@ from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.engine import Engine, SearchOutcome
 from p2smt.parallel_search.engines.processes import Processes
 from p2smt.parallel_search.parallel_options import InProcess
-from p2smt.parallel_search.subproblem import Cube, Skeleton
+from p2smt.parallel_search.subproblem import SearchKind, Subproblem
 from p2smt.result import Status
 from tests.parallel_search.toy import Toy
 from tests.tiers import but_the_first
@@ -25,33 +25,33 @@ toys = st.builds(
     st.integers(1, 4),
     st.integers(0, 4),
     st.integers(0, 2),
-    st.sampled_from(Skeleton),
+    st.sampled_from(SearchKind),
     splits_at=st.integers(0, 6),
 )
 
 
 def assert_right(toy: Toy, top: int, outcome: SearchOutcome) -> None:
     """Hold a settled outcome against all members of the space."""
-    members = sorted(toy.members_in(Cube()))
+    members = sorted(toy.members_in(Subproblem()))
     assert not outcome.interrupted
     assert outcome.reason == ""
-    assert outcome.unknown_cubes == ()
+    assert outcome.unknown_subproblems == ()
     match toy.asked:
-        case Skeleton.ENUMERATE:
+        case SearchKind.ENUMERATE:
             assert outcome.status is Status.COMPLETE
             digest = digest_of(m.witness for m in members)
             assert (outcome.count, outcome.digest) == (len(members), digest)
             assert outcome.best == tuple(members[:top])
-        case Skeleton.OPTIMISE:
+        case SearchKind.OPTIMISE:
             assert outcome.status is (Status.OPTIMAL if members else Status.INFEASIBLE)
             assert outcome.best == tuple(members[:top])
             assert outcome.bound == (members[0].value if members else None)
-        case Skeleton.DECIDE:
+        case SearchKind.DECIDE:
             assert outcome.status is (Status.OPTIMAL if members else Status.INFEASIBLE)
             assert len(outcome.best) == bool(members)
             assert set(outcome.best) <= set(members)
-    if toy.asked is not Skeleton.DECIDE:
-        assert outcome.open_cubes == ()
+    if toy.asked is not SearchKind.DECIDE:
+        assert outcome.open_subproblems == ()
 
 
 @given(toys, st.integers(1, 5), st.sampled_from([None, 1.0]))
@@ -68,8 +68,8 @@ ENGINES: list[Callable[[Toy], Engine]] = [
 
 
 @pytest.mark.parametrize("engine", but_the_first(*ENGINES))
-@pytest.mark.parametrize("asked", but_the_first(*reversed(Skeleton)))
-def test_processes_change_nothing(engine: Callable[[Toy], Engine], asked: Skeleton) -> None:
+@pytest.mark.parametrize("asked", but_the_first(*reversed(SearchKind)))
+def test_processes_change_nothing(engine: Callable[[Toy], Engine], asked: SearchKind) -> None:
     toy = Toy((3, -2, 5, 0, -1, 4, 0), 5, 2, 3, asked, splits_at=5, pause_s=0.002)
     for budget_s in (None, 1.0):
         assert_right(toy, 3, search(toy, engine(toy), top=3, budget_s=budget_s))

@@ -12,13 +12,13 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.best import digest_of
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 
 Bits = tuple[int, ...]
@@ -36,32 +36,32 @@ class Toy:
     modulus: int = 1
     forbidden: int = -1
     depth: int = 1
-    asked: Skeleton = Skeleton.OPTIMISE
+    asked: SearchKind = SearchKind.OPTIMISE
     pause_s: float = 0.0
     splits_at: int = 0
     """Cubes of fewer bits than this exceed any budget."""
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         return self.asked
 
     def description(self) -> Mapping[str, object]:
         return {"weights": list(self.weights), "modulus": self.modulus, "asked": self.asked.value}
 
-    def roots(self) -> tuple[Cube, ...]:
-        return tuple(Cube(tuple(bits)) for bits in product("01", repeat=self.depth))
+    def roots(self) -> tuple[Subproblem, ...]:
+        return tuple(Subproblem(tuple(bits)) for bits in product("01", repeat=self.depth))
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         if len(cube.path) == len(self.weights):
             return ()
         return (cube.under("0"), cube.under("1"))
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         rest = self.weights[len(cube.path) :]
         fixed = sum(w for w, bit in zip(self.weights, cube.path, strict=False) if bit == "1")
         return fixed + sum(min(w, 0) for w in rest)
 
-    def members_in(self, cube: Cube) -> Iterator[Member]:
+    def members_in(self, cube: Subproblem) -> Iterator[Member]:
         """All members of a cube, one bit string after another."""
         rest = len(self.weights) - len(cube.path)
         for tail in product((0, 1), repeat=rest):
@@ -69,18 +69,18 @@ class Toy:
             if self._allowed(bits):
                 yield self._member(bits)
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         if task.budget_s is not None and len(task.cube.path) < self.splits_at:
             return OverBudget(task.cube, tuple(sorted(self.members_in(task.cube))[:1]))
         if not self._worked(task, signals):
-            return Closure(task.cube, CubeVerdict.UNKNOWN)
+            return Closure(task.cube, SubproblemVerdict.UNKNOWN)
         members = sorted(self.members_in(task.cube))
         if not members:
-            return Closure(task.cube, CubeVerdict.EMPTY)
-        if self.asked is Skeleton.ENUMERATE:
+            return Closure(task.cube, SubproblemVerdict.EMPTY)
+        if self.asked is SearchKind.ENUMERATE:
             digest = digest_of(m.witness for m in members)
             best = tuple(members[: task.top])
-            listed = CubeVerdict.LISTED
+            listed = SubproblemVerdict.LISTED
             return Closure(task.cube, listed, best=best, count=len(members), digest=digest)
         return self._best(task, members, signals.cutoff())
 
@@ -90,16 +90,16 @@ class Toy:
             raise InputError(witness, "is no member of the toy")
         return self._member(bits)
 
-    def _best(self, task: CubeTask, members: list[Member], cutoff: Member | None) -> Closure:
+    def _best(self, task: SubproblemTask, members: list[Member], cutoff: Member | None) -> Closure:
         if cutoff is None and len(task.known) == task.top:
             cutoff = task.known[-1]
         best = tuple(m for m in members[: task.top] if cutoff is None or m < cutoff)
         bound = members[0].value
         if best:
-            return Closure(task.cube, CubeVerdict.SOLVED, bound, best)
-        return Closure(task.cube, CubeVerdict.BOUNDED, bound)
+            return Closure(task.cube, SubproblemVerdict.SOLVED, bound, best)
+        return Closure(task.cube, SubproblemVerdict.BOUNDED, bound)
 
-    def _worked(self, task: CubeTask, signals: Signals) -> bool:
+    def _worked(self, task: SubproblemTask, signals: Signals) -> bool:
         """Spend the time of a cube; whether it was not cut short."""
         started_s = time.monotonic()
         while (spent_s := time.monotonic() - started_s) < self.pause_s:

@@ -15,7 +15,7 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, OpenEntry, Proposal
 from p2smt.search.one_request import RequestAnswers
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 from tests.search.solve.test_solve import brute_force, problem, problems
 from tests.tiers import examples_of
@@ -35,7 +35,7 @@ def filled(question: Problem) -> BoundTable:
 
 
 def answers_to(question: Problem) -> RequestAnswers:
-    return RequestAnswers(question, Solver.CPSAT, Listings())
+    return RequestAnswers(question, Solver.CPSAT, Catalogs())
 
 
 def answer(answers: RequestAnswers, entry: OpenEntry) -> RequestAnswer | None:

@@ -18,9 +18,9 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.result import SearchLimits, Status
-from p2smt.search.one_request import best_merged
+from p2smt.search.one_request import best_merged_levels
 from p2smt.search.programs import Task, best_program
-from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
+from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 from tests.search.solve.test_solve_limits import ask, cluster
 from tests.strategies.draws import Draws, draws
 
@@ -58,7 +58,7 @@ def test_within_the_range_the_optimum_is_found_too(
     scene = scene_of(*sizes)
     task = Task(kind, scene.hierarchy, 5)
     proved = best_program(task, scene, 2**30, UNLIMITED)
-    found = best_merged(SoughtProgram(task, scene, 2**30, 1, Listings()), UNLIMITED)
+    found = best_merged_levels(SoughtProgram(task, scene, 2**30, 1, Catalogs()), UNLIMITED)
     assert (proved.status, found.status) == (Status.OPTIMAL, Status.FEASIBLE)
     assert proved.best is not None
     assert found.best is not None
@@ -122,8 +122,8 @@ def test_large_groups_are_proved(sizes: tuple[int, ...], length: int) -> None:
 def test_the_optimum_over_five_levels_is_no_worse_than_over_merged_ones(pipeline: int) -> None:
     scene = scene_of(4, 2, 2, 4, 2)
     task = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 3)
-    sought = SoughtProgram(task, scene, 2**30, pipeline, Listings())
-    merged = best_merged(sought, UNLIMITED).best
+    sought = SoughtProgram(task, scene, 2**30, pipeline, Catalogs())
+    merged = best_merged_levels(sought, UNLIMITED).best
     search = best_program(task, scene, 2**30, UNLIMITED)
     proved = search if pipeline == 1 else best_pipelined(sought, UNLIMITED)
     assert proved.status is Status.OPTIMAL

@@ -26,9 +26,9 @@ from p2smt.programs.program import Grouping, Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search import nests
 from p2smt.search.nests import best_nest, priced_nest
-from p2smt.search.one_request import answer_request, best_merged
+from p2smt.search.one_request import answer_request, best_merged_levels
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings, SoughtProgram
+from p2smt.search.programs_pipelined import Catalogs, SoughtProgram
 from p2smt.search.warm_start import RowCounts, known_programs, least_known
 from p2smt.solvers.ask import Solver
 from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
@@ -280,7 +280,7 @@ def test_no_answer_of_many_levels_is_worse_than_a_nest(
     scene, axes = scene_of(one), parse_axes(f"dp={2**depth}")
     request = Request(kind, ("dp",), payload)
     problem = Problem(one, axes, (request,), max_length=length)
-    found = answer_request(problem, request, scene, OVER, Solver.CPSAT, Listings())
+    found = answer_request(problem, request, scene, OVER, Solver.CPSAT, Catalogs())
     assert found is not None
     assert found.program is not None
     assert found.seconds <= least_on(scene, kind, length, payload) * (1 + 1e-9)
@@ -315,11 +315,11 @@ def test_seven_levels_are_scattered_one_by_one() -> None:
     """Thirteen steps: more than any list over merged levels has."""
     scene = scene_of(plain(7))
     asked = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 13)
-    found = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Listings()))
+    found = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Catalogs()))
     assert found is not None
     assert len(found.program) == 13
     assert found.seconds == pytest.approx(least_on(scene, asked.kind, 13, 2**30))
-    short = priced_nest(SoughtProgram(replace(asked, max_length=7), scene, 2**30, 1, Listings()))
+    short = priced_nest(SoughtProgram(replace(asked, max_length=7), scene, 2**30, 1, Catalogs()))
     assert short is not None
     assert len(short.program) == 7
     assert found.seconds < short.seconds
@@ -329,8 +329,8 @@ def test_seven_levels_are_scattered_one_by_one() -> None:
 def test_pipelined_nests_are_timed_as_what_they_are(pipeline: int | None) -> None:
     scene = scene_of(plain(6))
     asked = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 7)
-    whole = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Listings()))
-    found = priced_nest(SoughtProgram(asked, scene, 2**30, pipeline, Listings()))
+    whole = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Catalogs()))
+    found = priced_nest(SoughtProgram(asked, scene, 2**30, pipeline, Catalogs()))
     assert whole is not None
     assert found is not None
     assert found.chunks > 1
@@ -341,7 +341,7 @@ def test_what_is_too_large_to_check_gets_a_shorter_one() -> None:
     sizes = (4, 4, 4, 4, 4, 4, 8)  # 32,768 devices: seven levels apart cannot be simulated
     scene = scene_of(rings(sizes))
     asked = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 13)
-    found = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Listings()))
+    found = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Catalogs()))
     assert found is not None
     assert 1 < len(found.program) < 13
 
@@ -364,7 +364,7 @@ def test_limits_on_eight_levels_are_answered(
         max_length=16,
         step_limits=most,
     )
-    found = answer_request(problem, request, scene_of(one), OVER, Solver.CPSAT, Listings())
+    found = answer_request(problem, request, scene_of(one), OVER, Solver.CPSAT, Catalogs())
     assert found is not None
     assert found.program is not None
     assert found.seconds < found.single_s
@@ -384,8 +384,8 @@ def test_limits_on_eight_levels_are_answered(
 def test_a_nest_stands_beside_what_merged_levels_have() -> None:
     scene = scene_of(plain(6))
     asked = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 9)
-    sought = SoughtProgram(asked, scene, 2**30, 1, Listings())
-    found = best_merged(sought, OVER)
+    sought = SoughtProgram(asked, scene, 2**30, 1, Catalogs())
+    found = best_merged_levels(sought, OVER)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
     assert found.best.seconds <= least_on(scene, asked.kind, 9, 2**30) * (1 + 1e-9)

@@ -23,7 +23,7 @@ from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.warm_start import RowCounts, bounded, known_programs, least_known
 from p2smt.solvers.ask import CostKeys, Optimum, Solver, ask
 from tests.strategies.clusters import switches
@@ -133,8 +133,8 @@ def test_one_of_them_stands_in_where_the_time_is_over() -> None:
     problem = Problem(cluster(), parse_axes("dp=32"), (request,))
     scene = Scene.of(problem.topology, Placement(((4, 8),)), (0,))
     over = SearchLimits(time_limit_s=0.0)
-    found = answer_request(problem, request, scene, over, Solver.CPSAT, Listings())
-    best = answer_request(problem, request, scene, NO_LIMIT, Solver.CPSAT, Listings())
+    found = answer_request(problem, request, scene, over, Solver.CPSAT, Catalogs())
+    best = answer_request(problem, request, scene, NO_LIMIT, Solver.CPSAT, Catalogs())
     assert found is not None
     assert best is not None
     assert found.status is Status.UNKNOWN

@@ -16,7 +16,7 @@ from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.group_order import LadderMemory, LadderRung, ladder, useful_tables
+from p2smt.synthesis.group_order import ThresholdMemory, ThresholdStep, ladder, useful_tables
 from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.fabric.oracle import small_fabrics
 from tests.strategies.draws import Draws, draws
@@ -50,7 +50,7 @@ def elements(fabric: Fabric, chunks: int, generators: Iterable[ScheduleSymmetry]
 
 
 def check_rungs(
-    fabric: Fabric, rungs: list[LadderRung], routes: tuple[ChunkRoute, ...] | None, chunks: int
+    fabric: Fabric, rungs: list[ThresholdStep], routes: tuple[ChunkRoute, ...] | None, chunks: int
 ) -> None:
     """Every rung is an action of its group that keeps fabric and demand; the last is trivial."""
     orders = [group.order for group, _ in rungs]
@@ -204,7 +204,7 @@ def test_once_the_time_is_over_no_group_is_made() -> None:
 
 @pytest.mark.parametrize("collective", ["allreduce", "allgather", "broadcast"])
 def test_what_is_remembered_changes_no_ladder(collective: str) -> None:
-    fabric, memory = load_fabric("cube:2"), LadderMemory()
+    fabric, memory = load_fabric("cube:2"), ThresholdMemory()
     for chunks in (2, 1, 3):
         rungs = list(ladder(fabric, collective, chunks, 0, None, memory))
         assert rungs == list(ladder(fabric, collective, chunks))
@@ -220,7 +220,7 @@ def test_groups_are_sought_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return before(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(f"{ladder.__module__}.useful_tables", counted)
-    fabric, memory = load_fabric("ring:4"), LadderMemory()
+    fabric, memory = load_fabric("ring:4"), ThresholdMemory()
     late = StopWatch.start(SearchLimits(time_limit_s=0))
     assert len(list(ladder(fabric, "allgather", 1, 0, late, memory))) == 1
     for chunks in (1, 2, 3):

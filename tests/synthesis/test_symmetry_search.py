@@ -11,8 +11,8 @@ from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
 from p2smt.synthesis.bounds import distance_bound
-from p2smt.synthesis.question import Answer, GroupRung, ScheduleSize, Synthesis, SynthesisSetting
-from p2smt.synthesis.symmetry_search import ScheduleClimb, Trial, with_last
+from p2smt.synthesis.question import Answer, GroupChoice, ScheduleSize, Synthesis, SynthesisSetting
+from p2smt.synthesis.symmetry_search import ScheduleSearch, Trial, with_last
 from p2smt.synthesis.synthesize import answered
 
 EMPTY = SumSchedule((), ())
@@ -20,10 +20,10 @@ NO, OPEN, YES = Status.INFEASIBLE, Status.UNKNOWN, Status.FEASIBLE
 SIZE = ScheduleSize(2, 2, 1)
 
 
-def groups(*orders: int) -> list[GroupRung]:
+def groups(*orders: int) -> list[GroupChoice]:
     """Groups of these orders, told apart by a symmetry that nobody looks at."""
     return [
-        GroupRung(order, () if order == 1 else (ScheduleSymmetry((n,), (), ()),))
+        GroupChoice(order, () if order == 1 else (ScheduleSymmetry((n,), (), ()),))
         for n, order in enumerate(orders)
     ]
 
@@ -44,19 +44,19 @@ class Fake:
         return Result(status, EMPTY if status is YES else None)
 
 
-def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleClimb:
-    climb = ScheduleClimb(iter(trials), fake, 1000)
+def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleSearch:
+    climb = ScheduleSearch(iter(trials), fake, 1000)
     climb.finish(StopWatch.start(SearchLimits()))
     return climb
 
 
-def answer(climb: ScheduleClimb, collective: str) -> Synthesis:
+def answer(climb: ScheduleSearch, collective: str) -> Synthesis:
     setting = SynthesisSetting(load_fabric("ring:3"), collective)
     bound = distance_bound(setting.fabric, setting.collective)
     return answered(setting, SIZE, bound, climb, StopWatch.start(SearchLimits()))
 
 
-def words(climb: ScheduleClimb, collective: str = "allgather") -> tuple[Answer, str]:
+def words(climb: ScheduleSearch, collective: str = "allgather") -> tuple[Answer, str]:
     found = answer(climb, collective)
     return found.status, found.reason
 
@@ -82,7 +82,7 @@ def test_without_time_no_group_is_made_and_what_was_left_comes_first_later() -> 
             yield Trial(rung, None)
 
     fake = Fake({(8, None): [OPEN], (4, None): [NO], (2, None): [NO], (1, None): [NO]})
-    climb = ScheduleClimb(trials(), fake, 1000)
+    climb = ScheduleSearch(trials(), fake, 1000)
     climb.turn(StopWatch.start(SearchLimits(0.0)))
     assert (made, fake.asked, climb.over) == ([8, 4], [], False)
     climb.turn(StopWatch.start(SearchLimits()))
@@ -100,7 +100,7 @@ def test_no_class_but_the_widest_refutes_an_all_reduce() -> None:
     trees, sums = ScheduleClass.TREES, ScheduleClass.PARTIAL_SUMS
     (one,) = groups(1)
     fake = Fake({(1, trees): [NO], (1, sums): [NO]})
-    climb = ScheduleClimb(iter([Trial(one, trees), Trial(one, sums, 1)]), fake, 1000)
+    climb = ScheduleSearch(iter([Trial(one, trees), Trial(one, sums, 1)]), fake, 1000)
     watch = StopWatch.start(SearchLimits())
     climb.turn(watch)
     assert not climb.refuted
@@ -112,14 +112,14 @@ def test_no_class_but_the_widest_refutes_an_all_reduce() -> None:
 
 def test_none_with_symmetries_is_not_none() -> None:
     fake = Fake({(2, None): [NO], (1, None): [OPEN]})
-    climb = ScheduleClimb([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
+    climb = ScheduleSearch([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
     climb.turn(StopWatch.start(SearchLimits()))
     assert words(climb) == (Answer.NO_SYMMETRIC, "no symmetric schedule")
 
 
 def test_one_open_group_leaves_it_unknown() -> None:
     fake = Fake({(4, None): [OPEN], (2, None): [NO], (1, None): [OPEN]})
-    climb = ScheduleClimb([Trial(rung, None) for rung in groups(4, 2, 1)], fake, 1000)
+    climb = ScheduleSearch([Trial(rung, None) for rung in groups(4, 2, 1)], fake, 1000)
     climb.turn(StopWatch.start(SearchLimits()))
     assert words(climb) == (Answer.UNKNOWN, "unknown")
 
@@ -131,7 +131,7 @@ def test_an_interrupt_keeps_what_is_known(at: int, known: list[int]) -> None:
             raise KeyboardInterrupt
         return Result(NO)
 
-    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(8, 4, 2, 1)]), search, 1000)
+    climb = ScheduleSearch(iter([Trial(rung, None) for rung in groups(8, 4, 2, 1)]), search, 1000)
     climb.finish(StopWatch.start(SearchLimits()))
     assert climb.interrupted
     assert [attempt.order for attempt in climb.attempts] == known
@@ -146,7 +146,7 @@ def test_groups_that_time_left_out_leave_it_unknown() -> None:
             pass
         return Result(NO)
 
-    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(4, 2, 1)]), search, 1000)
+    climb = ScheduleSearch(iter([Trial(rung, None) for rung in groups(4, 2, 1)]), search, 1000)
     climb.finish(watch)
     assert [attempt.order for attempt in climb.attempts] == [4]
     assert words(climb) == (Answer.UNKNOWN, "unknown")
@@ -156,7 +156,7 @@ def test_what_is_too_large_is_tried_once_and_says_so() -> None:
     def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
         raise TooLarge(f"order {trial.rung.order}", "is more than a million variables")
 
-    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
+    climb = ScheduleSearch(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
     watch = StopWatch.start(SearchLimits())
     climb.finish(watch)
     found = answer(climb, "allgather")
@@ -166,7 +166,7 @@ def test_what_is_too_large_is_tried_once_and_says_so() -> None:
 
 def test_nothing_begins_after_the_time() -> None:
     fake = Fake({})
-    climb = ScheduleClimb([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
+    climb = ScheduleSearch([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
     climb.finish(StopWatch.start(SearchLimits(0.0)))
     assert fake.asked == []
     assert words(climb) == (Answer.UNKNOWN, "unknown")

@@ -45,7 +45,7 @@ from p2smt.synthesis.question import (
     too_many_pairs,
 )
 from p2smt.synthesis.replay import sum_demands
-from p2smt.synthesis.symmetry_search import Trial, climb_of
+from p2smt.synthesis.symmetry_search import Trial, symmetry_search_of
 
 PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS
 
@@ -218,7 +218,7 @@ def test_what_a_refuted_size_refutes_is_not_asked() -> None:
     search = _Improving(question, 3, Fraction(3, 2), Fraction(2), watch)
     with_groups, without = search._climbs(setting, 1), search._climbs(setting, 1)
     for size, status in (((5, 3), Status.INFEASIBLE), ((7, 4), Status.UNKNOWN)):
-        one = climb_of(setting, ScheduleSize(3, *size), Solver.CPSAT, lambda _: None)
+        one = symmetry_search_of(setting, ScheduleSize(3, *size), Solver.CPSAT, lambda _: None)
         one.known[Trial(NO_SYMMETRY, PARTIAL_SUMS)] = Attempt(1, PARTIAL_SUMS, status, 0.0)
         without.of[ScheduleSize(3, *size)] = one
     for rounds, chunks in product(range(3, 12), range(1, 8)):

@@ -44,10 +44,10 @@ def test_lists_of_searched_fields_hold_all_of_them() -> None:
 
 def test_equally_fast_strategies_are_told_apart_by_every_field() -> None:
     question = replace(SMALL, topology=cluster((2, 4), (1e8, 1e10)), space=SpaceLimits(cp=2))
-    ledger, _ = started(question)
-    columns = ledger.candidates.columns
+    bounds_table, _ = started(question)
+    columns = bounds_table.candidates.columns
     assert all(len(np.unique(getattr(columns, name))) > 1 for name in SEARCHED)
-    plainness = ledger._plainness(ledger.candidates.work.memory_bytes)
+    plainness = bounds_table._plainness(bounds_table.candidates.work.memory_bytes)
     assert len({plainness(row) for row in range(len(columns))}) == len(columns)
 
 

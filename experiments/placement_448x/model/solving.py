@@ -18,7 +18,7 @@ from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Found, Priced, Task, best_program
-from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
+from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 5
@@ -61,7 +61,7 @@ class Solver:
 
     topology: Topology
     length: int = LENGTH
-    listings: Listings = field(default_factory=Listings)
+    listings: Catalogs = field(default_factory=Catalogs)
 
     def run(self, digits: tuple[Digits, ...], payload_bytes: int, algorithm: str) -> Run:
         """Default, best and best pipelined time."""
@@ -117,4 +117,4 @@ def optimum(found: Found) -> Priced:
 
 def longer(solver: Solver, length: int) -> Solver:
     """The same for programs up to another length."""
-    return replace(solver, length=length, listings=Listings())
+    return replace(solver, length=length, listings=Catalogs())

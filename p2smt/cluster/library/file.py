@@ -28,16 +28,16 @@ from p2smt.cluster.library.model import (
     Correction,
     Formula,
     Hardware,
-    Ladder,
     Library,
     LibraryRun,
     NodeCount,
     Nvls,
     Plateau,
     ProtocolRate,
-    Rung,
     Scaling,
     Search,
+    SizeThreshold,
+    SizeThresholds,
     named_algorithm,
 )
 from p2smt.cluster.link import Algorithm
@@ -154,14 +154,14 @@ def _run(data: Any) -> LibraryRun:
     return _read_as(LibraryRun, data, algorithm=named_algorithm, protocols=tuple, nodes=NodeCount)
 
 
-def _ladder(data: Any) -> Ladder:
-    return _read_as(Ladder, data, rungs=_all(_rung), nodes=NodeCount, fabrics=tuple)
+def _ladder(data: Any) -> SizeThresholds:
+    return _read_as(SizeThresholds, data, rungs=_all(_rung), nodes=NodeCount, fabrics=tuple)
 
 
-def _rung(data: Any) -> Rung:
+def _rung(data: Any) -> SizeThreshold:
     most = data.get("up_to")
     size = math.inf if most is None else parse_bytes(most)
-    return Rung(size, named_algorithm(data["algorithm"]), data["protocol"])
+    return SizeThreshold(size, named_algorithm(data["algorithm"]), data["protocol"])
 
 
 def _formula(data: Any) -> Formula:

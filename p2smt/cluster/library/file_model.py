@@ -57,7 +57,7 @@ class RunModel(StrictModel):
     least_in_node: Annotated[int, Field(ge=0)] = LEFT_OUT
 
 
-class RungModel(StrictModel):
+class SizeThresholdModel(StrictModel):
     """Up to so many bytes; without: any more."""
 
     algorithm: WayName
@@ -65,11 +65,11 @@ class RungModel(StrictModel):
     up_to: SizeText | None = LEFT_OUT
 
 
-class LadderModel(StrictModel):
+class SizeThresholdsModel(StrictModel):
     """A choice by size."""
 
     operation: str
-    rungs: Annotated[list[RungModel], Field(min_length=1)]
+    rungs: Annotated[list[SizeThresholdModel], Field(min_length=1)]
     nodes: WhichNodes = LEFT_OUT
     members: int = LEFT_OUT
     fabrics: list[str] = LEFT_OUT
@@ -178,7 +178,7 @@ class LibraryModel(StrictModel):
     protocols: Annotated[dict[str, ProtocolModel], Field(min_length=1)]
     hops: dict[str, dict[str, ByProtocol]] = LEFT_OUT
     runs: dict[str, Annotated[list[RunModel], Field(min_length=1)]]
-    ladders: list[LadderModel] = LEFT_OUT
+    ladders: list[SizeThresholdsModel] = LEFT_OUT
     formula: FormulaModel | None = LEFT_OUT
     sent_as: dict[CollectiveName, CollectiveName] = LEFT_OUT
     in_flight: Annotated[int, Field(ge=1)] = LEFT_OUT

@@ -105,7 +105,7 @@ class LibraryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class SizeThreshold:
     """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
 
     up_to_bytes: float
@@ -114,7 +114,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class SizeThresholds:
     """A choice by size for one operation, where it applies; it goes before the formula.
 
     ``members`` 0: any number of them.  ``fabrics`` empty: whatever is inside a node.  With
@@ -122,7 +122,7 @@ class Ladder:
     """
 
     operation: str
-    rungs: tuple[Rung, ...]
+    rungs: tuple[SizeThreshold, ...]
     nodes: NodeCount = NodeCount.ANY
     members: int = 0
     fabrics: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ class Library:
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
     hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
     calls_across: tuple[tuple[str, float], ...] = ()
-    ladders: tuple[Ladder, ...] = ()
+    ladders: tuple[SizeThresholds, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
     in_flight: float = math.inf

@@ -11,7 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from p2smt.cluster.library.model import Formula, Ladder, Library, LibraryAlgorithm, LibraryRun
+from p2smt.cluster.library.model import (
+    Formula,
+    Library,
+    LibraryAlgorithm,
+    LibraryRun,
+    SizeThresholds,
+)
 from p2smt.cluster.topology import Algorithm
 
 
@@ -110,7 +116,7 @@ def _applies(run: LibraryRun, shape: GroupShape) -> bool:
     )
 
 
-def _ladder(library: Library, operation: str, shape: GroupShape) -> Ladder | None:
+def _ladder(library: Library, operation: str, shape: GroupShape) -> SizeThresholds | None:
     for ladder in library.ladders:
         if (
             ladder.operation == operation
@@ -123,7 +129,7 @@ def _ladder(library: Library, operation: str, shape: GroupShape) -> Ladder | Non
 
 
 def _rungs(
-    ladder: Ladder, ways: tuple[LibraryWay, ...], shape: GroupShape
+    ladder: SizeThresholds, ways: tuple[LibraryWay, ...], shape: GroupShape
 ) -> tuple[tuple[float, int], ...]:
     """The ladder's rungs among the ways; one that is not allowed is left out."""
     size = shape.members if ladder.per_peer else 1

@@ -45,7 +45,7 @@ from p2smt.parallel_search.engines.dask_worker import (
     result_of,
 )
 from p2smt.parallel_search.engines.processes import start_tracker
-from p2smt.parallel_search.subproblem import CubeTask, Member, Space
+from p2smt.parallel_search.subproblem import Member, Space, SubproblemTask
 
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
@@ -78,8 +78,8 @@ class DaskEngine:
         self._search = f"p2smt-{uuid4().hex}"
         self._numbers = 0
         self._checked: dict[str, bool] = {}  # the workers there are: whether each is used
-        self._waiting: deque[CubeTask] = deque()
-        self._hands = Hands()
+        self._waiting: deque[SubproblemTask] = deque()
+        self._assignments = Hands()
         self._done: queue.SimpleQueue[tuple[str, Worked | None]] = queue.SimpleQueue()
         self._spent: list[Given] = []  # came back, and their futures are not let go yet
         self._back: list[Ended] = []
@@ -120,7 +120,7 @@ class DaskEngine:
         """End what was started here; workers of the user's own cluster give up their cubes."""
         self._stack.__exit__(None, None, None)
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         """Hand out a cube, as soon as a worker is free."""
         self._waiting.append(task)
         self._hand_out()
@@ -145,14 +145,14 @@ class DaskEngine:
         """Let all workers give up what they do; what they have at hand comes back as it was."""
         self._back += [NotBegun(task.cube) for task in self._waiting]
         self._waiting.clear()
-        while late := self._hands.behind():
+        while late := self._assignments.behind():
             self._take_back(late)
             self._back.append(NotBegun(late.task.cube))
         self._messages.put((None, True))
 
     def _hand_out(self) -> None:
         """Give what waits to the workers that have least."""
-        counts = self._hands.counts()
+        counts = self._assignments.counts()
         used = [worker for worker, is_used in self._checked.items() if is_used]
         for many in range(_AT_HAND):
             for worker in used:
@@ -162,25 +162,25 @@ class DaskEngine:
 
     def _balance(self) -> None:
         """Give idle workers what waits at others: nothing else waited for them."""
-        counts = self._hands.counts()
+        counts = self._assignments.counts()
         for worker, is_used in self._checked.items():
-            if is_used and counts[worker] == 0 and (late := self._hands.behind()):
+            if is_used and counts[worker] == 0 and (late := self._assignments.behind()):
                 self._take_back(late)
                 self._give(late.task, worker)
 
-    def _give(self, task: CubeTask, worker: str) -> None:
+    def _give(self, task: SubproblemTask, worker: str) -> None:
         self._numbers += 1
         key = f"{self._search}-{self._numbers}"
         arguments = (self._space, task, self._search, self._client.id)
         future = self._client.submit(
             closed_there, *arguments, key=key, pure=False, workers=[worker]
         )
-        self._hands.add(Given(task, worker, key, self._numbers, future))
+        self._assignments.add(Given(task, worker, key, self._numbers, future))
         future.add_done_callback(lambda done: self._done.put((done.key, None)))
 
     def _take_back(self, given: Given) -> None:
         """What a worker has at hand; if it has just begun with it, it gives up."""
-        self._hands.take(given.key)
+        self._assignments.take(given.key)
         given.future.cancel()
 
     def _arrived(self, end_s: float) -> Iterator[Ended]:
@@ -189,7 +189,7 @@ class DaskEngine:
         with suppress(queue.Empty):
             while True:
                 key, ended = self._done.get(wait_s > 0, wait_s or None)
-                if given := self._hands.take(key):
+                if given := self._assignments.take(key):
                     self._spent.append(given)
                     yield ended or self._outcome(given)
                 wait_s = 0.0
@@ -204,10 +204,10 @@ class DaskEngine:
         if time.monotonic() < self._looked_s + LOOK_S:
             return
         self._look()
-        for given in self._hands:
-            if given.worker not in self._checked and self._hands.take(given.key):
+        for given in self._assignments:
+            if given.worker not in self._checked and self._assignments.take(given.key):
                 given.future.cancel()
-                yield self._hands.lost(given)
+                yield self._assignments.lost(given)
 
     def _outcome(self, given: Given) -> Ended:
         """What became of a cube; the worker of one that was lost gets none before the next look.
@@ -228,7 +228,7 @@ class DaskEngine:
                     return ended
         given.future.cancel()
         self._checked.pop(given.worker, None)
-        return self._hands.lost(given)
+        return self._assignments.lost(given)
 
     def _look(self, first: bool = False) -> None:
         """Which workers there are; those that are new are asked for their versions."""
@@ -276,7 +276,7 @@ class DaskEngine:
     def _drop(self) -> None:
         """Let go of every cube that is still out."""
         self.stop()
-        for given in (*self._hands, *self._spent):
+        for given in (*self._assignments, *self._spent):
             given.future.cancel()
         self._spent.clear()
 
@@ -452,7 +452,7 @@ def sent(
 class Given:
     """A cube that a worker has: ``key`` and the future of Dask, the how manieth of the search."""
 
-    task: CubeTask
+    task: SubproblemTask
     worker: str
     key: str
     number: int

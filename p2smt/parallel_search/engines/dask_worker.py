@@ -18,9 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.parallel_search.engine import close_cube
+from p2smt.parallel_search.engine import solve_subproblem
 from p2smt.parallel_search.journal.record import ABSENT, tool_versions
-from p2smt.parallel_search.subproblem import Closure, CubeTask, Member, OverBudget, Space
+from p2smt.parallel_search.subproblem import Closure, Member, OverBudget, Space, SubproblemTask
 
 if TYPE_CHECKING:
     from distributed.worker_state_machine import TaskState
@@ -31,14 +31,16 @@ _RESULT = "p2smt-result"
 _MOST_BYTES = 1 << 16
 
 
-def closed_there(space: bytes, task: CubeTask, search: str, client: str) -> Worked:
+def closed_there(space: bytes, task: SubproblemTask, search: str, client: str) -> Worked:
     """Close a cube of a search, on a worker; ``client``: that of its coordinator."""
     from distributed import get_worker
 
     worker = get_worker()
     key = str(worker.get_current_task())
     signals = _Signals(search, key, worker.state.tasks)
-    ended = close_cube(_unpacked(space), task, signals, f"{socket.gethostname()}:{os.getpid()}")
+    ended = solve_subproblem(
+        _unpacked(space), task, signals, f"{socket.gethostname()}:{os.getpid()}"
+    )
     packed = pickle.dumps(ended)
     if len(packed) <= _MOST_BYTES:
         worker.log_event(client, (_RESULT, key, packed))
@@ -141,34 +143,34 @@ def require_one_thread(worker: str, threads: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Received:
     """The best cutoff that arrived, and whether the search has ended."""
 
     cutoff: Member | None = None
     stopped: bool = False
 
-    def and_then(self, cutoff: Member | None, stopped: bool) -> Heard:
+    def and_then(self, cutoff: Member | None, stopped: bool) -> Received:
         """Both together: messages may overtake each other, so the better cutoff stays."""
         known = [member for member in (self.cutoff, cutoff) if member is not None]
-        return Heard(min(known, default=None), self.stopped or stopped)
+        return Received(min(known, default=None), self.stopped or stopped)
 
 
-_NOTHING = Heard()
-_HEARD: dict[str, Heard] = {}
+_NOTHING = Received()
+_RECEIVED: dict[str, Received] = {}
 """By the search's name, as messages come to the process while a cube is being closed.  A thread
 writes and another reads: each does it in one step."""
 
 
 def hear(search: str, cutoff: Member | None, stopped: bool) -> None:
     """A message of a search's coordinator."""
-    _HEARD[search] = heard(search).and_then(cutoff, stopped)
+    _RECEIVED[search] = heard(search).and_then(cutoff, stopped)
 
 
-def heard(search: str) -> Heard:
+def heard(search: str) -> Received:
     """What is known of a search."""
-    return _HEARD.get(search, _NOTHING)
+    return _RECEIVED.get(search, _NOTHING)
 
 
 def forget(search: str) -> None:
     """The search is over, and its name does not come again."""
-    _HEARD.pop(search, None)
+    _RECEIVED.pop(search, None)

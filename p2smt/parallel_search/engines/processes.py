@@ -25,8 +25,8 @@ from multiprocessing.queues import SimpleQueue
 from typing import Any
 
 from p2smt.errors import ExecutionError, InputError
-from p2smt.parallel_search.engine import Ended, WorkerDied, close_cube
-from p2smt.parallel_search.subproblem import Closure, CubeTask, Member, OverBudget, Space
+from p2smt.parallel_search.engine import Ended, WorkerDied, solve_subproblem
+from p2smt.parallel_search.subproblem import Closure, Member, OverBudget, Space, SubproblemTask
 
 # The engine of several processes on this machine, by :mod:`concurrent.futures`.
 
@@ -45,8 +45,8 @@ class Processes:
         if processes < 1:
             raise InputError(f"processes {processes}", "must be at least 1")
         self._space, self._count = space, processes
-        self._lanes: list[Lane] = []
-        self._ended: queue.SimpleQueue[tuple[Lane, Future[Worked]]] = queue.SimpleQueue()
+        self._worker_slots: list[WorkerSlot] = []
+        self._ended: queue.SimpleQueue[tuple[WorkerSlot, Future[Worked]]] = queue.SimpleQueue()
 
     @property
     def workers(self) -> int:
@@ -58,9 +58,9 @@ class Processes:
         """None: a process could not give back what waits at it."""
         return 0
 
-    def submit(self, task: CubeTask) -> None:
+    def submit(self, task: SubproblemTask) -> None:
         """Hand a cube to a process that has none."""
-        lane = next(lane for lane in self._lanes if lane.task is None)
+        lane = next(lane for lane in self._worker_slots if lane.task is None)
         future = lane.submit(task)
         future.add_done_callback(lambda done: self._ended.put((lane, done)))
 
@@ -73,17 +73,17 @@ class Processes:
                 found.append(self._result(*self._ended.get_nowait()))
         except queue.Empty:
             if not found:
-                for lane in self._lanes:
+                for lane in self._worker_slots:
                     lane.look()
             return found
 
     def tell(self, cutoff: Member) -> None:
         """Write the cutoff where all processes see it."""
-        self._board.tell(cutoff)
+        self._shared_cutoff.tell(cutoff)
 
     def stop(self) -> None:
         """Write that the search has ended."""
-        self._board.stop()
+        self._shared_cutoff.stop()
 
     def __enter__(self) -> Processes:
         """Start all processes, and wait until they are set up.
@@ -93,12 +93,12 @@ class Processes:
         """
         start_tracker()
         memory = new_board(NotedProcesses())
-        self._board, space = BoardWriter(memory), pickle.dumps(self._space)
+        self._shared_cutoff, space = BoardWriter(memory), pickle.dumps(self._space)
         try:
             for number in range(self._count):
-                self._lanes.append(Lane(space, memory, f"process {number + 1}"))
-            starts = [lane.start() for lane in self._lanes]
-            for lane, start in zip(self._lanes, starts, strict=True):
+                self._worker_slots.append(WorkerSlot(space, memory, f"process {number + 1}"))
+            starts = [lane.start() for lane in self._worker_slots]
+            for lane, start in zip(self._worker_slots, starts, strict=True):
                 _await(lane, start)
         except BaseException:
             self.__exit__()
@@ -107,12 +107,12 @@ class Processes:
 
     def __exit__(self, *exc: object) -> None:
         """End all processes."""
-        _end(self._lanes)
-        self._lanes.clear()
+        _end(self._worker_slots)
+        self._worker_slots.clear()
         self._ended = queue.SimpleQueue()  # what came late holds its lane
         gc.collect()  # semaphores of the pools end with them, also where this process ends at once
 
-    def _result(self, lane: Lane, future: Future[Worked]) -> Ended:
+    def _result(self, lane: WorkerSlot, future: Future[Worked]) -> Ended:
         task, lane.task = lane.task, None
         if task is None:
             raise AssertionError("a process brought a cube that it was not given")
@@ -123,14 +123,14 @@ class Processes:
             return WorkerDied(task.cube)
 
 
-def _end(lanes: Sequence[Lane]) -> None:
+def _end(lanes: Sequence[WorkerSlot]) -> None:
     for lane in lanes:
         lane.kill()
     for lane in lanes:
         lane.join()
 
 
-def _await(lane: Lane, start: Future[int]) -> None:
+def _await(lane: WorkerSlot, start: Future[int]) -> None:
     """Wait until a process is set up; one that dies before is replaced, twice."""
     for again in range(_STARTS):
         try:
@@ -180,21 +180,21 @@ class NotedProcesses(SpawnContext):
         return bool(wait_for_ends([self.process.sentinel], timeout_s))
 
 
-class Lane:
+class WorkerSlot:
     """A worker for one cube at a time."""
 
-    def __init__(self, space: bytes, board: MutableSequence[int], name: str) -> None:
-        self._arguments = (space, board, name)
+    def __init__(self, space: bytes, shared_cutoff: MutableSequence[int], name: str) -> None:
+        self._arguments = (space, shared_cutoff, name)
         self._context, self._pool = self._new_pool()
         self._future: Future[Worked] | None = None
         self._ended_s: float | None = None
-        self.task: CubeTask | None = None
+        self.task: SubproblemTask | None = None
 
     def start(self) -> Future[int]:
         """Start the process: its id, once it is set up."""
         return _unsignalled(lambda: self._pool.submit(ready))
 
-    def submit(self, task: CubeTask) -> Future[Worked]:
+    def submit(self, task: SubproblemTask) -> Future[Worked]:
         """Hand out a cube; a process that died idle is replaced first."""
         self.task = task
         try:
@@ -299,7 +299,7 @@ class BoardWriter:
         self._memory[0] = 1
 
 
-class BoardReader:
+class CutoffReader:
     """A worker's side: its signals."""
 
     def __init__(self, memory: MutableSequence[int]) -> None:
@@ -339,7 +339,7 @@ class _Worker:
     """What this process is; the space is loaded when it is first needed."""
 
     pickled: bytes
-    signals: BoardReader
+    signals: CutoffReader
     name: str
     loaded: Space | None = None
 
@@ -353,11 +353,11 @@ _workers: list[_Worker] = []
 """One, once it is set up: a pool calls functions by name, and hands on nothing that it set up."""
 
 
-def set_up(space: bytes, board: MutableSequence[int], name: str) -> None:
+def set_up(space: bytes, shared_cutoff: MutableSequence[int], name: str) -> None:
     """Become a worker for a space, which comes pickled from the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    _workers.append(_Worker(space, BoardReader(board), name))
+    _workers.append(_Worker(space, CutoffReader(shared_cutoff), name))
 
 
 def ready() -> int:
@@ -370,7 +370,7 @@ def ready() -> int:
     return os.getpid()
 
 
-def work(task: CubeTask) -> Closure | OverBudget:
+def work(task: SubproblemTask) -> Closure | OverBudget:
     """Close a cube, in a worker.
 
     Raises:
@@ -379,7 +379,7 @@ def work(task: CubeTask) -> Closure | OverBudget:
     """
     worker = _workers[0]
     try:
-        return close_cube(worker.space(), task, worker.signals, worker.name)
+        return solve_subproblem(worker.space(), task, worker.signals, worker.name)
     except Exception as error:
         if _travels(error):
             raise

@@ -30,7 +30,7 @@ from p2smt.parallel_search.journal.record import (
     JournalText,
     SplitRecord,
 )
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
+from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 REMEDY = "give a file that --journal wrote"
@@ -92,7 +92,7 @@ def _closure_data(one: Closure) -> dict[str, Any]:
     return data if one.deaths else {key: data[key] for key in data if key != "deaths"}
 
 
-def _paths(cubes: Sequence[Cube]) -> list[list[str]]:
+def _paths(cubes: Sequence[Subproblem]) -> list[list[str]]:
     return [list(cube.path) for cube in cubes]
 
 
@@ -213,7 +213,7 @@ def _record(found: AnyLine) -> JournalRecord:
 def _closure(found: ClosedLine) -> Closure:
     return Closure(
         _cube(found.cube),
-        CubeVerdict(found.verdict),
+        SubproblemVerdict(found.verdict),
         found.bound,
         tuple(map(_member, found.best)),
         found.by_formula,
@@ -230,9 +230,9 @@ def _member(found: WitnessPart) -> Member:
     return Member(found.value, tuple(found.tie), found.witness)
 
 
-def _cube(path: Sequence[str]) -> Cube:
-    return Cube(tuple(path))
+def _cube(path: Sequence[str]) -> Subproblem:
+    return Subproblem(tuple(path))
 
 
-def _cubes(paths: Sequence[Sequence[str]]) -> tuple[Cube, ...]:
+def _cubes(paths: Sequence[Sequence[str]]) -> tuple[Subproblem, ...]:
     return tuple(map(_cube, paths))

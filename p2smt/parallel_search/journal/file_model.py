@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
 from p2smt.parallel_search.journal.record import SEEDS
-from p2smt.parallel_search.subproblem import CubeVerdict, Skeleton
+from p2smt.parallel_search.subproblem import SearchKind, SubproblemVerdict
 
 JOURNAL_VERSION = 1
 
@@ -49,9 +49,9 @@ class HeaderLine(StrictModel):
     options: Annotated[dict[str, Any], Field(description="How it is searched.")]
     versions: Annotated[Versions, Field(description="Of Python, p2smt and the solvers.")]
 
-    def kind(self) -> Skeleton:
+    def kind(self) -> SearchKind:
         """What is asked of the space."""
-        return Skeleton(self.skeleton)
+        return SearchKind(self.skeleton)
 
 
 class ContinuedLine(StrictModel):
@@ -105,12 +105,12 @@ class ClosedLine(StrictModel):
     def _fits_its_verdict(self) -> ClosedLine:
         values = [one.value for one in self.best]
         shown = f"verdict {self.verdict!r}"
-        match CubeVerdict(self.verdict):
-            case CubeVerdict.EMPTY if values or self.count:
+        match SubproblemVerdict(self.verdict):
+            case SubproblemVerdict.EMPTY if values or self.count:
                 raise InputError(shown, "has members on record", "they contradict each other")
-            case CubeVerdict.SOLVED if not values:
+            case SubproblemVerdict.SOLVED if not values:
                 raise InputError(shown, "has no member on record", "an empty cube is 'empty'")
-            case CubeVerdict.LISTED if self.count is None or self.digest is None:
+            case SubproblemVerdict.LISTED if self.count is None or self.digest is None:
                 raise InputError(shown, "has no count or no digest on record", "state both")
         if values and self.bound is not None and self.bound > values[0]:
             rule = f"is more than its best member costs ({values[0]})"

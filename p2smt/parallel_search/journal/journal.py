@@ -22,8 +22,8 @@ from p2smt.parallel_search.journal.record import (
     JournalText,
     SplitRecord,
 )
-from p2smt.parallel_search.journal.tree import CubeTree
-from p2smt.parallel_search.subproblem import Closure, Cube, Member
+from p2smt.parallel_search.journal.tree import SubproblemTree
+from p2smt.parallel_search.subproblem import Closure, Member, Subproblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Resumed:
     """
 
     closures: tuple[Closure, ...]
-    splits: tuple[tuple[Cube, tuple[Cube, ...]], ...]
+    splits: tuple[tuple[Subproblem, tuple[Subproblem, ...]], ...]
     members: tuple[Member, ...]
     torn: int
 
@@ -114,7 +114,11 @@ class Journal:
         return f"{text}; {torn}" if torn else text
 
     def split(
-        self, cube: Cube, children: Sequence[Cube], seconds: float = 0.0, worker: str = ""
+        self,
+        cube: Subproblem,
+        children: Sequence[Subproblem],
+        seconds: float = 0.0,
+        worker: str = "",
     ) -> None:
         """A cube is replaced by all its children; a worker had it for so many seconds."""
         self._append(SplitRecord(cube, tuple(children), seconds, worker))
@@ -149,7 +153,7 @@ def _refuse_another(there: JournalHeader, wanted: JournalHeader, source: str) ->
 def _resumed(
     header: JournalHeader, text: JournalText, source: str, make: Callable[[str], Member] | None
 ) -> Resumed:
-    tree = CubeTree.of(header.roots, text.entries, header.skeleton)
+    tree = SubproblemTree.of(header.roots, text.entries, header.skeleton)
     if tree.faults:
         raise InputError(source, tree.faults[0], "give another file")
     if make is not None:

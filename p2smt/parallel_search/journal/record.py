@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from p2smt.parallel_search.subproblem import Closure, Cube, Member, Skeleton, Space
+from p2smt.parallel_search.subproblem import Closure, Member, SearchKind, Space, Subproblem
 
 # The versions on which the answer of a search may depend.
 
@@ -53,12 +53,12 @@ class JournalHeader:
     """
 
     space: str
-    skeleton: Skeleton
+    skeleton: SearchKind
     description: Mapping[str, Any]
     top: int
     scale: str
     cube_rule: str
-    roots: tuple[Cube, ...]
+    roots: tuple[Subproblem, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=tool_versions)
 
@@ -123,8 +123,8 @@ class SplitRecord:
     Journals of before this was noted say 0 and "".
     """
 
-    cube: Cube
-    children: tuple[Cube, ...]
+    cube: Subproblem
+    children: tuple[Subproblem, ...]
     seconds: float = 0.0
     worker: str = ""
 

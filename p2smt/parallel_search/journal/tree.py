@@ -9,11 +9,18 @@ from fractions import Fraction
 
 from p2smt.errors import InputError
 from p2smt.parallel_search.journal.record import JournalEntry, SplitRecord
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member, Skeleton, Space
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Member,
+    SearchKind,
+    Space,
+    Subproblem,
+    SubproblemVerdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CubeTree:
+class SubproblemTree:
     """Each cube once, whatever the order of the records and however often they stand there.
 
     Attributes:
@@ -25,17 +32,17 @@ class CubeTree:
         faults: what cannot be, in words, each with its line.
     """
 
-    roots: tuple[Cube, ...]
-    splits: Mapping[Cube, tuple[Cube, ...]]
-    closed: Mapping[Cube, Closure]
+    roots: tuple[Subproblem, ...]
+    splits: Mapping[Subproblem, tuple[Subproblem, ...]]
+    closed: Mapping[Subproblem, Closure]
     members: tuple[Member, ...]
     repeated: int
     faults: tuple[str, ...]
 
     @staticmethod
     def of(
-        roots: tuple[Cube, ...], entries: Iterable[JournalEntry], skeleton: Skeleton
-    ) -> CubeTree:
+        roots: tuple[Subproblem, ...], entries: Iterable[JournalEntry], skeleton: SearchKind
+    ) -> SubproblemTree:
         """The tree of a journal's records."""
         made = _Made(skeleton)
         for entry in entries:
@@ -44,18 +51,18 @@ class CubeTree:
         nested = made.nested()
         faults = (*made.faults, *strangers, *nested)
         members = tuple(sorted(made.members))
-        return CubeTree(roots, made.splits, made.closed, members, made.repeated, faults)
+        return SubproblemTree(roots, made.splits, made.closed, members, made.repeated, faults)
 
 
 class _Made:
     """A tree in the making."""
 
-    def __init__(self, skeleton: Skeleton) -> None:
+    def __init__(self, skeleton: SearchKind) -> None:
         self.skeleton = skeleton
-        self.splits: dict[Cube, tuple[Cube, ...]] = {}
-        self.closed: dict[Cube, Closure] = {}
+        self.splits: dict[Subproblem, tuple[Subproblem, ...]] = {}
+        self.closed: dict[Subproblem, Closure] = {}
         self.members: set[Member] = set()
-        self.lines: dict[Cube, int] = {}
+        self.lines: dict[Subproblem, int] = {}
         self.repeated = 0
         self.faults: list[str] = []
 
@@ -85,7 +92,7 @@ class _Made:
             self._fault(line, f"{shown(closure.cube)} has a verdict that contradicts its first")
         self.closed[closure.cube] = stronger(known, closure)
 
-    def strangers(self, roots: tuple[Cube, ...]) -> Iterator[str]:
+    def strangers(self, roots: tuple[Subproblem, ...]) -> Iterator[str]:
         """Cubes that are no root and no child of a split."""
         known = {*roots, *(child for some in self.splits.values() for child in some)}
         for cube, line in self.lines.items():
@@ -96,7 +103,7 @@ class _Made:
         """Closed parts of closed cubes that contradict these."""
         for cube, part in self.closed.items():
             for depth in range(len(cube.path)):
-                whole = self.closed.get(Cube(cube.path[:depth]))
+                whole = self.closed.get(Subproblem(cube.path[:depth]))
                 if whole is not None and contradicts(whole, part, self.skeleton):
                     line = self.lines[cube]
                     yield f"line {line}: {shown(cube)} contradicts what {shown(whole.cube)} has"
@@ -105,7 +112,7 @@ class _Made:
         self.faults.append(f"line {line}: {text}")
 
 
-def shown(cube: Cube) -> str:
+def shown(cube: Subproblem) -> str:
     """A cube in a message."""
     text = " / ".join(cube.path) if cube.path else "the whole space"
     return f"cube {text if len(text) <= 120 else text[:118] + '..'}"
@@ -117,22 +124,22 @@ def shown(cube: Cube) -> str:
 
 
 _STRENGTH = {
-    CubeVerdict.UNKNOWN: 0,
-    CubeVerdict.BOUNDED: 1,
-    CubeVerdict.SOLVED: 2,
-    CubeVerdict.EMPTY: 2,
-    CubeVerdict.LISTED: 2,
+    SubproblemVerdict.UNKNOWN: 0,
+    SubproblemVerdict.BOUNDED: 1,
+    SubproblemVerdict.SOLVED: 2,
+    SubproblemVerdict.EMPTY: 2,
+    SubproblemVerdict.LISTED: 2,
 }
 
 
 def lower_bound(claim: Closure) -> float | None:
     """What no member of the cube costs less than, in ticks, by its verdict; None: unknown."""
     match claim.verdict:
-        case CubeVerdict.EMPTY:
+        case SubproblemVerdict.EMPTY:
             return math.inf
-        case CubeVerdict.SOLVED:
+        case SubproblemVerdict.SOLVED:
             return claim.best[0].value
-        case CubeVerdict.LISTED if claim.count == 0:
+        case SubproblemVerdict.LISTED if claim.count == 0:
             return math.inf
         case _:
             return claim.bound
@@ -148,9 +155,9 @@ def _strength(claim: Closure) -> tuple[int, float]:
     return _STRENGTH[claim.verdict], -math.inf if bound is None else bound
 
 
-def contradicts(whole: Closure, part: Closure, skeleton: Skeleton) -> bool:
+def contradicts(whole: Closure, part: Closure, skeleton: SearchKind) -> bool:
     """Whether a claim on a cube and one on a part of it, or on itself, cannot both be true."""
-    if skeleton is Skeleton.DECIDE:  # a solved cube shows any of its members, not its best
+    if skeleton is SearchKind.DECIDE:  # a solved cube shows any of its members, not its best
         return (_empty(whole) and bool(part.best)) or (
             whole.cube == part.cube and _empty(part) and bool(whole.best)
         )
@@ -163,7 +170,7 @@ def contradicts(whole: Closure, part: Closure, skeleton: Skeleton) -> bool:
 
 def _excludes(claim: Closure, member: Member) -> bool:
     """Whether a member that is said to be in the cube cannot be in it."""
-    if claim.verdict is CubeVerdict.SOLVED:
+    if claim.verdict is SubproblemVerdict.SOLVED:
         return place(member) < place(claim.best[0])
     bound = lower_bound(claim)
     return bound is not None and member.value < bound
@@ -184,9 +191,11 @@ def _differ(one: Closure, other: Closure) -> bool:
         return True
     if one.verdict is not other.verdict:
         return False
-    if one.verdict is CubeVerdict.SOLVED:  # one may be cut short where a better cutoff was known
+    if (
+        one.verdict is SubproblemVerdict.SOLVED
+    ):  # one may be cut short where a better cutoff was known
         return any(place(a) != place(b) for a, b in zip(one.best, other.best, strict=False))
-    return one.verdict is CubeVerdict.LISTED and (one.count, one.digest) != (
+    return one.verdict is SubproblemVerdict.LISTED and (one.count, one.digest) != (
         other.count,
         other.digest,
     )
@@ -195,7 +204,7 @@ def _differ(one: Closure, other: Closure) -> bool:
 # A space made again from a journal's header, with what verifies a search of it.
 
 
-Share = Callable[[Cube], Fraction]
+Share = Callable[[Subproblem], Fraction]
 """How much of all there is lies in a cube: a number of things, or a part of the whole.
 
 Things are counted by their cubes' decisions whether they are members or not, and by other code
@@ -210,7 +219,7 @@ HALVES = "space of decisions"
 
 
 @dataclass(frozen=True, slots=True)
-class RemadeSpace:
+class RebuiltSpace:
     """What a verification needs.
 
     Attributes:
@@ -236,7 +245,7 @@ def boolean_share(names: Sequence[str]) -> Share:
     ``names`` are decided in this order in every cube.
     """
 
-    def share(cube: Cube) -> Fraction:
+    def share(cube: Subproblem) -> Fraction:
         for depth, decision in enumerate(cube.path):
             known = [f"{name}={value}" for name in names[depth : depth + 1] for value in (0, 1)]
             if decision not in known:

@@ -17,9 +17,9 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.best import cutoff_of, joined_digest, sought
 from p2smt.parallel_search.journal.record import SEEDS, JournalHeader, JournalText, canonical
 from p2smt.parallel_search.journal.tree import (
-    CubeTree,
-    RemadeSpace,
+    RebuiltSpace,
     Share,
+    SubproblemTree,
     contradicts,
     lower_bound,
     place,
@@ -27,14 +27,14 @@ from p2smt.parallel_search.journal.tree import (
 )
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
     OwnCutoff,
-    Skeleton,
+    SearchKind,
     Space,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
     TieBounded,
 )
 from p2smt.result import SearchLimits, Status, StopWatch
@@ -66,7 +66,7 @@ class JournalReport:
     torn: int
     records: int
     repeated: int
-    cover: CubeCover
+    cover: SubproblemCoverage
     answer: RecordedAnswer | None
     members: int
     again: SolvedAgain
@@ -113,7 +113,7 @@ class JournalReport:
         return self.valid and not self.unchecked
 
     @property
-    def given_up(self) -> tuple[tuple[Cube, int], ...]:
+    def given_up(self) -> tuple[tuple[Subproblem, int], ...]:
         """Cubes at which workers died so often that they have no verdict, each with how often."""
         return tuple((leaf.cube, leaf.deaths) for leaf in self.cover.leaves if leaf.deaths)
 
@@ -121,7 +121,7 @@ class JournalReport:
 def verify_records(
     text: JournalText,
     source: str,
-    remade: RemadeSpace,
+    remade: RebuiltSpace,
     *,
     sample: int | None = DEFAULT_SAMPLE,
     watch: StopWatch | None = None,
@@ -144,7 +144,7 @@ def verify_records(
     header = text.header
     if header is None:
         raise InputError(source, "has no header, and so nothing on record", "search first")
-    tree = CubeTree.of(header.roots, text.entries, header.skeleton)
+    tree = SubproblemTree.of(header.roots, text.entries, header.skeleton)
     cover = cover_of(tree, remade.share)
     answer, unanswerable = _answer(header, tree, cover, remade)
     faults = (*_faults(header, tree, cover, remade), *(answer.faults if answer else unanswerable))
@@ -171,7 +171,7 @@ def verify_records(
 
 
 def _by_member(header: JournalHeader, answer: RecordedAnswer) -> bool:
-    return header.skeleton is Skeleton.DECIDE and answer.status is Status.OPTIMAL
+    return header.skeleton is SearchKind.DECIDE and answer.status is Status.OPTIMAL
 
 
 def _forever() -> StopWatch:
@@ -179,7 +179,7 @@ def _forever() -> StopWatch:
 
 
 def _answer(
-    header: JournalHeader, tree: CubeTree, cover: CubeCover, remade: RemadeSpace
+    header: JournalHeader, tree: SubproblemTree, cover: SubproblemCoverage, remade: RebuiltSpace
 ) -> tuple[RecordedAnswer | None, tuple[str, ...]]:
     """The answer; or none, and why: a cube is none of the space, so that it has no bound."""
     try:
@@ -189,7 +189,7 @@ def _answer(
 
 
 def _faults(
-    header: JournalHeader, tree: CubeTree, cover: CubeCover, remade: RemadeSpace
+    header: JournalHeader, tree: SubproblemTree, cover: SubproblemCoverage, remade: RebuiltSpace
 ) -> Iterator[str]:
     space = remade.space
     described = canonical(space.description()) == canonical(header.description)
@@ -204,11 +204,11 @@ def _faults(
             yield fault
 
 
-def _miscounted(cover: CubeCover, remade: RemadeSpace) -> Iterator[str]:
+def _miscounted(cover: SubproblemCoverage, remade: RebuiltSpace) -> Iterator[str]:
     """Cubes of which another number of members is on record than there is."""
     for leaf in cover.leaves:
         there = remade.share(leaf.cube)
-        stated = 0 if leaf.verdict is CubeVerdict.EMPTY else leaf.count
+        stated = 0 if leaf.verdict is SubproblemVerdict.EMPTY else leaf.count
         if stated is not None and stated != there:
             yield f"{shown(leaf.cube)} has {there} members, and {stated} on record"
 
@@ -249,7 +249,7 @@ class _NobodyElse:
 def solved_again(
     header: JournalHeader,
     answer: RecordedAnswer,
-    remade: RemadeSpace,
+    remade: RebuiltSpace,
     sample: int | None,
     watch: StopWatch,
     told: Callable[[int, int], None] | None = None,
@@ -279,7 +279,7 @@ def solved_again(
 class _Asking:
     header: JournalHeader
     answer: RecordedAnswer
-    remade: RemadeSpace
+    remade: RebuiltSpace
     watch: StopWatch
 
     def again(self, claim: Closure, left: int) -> Closure | None:
@@ -288,7 +288,7 @@ class _Asking:
         if self.watch.expired():
             return None
         remaining_s = self.watch.remaining_s()
-        task = CubeTask(
+        task = SubproblemTask(
             claim.cube,
             self.header.top,
             self._known(claim),
@@ -296,7 +296,7 @@ class _Asking:
             seed=(claim.seed + 1) % SEEDS,
         )
         found = space.close(task, _NobodyElse())
-        if isinstance(found, OverBudget) or found.verdict is CubeVerdict.UNKNOWN:
+        if isinstance(found, OverBudget) or found.verdict is SubproblemVerdict.UNKNOWN:
             return None
         return found
 
@@ -305,7 +305,10 @@ class _Asking:
 
         They are members whatever becomes of the verdicts, so that the proof is one.
         """
-        if self.header.skeleton is not Skeleton.OPTIMISE or claim.verdict is CubeVerdict.EMPTY:
+        if (
+            self.header.skeleton is not SearchKind.OPTIMISE
+            or claim.verdict is SubproblemVerdict.EMPTY
+        ):
             return ()
         top, cutoff = self.header.top, self.answer.cutoff
         if isinstance(self.remade.space, OwnCutoff):
@@ -326,14 +329,14 @@ class _Asking:
 
     def _belongs(self, member: Member) -> bool:
         """Whether a member should be in the answer and is not."""
-        if self.header.skeleton is not Skeleton.OPTIMISE:
+        if self.header.skeleton is not SearchKind.OPTIMISE:
             return False
         known = {place(one) for one in self.answer.best}
         cutoff = self.answer.cutoff
         return place(member) not in known and (cutoff is None or place(member) < place(cutoff))
 
 
-def wrong_member(remade: RemadeSpace, member: Member) -> str:
+def wrong_member(remade: RebuiltSpace, member: Member) -> str:
     """Why a member is not what its witness makes, in words; "": it is."""
     given = f"the member {member.witness[:120]!r}"
     try:
@@ -350,13 +353,13 @@ def wrong_member(remade: RemadeSpace, member: Member) -> str:
 def _words(claim: Closure) -> str:
     verdict = claim.verdict.value
     match claim.verdict:
-        case CubeVerdict.SOLVED:
+        case SubproblemVerdict.SOLVED:
             return f"{verdict} with {claim.best[0].value}"
-        case CubeVerdict.LISTED:
+        case SubproblemVerdict.LISTED:
             return f"{verdict} with {claim.count} members, digest {(claim.digest or '')[:8]}"
-        case CubeVerdict.EMPTY:
+        case SubproblemVerdict.EMPTY:
             return verdict
-        case CubeVerdict.BOUNDED | CubeVerdict.UNKNOWN:
+        case SubproblemVerdict.BOUNDED | SubproblemVerdict.UNKNOWN:
             return f"{verdict} at {claim.bound}"
 
 
@@ -389,12 +392,12 @@ class RecordedAnswer:
     cutoff: Member | None
     by_formula: tuple[Closure, ...]
     verdicts: tuple[Closure, ...]
-    unsettled: tuple[Cube, ...]
+    unsettled: tuple[Subproblem, ...]
     faults: tuple[str, ...]
 
 
 def answer_of(
-    header: JournalHeader, tree: CubeTree, cover: CubeCover, space: Space
+    header: JournalHeader, tree: SubproblemTree, cover: SubproblemCoverage, space: Space
 ) -> RecordedAnswer:
     """The answer that a journal's cubes and members make."""
     cutoff = cutoff_of(space, tree.members, header.top)
@@ -403,8 +406,8 @@ def answer_of(
     for leaf in cover.leaves:
         rest.take(leaf)
     unsettled = (*rest.unsettled, *cover.open)
-    listed = [leaf for leaf in cover.leaves if leaf.verdict is CubeVerdict.LISTED]
-    lists, decides = header.skeleton is Skeleton.ENUMERATE, header.skeleton is Skeleton.DECIDE
+    listed = [leaf for leaf in cover.leaves if leaf.verdict is SubproblemVerdict.LISTED]
+    lists, decides = header.skeleton is SearchKind.ENUMERATE, header.skeleton is SearchKind.DECIDE
     faults = list(rest.faults)
     if not unsettled and not lists and best:
         faults += _excluded(cover, best[0])
@@ -426,14 +429,14 @@ class _Rest:
     """Leaves sorted by what they rest on."""
 
     def __init__(
-        self, space: Space, tree: CubeTree, skeleton: Skeleton, cutoff: Member | None
+        self, space: Space, tree: SubproblemTree, skeleton: SearchKind, cutoff: Member | None
     ) -> None:
         self._space, self._tree, self._cutoff = space, tree, cutoff
-        self._optimises = skeleton is Skeleton.OPTIMISE
-        self._lists = skeleton is Skeleton.ENUMERATE
+        self._optimises = skeleton is SearchKind.OPTIMISE
+        self._lists = skeleton is SearchKind.ENUMERATE
         self.by_formula: list[Closure] = []
         self.verdicts: list[Closure] = []
-        self.unsettled: list[Cube] = []
+        self.unsettled: list[Subproblem] = []
         self.faults: list[str] = []
 
     def take(self, leaf: Closure) -> None:
@@ -441,13 +444,13 @@ class _Rest:
         if leaf.by_formula and (again := self._space.bound(leaf.cube)) != leaf.bound:
             self._fault(leaf, f"has the bound {leaf.bound}, and {again} by the formula")
         match leaf.verdict:
-            case CubeVerdict.BOUNDED:
+            case SubproblemVerdict.BOUNDED:
                 self._bounded(leaf)
-            case CubeVerdict.UNKNOWN:
+            case SubproblemVerdict.UNKNOWN:
                 self._unknown(leaf)
-            case CubeVerdict.LISTED if not self._lists:
+            case SubproblemVerdict.LISTED if not self._lists:
                 self._fault(leaf, "is listed, which nobody asked for")
-            case CubeVerdict.SOLVED if self._lists:
+            case SubproblemVerdict.SOLVED if self._lists:
                 self._fault(leaf, "is solved, and was to be listed")
             case _:
                 self.verdicts.append(leaf)
@@ -477,9 +480,9 @@ class _Rest:
         else:
             self.unsettled.append(leaf.cube)
 
-    def _beyond(self, cube: Cube, cutoff: Member) -> bool:
+    def _beyond(self, cube: Subproblem, cutoff: Member) -> bool:
         """Whether a formula, of the cube or of one that was split into it, puts it after."""
-        above = (Cube(cube.path[:depth]) for depth in range(len(cube.path)))
+        above = (Subproblem(cube.path[:depth]) for depth in range(len(cube.path)))
         for one in (cube, *(whole for whole in above if whole in self._tree.splits)):
             if self._space.bound(one) > cutoff.value:
                 return True
@@ -492,7 +495,7 @@ class _Rest:
         self.faults.append(f"{shown(leaf.cube)} {text}")
 
 
-def _excluded(cover: CubeCover, best: Member) -> list[str]:
+def _excluded(cover: SubproblemCoverage, best: Member) -> list[str]:
     """The best member must be in some leaf; a fault where all of them exclude it."""
     bounds = [lower_bound(leaf) for leaf in cover.leaves]
     if any(bound is None or bound <= best.value for bound in bounds):
@@ -500,21 +503,21 @@ def _excluded(cover: CubeCover, best: Member) -> list[str]:
     return [f"the member {best.witness[:120]!r} is better than all verdicts allow"]
 
 
-def _bound(space: Space, cover: CubeCover, best: tuple[Member, ...]) -> int | None:
+def _bound(space: Space, cover: SubproblemCoverage, best: tuple[Member, ...]) -> int | None:
     """The least that a member may cost."""
     values = [one.value for one in best[:1]]
     values += [space.bound(cube) for cube in cover.open]
     for leaf in cover.leaves:
-        if leaf.verdict is CubeVerdict.UNKNOWN:
+        if leaf.verdict is SubproblemVerdict.UNKNOWN:
             values.append(max(space.bound(leaf.cube), leaf.bound or 0))
     return min(values, default=None)
 
 
-def _status(skeleton: Skeleton, found: bool, settled: bool) -> Status:
+def _status(skeleton: SearchKind, found: bool, settled: bool) -> Status:
     match skeleton:
-        case Skeleton.ENUMERATE:
+        case SearchKind.ENUMERATE:
             return Status.COMPLETE if settled else Status.TRUNCATED
-        case Skeleton.DECIDE if found:
+        case SearchKind.DECIDE if found:
             return Status.OPTIMAL
         case _ if settled:
             return Status.OPTIMAL if found else Status.INFEASIBLE
@@ -526,7 +529,7 @@ def _status(skeleton: Skeleton, found: bool, settled: bool) -> Status:
 
 
 @dataclass(frozen=True, slots=True)
-class CubeCover:
+class SubproblemCoverage:
     """The closed cubes that are taken, none a part of another, and the cubes that are open.
 
     A closed cube stands for its parts, closed or not; one without a proof that was split does not.
@@ -540,7 +543,7 @@ class CubeCover:
     """
 
     leaves: tuple[Closure, ...]
-    open: tuple[Cube, ...]
+    open: tuple[Subproblem, ...]
     counted: Fraction
     whole: Fraction
     faults: tuple[str, ...]
@@ -551,31 +554,33 @@ class CubeCover:
         return not self.open and not self.faults and self.counted == self.whole
 
 
-def cover_of(tree: CubeTree, share: Share) -> CubeCover:
+def cover_of(tree: SubproblemTree, share: Share) -> SubproblemCoverage:
     """The cover that a journal's cubes make, counted by ``share``."""
     leaves, unclosed = _leaves(tree)
     try:
-        whole = share(Cube())
+        whole = share(Subproblem())
         counted = sum((share(leaf.cube) for leaf in leaves), Fraction(0))
         faults = tuple(_cover_faults(tree, leaves, share))
     except InputError as error:
-        return CubeCover(leaves, unclosed, Fraction(0), Fraction(0), (f"no such cube: {error}",))
+        return SubproblemCoverage(
+            leaves, unclosed, Fraction(0), Fraction(0), (f"no such cube: {error}",)
+        )
     if not faults and not unclosed and counted != whole:
         faults = (f"the closed cubes hold {counted} of {whole}",)
-    return CubeCover(leaves, unclosed, counted, whole, faults)
+    return SubproblemCoverage(leaves, unclosed, counted, whole, faults)
 
 
-def _leaves(tree: CubeTree) -> tuple[tuple[Closure, ...], tuple[Cube, ...]]:
+def _leaves(tree: SubproblemTree) -> tuple[tuple[Closure, ...], tuple[Subproblem, ...]]:
     """Closed cubes from the roots down, and open ones."""
-    leaves, unclosed = dict[Cube, Closure](), set[Cube]()
-    waiting, seen = list(tree.roots), set[Cube]()
+    leaves, unclosed = dict[Subproblem, Closure](), set[Subproblem]()
+    waiting, seen = list(tree.roots), set[Subproblem]()
     while waiting:
         cube = waiting.pop()
         if cube in seen:  # on record twice: the shares tell
             continue
         seen.add(cube)
         closure = tree.closed.get(cube)
-        proved = closure is not None and closure.verdict is not CubeVerdict.UNKNOWN
+        proved = closure is not None and closure.verdict is not SubproblemVerdict.UNKNOWN
         if cube in tree.splits and not proved:
             waiting += tree.splits[cube]
         elif closure is not None:
@@ -585,12 +590,12 @@ def _leaves(tree: CubeTree) -> tuple[tuple[Closure, ...], tuple[Cube, ...]]:
     return tuple(leaves[cube] for cube in sorted(leaves)), tuple(sorted(unclosed))
 
 
-def _cover_faults(tree: CubeTree, leaves: tuple[Closure, ...], share: Share) -> Iterator[str]:
+def _cover_faults(tree: SubproblemTree, leaves: tuple[Closure, ...], share: Share) -> Iterator[str]:
     """Cubes inside others, and cubes that do not add up to what they came of."""
     for one, other in pairwise(leaf.cube for leaf in leaves):  # parts come right after a whole
         if other.within(one):
             yield f"{shown(other)} is a part of {shown(one)}, which is closed as well"
-    for cube, children in [(Cube(), tree.roots), *tree.splits.items()]:
+    for cube, children in [(Subproblem(), tree.roots), *tree.splits.items()]:
         if any(not child.within(cube) for child in children):
             yield f"{shown(cube)} is split into what is no part of it"
         elif len(set(children)) < len(children):

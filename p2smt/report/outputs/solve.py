@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from p2smt.plans.explanation import FlipOutcome, NumberKind, PlacementClaim, ProgramVerdict
+from p2smt.plans.explanation import NumberKind, PlacementClaim, ProgramVerdict, TippingPointOutcome
 from p2smt.plans.solution import ProofStatus
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.orders import OrderBeside
@@ -41,7 +41,7 @@ class NumberFlip(OutputPart):
     grows: Annotated[bool, Said("Multiplied by the factor; else divided by it.")]
     request: Annotated[str | None, Said("Whose program changes; null: the placement does.")]
     outcome: Annotated[
-        FlipOutcome,
+        TippingPointOutcome,
         Said(
             "flip: confirmed on both sides by solving again; none: none up to "
             "`searched`; open: not settled."

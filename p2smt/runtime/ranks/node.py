@@ -73,7 +73,7 @@ class Node:
 
     def __init__(self, setup: NodeSetup, events: IO[str]) -> None:
         self.setup, self.events = setup, events
-        self.board = Board(setup.local_ranks)
+        self.shared_cutoff = Board(setup.local_ranks)
         self.ranks: dict[int, _Rank] = {}
         # Ranks hold the reading end: it ends for them when this process does.
         self.life = os.pipe()
@@ -149,7 +149,7 @@ class Node:
         place = Place(rank, ranks, local, setup.local_ranks, host, setup.port, fd)
         try:
             reports = worker(
-                setup.work, setup.options, place, lambda text: self.board.write(local, text)
+                setup.work, setup.options, place, lambda text: self.shared_cutoff.write(local, text)
             )
         except (BackendError, ExecutionError, InputError) as error:
             return {"event": "error", "kind": type(error).__name__, "text": str(error)}
@@ -182,7 +182,7 @@ class Node:
             self.tell(rank=rank.number, **json.loads(line))
             return
         _, status = os.waitpid(rank.process, 0)
-        where = self.board.read(rank.number - self.setup.first_rank)
+        where = self.shared_cutoff.read(rank.number - self.setup.first_rank)
         code = os.waitstatus_to_exitcode(status)
         self.tell(event="exit", rank=rank.number, code=code, where=where, told=rank.told)
         rank.process = 0
@@ -190,7 +190,7 @@ class Node:
     def _where(self) -> dict[int, str]:
         first = self.setup.first_rank
         alive = [rank.number for rank in self.ranks.values() if rank.process]
-        return {number: self.board.read(number - first) for number in alive}
+        return {number: self.shared_cutoff.read(number - first) for number in alive}
 
     def _kill(self) -> None:
         for rank in self.ranks.values():

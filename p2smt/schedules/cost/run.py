@@ -57,7 +57,7 @@ class Transfer:
         return self.since + self.left / self.rate
 
 
-class Foretold(NamedTuple):
+class Overridden(NamedTuple):
     """The end of a transfer, if its version is still this one."""
 
     time_s: float
@@ -101,7 +101,7 @@ class Sharing:
             if self._on[link]:
                 self.changed[link] = None
 
-    def settle(self, now: float) -> Iterator[Foretold]:
+    def settle(self, now: float) -> Iterator[Overridden]:
         """Shares out anew what has changed, and foretells the ends of what goes at a new rate."""
         if not self.rough and self.work > self.fair_work:
             self.rough = True
@@ -115,7 +115,7 @@ class Sharing:
         yield from self._rough(now) if self.rough else self._fairly(now)
         self.changed.clear()
 
-    def _rough(self, now: float) -> Iterator[Foretold]:
+    def _rough(self, now: float) -> Iterator[Overridden]:
         """Equal parts of each link for all who use it."""
         numbers = dict.fromkeys(n for link in self.changed for n in self._on[link])
         for number in numbers:
@@ -124,20 +124,20 @@ class Sharing:
             part = min(self.links[k].bandwidth_bytes_per_s / self._many[k] for k in links)
             yield from self._set(number, part, now)
 
-    def _fairly(self, now: float) -> Iterator[Foretold]:
+    def _fairly(self, now: float) -> Iterator[Overridden]:
         seen: set[int] = set()
         for link in self.changed:
             if link not in seen and self._on[link]:
                 for number, rate in self._share(self._joined(link, seen)).items():
                     yield from self._set(number, rate, now)
 
-    def _set(self, number: int, rate: float, now: float) -> Iterator[Foretold]:
+    def _set(self, number: int, rate: float, now: float) -> Iterator[Overridden]:
         transfer = self.transfers[number]
         if abs(rate - transfer.rate) > _ROUNDING * transfer.rate:
             transfer.left -= min(transfer.left, transfer.rate * (now - transfer.since))
             transfer.since, transfer.rate = now, rate
             transfer.version += 1
-            yield Foretold(transfer.end_s(), number, transfer.version)
+            yield Overridden(transfer.end_s(), number, transfer.version)
 
     def _joined(self, first: int, seen: set[int]) -> list[int]:
         """The links that shared transfers join to one, directly or not; adds them to seen."""

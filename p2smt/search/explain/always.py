@@ -30,7 +30,7 @@ from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, Status, StopWatch
 from p2smt.search.crossings.least import glance
 from p2smt.search.explain.numbers import ProgramTable, StepKey, program_table
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver, Witness, ask
 
 
@@ -43,7 +43,7 @@ class Always:
 
     problem: Problem
     answer: Alternative
-    listings: Listings
+    listings: Catalogs
     watch: StopWatch
     ordered: bool = False
     _rings: Topology = field(init=False)
@@ -70,7 +70,7 @@ class Always:
             return ProgramClaim(request, program, ProgramVerdict.OPEN, why=why)
         among = tuple(costs[member][0] for member in found)
         ours = [member for member in found if program in costs[member]]
-        verdict = ProgramVerdict.SUFFICIENT if ours else ProgramVerdict.OTHER
+        verdict = ProgramVerdict.WARM_STARTS if ours else ProgramVerdict.OTHER
         if ours and len(found) == 1:
             verdict = ProgramVerdict.BEST
         shown = tuple(

@@ -17,7 +17,7 @@ from p2smt.plans.explanation import ChangedNumber
 from p2smt.plans.solution import objective
 from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, SAME, Status
-from p2smt.search.explain.linear import Landscape
+from p2smt.search.explain.linear import Alternatives
 from p2smt.search.explain.numbers import changed, outward
 from p2smt.search.joint import JointSearch
 from p2smt.search.one_request import answer_request
@@ -44,7 +44,7 @@ class Confirmed:
     nearer: Matrix | None = None
 
 
-def sides(land: Landscape, number: ChangedNumber, x: float, apart: float) -> tuple[float, float]:
+def sides(land: Alternatives, number: ChangedNumber, x: float, apart: float) -> tuple[float, float]:
     """x on the near side of a crossing, at the least 1 (no change), and on the far side."""
     if outward(number):
         near, far = max(1.0, x * (1 - apart)), x * (1 + apart)
@@ -66,13 +66,13 @@ def _whole(payload: int, x: float, near: float, far: float) -> tuple[int, int]:
     return min(payload, max(ends[0], above)), max(1, min(ends[1], below))
 
 
-def problem_at(land: Landscape, number: ChangedNumber, x: float) -> Problem:
+def problem_at(land: Alternatives, number: ChangedNumber, x: float) -> Problem:
     """The problem where times are multiplied by x: a bandwidth is divided."""
     return changed(land.problem, number, 1 / x if number.what == "bandwidth" else x)
 
 
 def confirmed_placement(
-    land: Landscape, number: ChangedNumber, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, x: float, solver: Solver
 ) -> Confirmed:
     """Whether the answer's matrix is a best one before x, and beyond it another is better.
 
@@ -91,7 +91,7 @@ def confirmed_placement(
 
 
 def still_best(
-    land: Landscape, number: ChangedNumber, request: int | None, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int | None, x: float, solver: Solver
 ) -> Confirmed:
     """Whether the answer's matrix (a request's program) is still a best one at x.
 
@@ -103,7 +103,7 @@ def still_best(
 
 
 def bisected(
-    land: Landscape, number: ChangedNumber, request: int | None, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int | None, x: float, solver: Solver
 ) -> tuple[float, Confirmed]:
     """By solving alone, to a thousandth: beyond which x, up to this one, another answer is better.
 
@@ -124,7 +124,7 @@ def bisected(
 
 
 def _wins(
-    land: Landscape, number: ChangedNumber, request: int | None, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int | None, x: float, solver: Solver
 ) -> tuple[bool, Confirmed]:
     if request is None:
         ahead, matrix = _ahead(land, number, x, solver)
@@ -134,7 +134,7 @@ def _wins(
 
 
 def _ahead(
-    land: Landscape, number: ChangedNumber, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, x: float, solver: Solver
 ) -> tuple[bool, Matrix | None]:
     """Whether another matrix is better than the answer's at x, with proof; and which."""
     problem = problem_at(land, number, x)
@@ -147,7 +147,7 @@ def _ahead(
     return ours_s > found.best.objective_s * (1 + SAME), found.best.matrix
 
 
-def _matrix_s(land: Landscape, problem: Problem, solver: Solver) -> float:
+def _matrix_s(land: Alternatives, problem: Problem, solver: Solver) -> float:
     """The objective of the answer's matrix with the best programs on it."""
     seconds = []
     for request in problem.requests:
@@ -162,7 +162,7 @@ def _matrix_s(land: Landscape, problem: Problem, solver: Solver) -> float:
 
 
 def confirmed_program(
-    land: Landscape, number: ChangedNumber, request: int, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int, x: float, solver: Solver
 ) -> Confirmed:
     """Whether the answer's program is a best one before x, and beyond it another is better.
 
@@ -181,7 +181,7 @@ def confirmed_program(
 
 
 def _better_program(
-    land: Landscape, number: ChangedNumber, request: int, x: float, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int, x: float, solver: Solver
 ) -> tuple[bool, Program | None]:
     """Whether another program is better than the answer's at x, with proof; and which."""
     problem = problem_at(land, number, x)
@@ -196,7 +196,7 @@ def _better_program(
     return ours > asked.times * found.seconds * (1 + SAME), found.program
 
 
-def _ours(land: Landscape, problem: Problem, request: int) -> float:
+def _ours(land: Alternatives, problem: Problem, request: int) -> float:
     """What the answer's program takes in a problem of that request alone."""
     answer, asked = land.answer.requests[request], problem.requests[0]
     grown = asked.payload_bytes / answer.request.payload_bytes

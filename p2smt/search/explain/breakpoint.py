@@ -19,7 +19,7 @@ import numpy as np
 from p2smt.parallelism.placement import FloatArray, Matrix
 from p2smt.plans.explanation import SEARCHED, ChangedNumber
 from p2smt.result import SAME
-from p2smt.search.explain.linear import Landscape, LinearCosts
+from p2smt.search.explain.linear import Alternatives, LinearCosts
 from p2smt.search.explain.numbers import ProgramTable, outward
 
 _ZOOM = {True: (64, 4), False: (2, 22)}
@@ -56,7 +56,7 @@ class _Race:
     exact: Callable[[float, float, float], Fraction | None]
 
 
-def placement_crossing(land: Landscape, number: ChangedNumber) -> Looked:
+def placement_crossing(land: Alternatives, number: ChangedNumber) -> Looked:
     """Where another matrix is better first.
 
     Raises:
@@ -80,7 +80,7 @@ def placement_crossing(land: Landscape, number: ChangedNumber) -> Looked:
     return _looked(race, xs, kinks and whole and _linear_sum(land))
 
 
-def program_crossing(land: Landscape, number: ChangedNumber, request: int) -> Looked:
+def program_crossing(land: Alternatives, number: ChangedNumber, request: int) -> Looked:
     """Where another program of a request is better first, on the answer's placement.
 
     Raises:
@@ -102,12 +102,12 @@ def program_crossing(land: Landscape, number: ChangedNumber, request: int) -> Lo
     return _looked(race, xs, kinks and table.whole)
 
 
-def _linear_sum(land: Landscape) -> bool:
+def _linear_sum(land: Alternatives) -> bool:
     return land.problem.objective == "sum" or len(land.problem.requests) == 1
 
 
 def _points(
-    land: Landscape, number: ChangedNumber, tables: list[ProgramTable]
+    land: Alternatives, number: ChangedNumber, tables: list[ProgramTable]
 ) -> tuple[FloatArray, bool]:
     """The x to look at, from 1 outward; and whether every kink is among them."""
     grows = outward(number)
@@ -121,7 +121,7 @@ def _points(
 
 
 def _with_own_kinks(
-    land: Landscape, number: ChangedNumber, xs: FloatArray
+    land: Alternatives, number: ChangedNumber, xs: FloatArray
 ) -> tuple[FloatArray, bool]:
     """The points with those where the best programs of the answer's placement change."""
     for _ in range(_REFINED):
@@ -170,7 +170,7 @@ def _zoomed(race: _Race, low: float, high: float, parts: int, rounds: int) -> fl
 
 
 def _exact_placement(
-    land: Landscape, number: ChangedNumber, ends: tuple[float, float], x: float
+    land: Alternatives, number: ChangedNumber, ends: tuple[float, float], x: float
 ) -> Fraction | None:
     """Where the best of the others meets ours, with the programs that both have there."""
     times = land.objective_s(number, land.different, np.array([x]))[:, 0]
@@ -186,7 +186,7 @@ def _exact_placement(
 
 
 def _plan_s(
-    land: Landscape, number: ChangedNumber, matrix: Matrix, chosen: tuple[int, ...], at: Fraction
+    land: Alternatives, number: ChangedNumber, matrix: Matrix, chosen: tuple[int, ...], at: Fraction
 ) -> Fraction:
     assert isinstance(land.costs, LinearCosts), "fractions are known where costs are linear"
     total = Fraction(0)
@@ -197,7 +197,7 @@ def _plan_s(
 
 
 def _exact_program(
-    land: Landscape,
+    land: Alternatives,
     number: ChangedNumber,
     table: ProgramTable,
     ends: tuple[float, float],

@@ -7,7 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from p2smt.errors import InputError, OutOfTimeError
-from p2smt.plans.explanation import SEARCHED, ChangedNumber, Explanation, FlipOutcome, NearestFlip
+from p2smt.plans.explanation import (
+    SEARCHED,
+    ChangedNumber,
+    Explanation,
+    NearestTippingPoint,
+    TippingPointOutcome,
+)
 from p2smt.plans.solution import Alternative, Solution
 from p2smt.result import OUT_OF_TIME, Status, StopWatch
 from p2smt.search.explain.always import Always
@@ -20,9 +26,9 @@ from p2smt.search.explain.both_sides import (
     still_best,
 )
 from p2smt.search.explain.breakpoint import Crossing, Looked, placement_crossing, program_crossing
-from p2smt.search.explain.linear import Landscape, LinearCosts, landscape, linear_costs
+from p2smt.search.explain.linear import Alternatives, LinearCosts, landscape, linear_costs
 from p2smt.search.explain.numbers import SampledCosts, numbers_of, outward
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 
 BRIEFLY_S = 60.0
@@ -32,7 +38,7 @@ _SHARE = 0.5
 
 
 def explanation(
-    found: Solution, watch: StopWatch, solver: Solver, listings: Listings
+    found: Solution, watch: StopWatch, solver: Solver, listings: Catalogs
 ) -> Explanation:
     """The explanation of a solution.
 
@@ -51,7 +57,7 @@ def explanation(
 
 
 def _explained(
-    found: Solution, best: Alternative, watch: StopWatch, solver: Solver, listings: Listings
+    found: Solution, best: Alternative, watch: StopWatch, solver: Solver, listings: Catalogs
 ) -> Explanation:
     problem = found.problem
     known = [one.matrix for one in found.alternatives if one.matrix is not None]
@@ -67,7 +73,7 @@ def _explained(
     return Explanation(flips, claims, placements, isinstance(land.costs, LinearCosts))
 
 
-def _priced(land: Landscape) -> Landscape:
+def _priced(land: Alternatives) -> Alternatives:
     """The landscape with costs by the numeric model where an algorithm has no linear form."""
     if not isinstance(land.costs, LinearCosts):
         return land
@@ -88,7 +94,7 @@ _MORE = 5
 """So many matrices may turn up that are nearer than those looked at."""
 
 
-def flips_of(land: Landscape, solver: Solver) -> Iterator[NearestFlip]:
+def flips_of(land: Alternatives, solver: Solver) -> Iterator[NearestTippingPoint]:
     """Where the placement changes, by each number; then the same of each program."""
     for number in numbers_of(land.problem):
         if len(land.matrices) > 1 or not land.whole:
@@ -103,18 +109,18 @@ def flips_of(land: Landscape, solver: Solver) -> Iterator[NearestFlip]:
 
 
 def _settled(
-    number: ChangedNumber, request: str | None, look: Callable[[], NearestFlip]
-) -> NearestFlip:
+    number: ChangedNumber, request: str | None, look: Callable[[], NearestTippingPoint]
+) -> NearestTippingPoint:
     """A flip; open where the time is over or a cost is not linear."""
     try:
         return look()
     except OutOfTimeError:
-        return NearestFlip(number, request, FlipOutcome.OPEN, why=OUT_OF_TIME)
+        return NearestTippingPoint(number, request, TippingPointOutcome.OPEN, why=OUT_OF_TIME)
     except InputError as fault:
-        return NearestFlip(number, request, FlipOutcome.OPEN, why=str(fault))
+        return NearestTippingPoint(number, request, TippingPointOutcome.OPEN, why=str(fault))
 
 
-def _placement(land: Landscape, number: ChangedNumber, solver: Solver) -> NearestFlip:
+def _placement(land: Alternatives, number: ChangedNumber, solver: Solver) -> NearestTippingPoint:
     """The nearest flip; matrices that turn out to be nearer join those looked at."""
     for _ in range(_MORE):
         looked = placement_crossing(land, number)
@@ -125,14 +131,16 @@ def _placement(land: Landscape, number: ChangedNumber, solver: Solver) -> Neares
     return _sharpened(land, number, None, (looked, x, confirmed), solver)
 
 
-def _program(land: Landscape, number: ChangedNumber, request: int, solver: Solver) -> NearestFlip:
+def _program(
+    land: Alternatives, number: ChangedNumber, request: int, solver: Solver
+) -> NearestTippingPoint:
     looked = program_crossing(land, number, request)
     x, confirmed = _checked(land, number, request, looked, solver)
     return _sharpened(land, number, request, (looked, x, confirmed), solver)
 
 
 def _checked(
-    land: Landscape, number: ChangedNumber, request: int | None, looked: Looked, solver: Solver
+    land: Alternatives, number: ChangedNumber, request: int | None, looked: Looked, solver: Solver
 ) -> tuple[float, Confirmed]:
     """Where it was solved again, and what came of it: on both sides of a crossing, or far out."""
     if looked.crossing is None:
@@ -146,12 +154,12 @@ def _checked(
 
 
 def _sharpened(
-    land: Landscape,
+    land: Alternatives,
     number: ChangedNumber,
     request: int | None,
     found: tuple[Looked, float, Confirmed],
     solver: Solver,
-) -> NearestFlip:
+) -> NearestTippingPoint:
     """The flip; where another answer is better before it, what solving again and again finds."""
     looked, x, confirmed = found
     name = None if request is None else str(land.answer.requests[request].request)
@@ -163,16 +171,18 @@ def _sharpened(
 
 def _flip(
     number: ChangedNumber, request: str | None, looked: Looked, confirmed: Confirmed
-) -> NearestFlip:
-    found = NearestFlip(number, request, FlipOutcome.NONE, proved=looked.proved, tried=looked.tried)
+) -> NearestTippingPoint:
+    found = NearestTippingPoint(
+        number, request, TippingPointOutcome.NONE, proved=looked.proved, tried=looked.tried
+    )
     if confirmed.why:
-        return replace(found, outcome=FlipOutcome.OPEN, proved=False, why=confirmed.why)
+        return replace(found, outcome=TippingPointOutcome.OPEN, proved=False, why=confirmed.why)
     if looked.crossing is None:
         return found
     x, exact = looked.crossing.x, looked.crossing.exact
     return replace(
         found,
-        outcome=FlipOutcome.FLIP,
+        outcome=TippingPointOutcome.FLIP,
         factor=x if x >= 1 else 1 / x,
         exact=None if exact is None else max(exact, 1 / exact),
         matrix=confirmed.matrix,

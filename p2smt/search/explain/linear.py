@@ -32,7 +32,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.explain.numbers import ProgramTable, SampledCosts, StepKey, program_table
 from p2smt.search.placements import placements
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 
 MAX_POINTS = 20_000
@@ -193,7 +193,7 @@ MAX_MATRICES = 500
 
 
 @dataclass(slots=True)
-class Landscape:
+class Alternatives:
     """``matrices``: the answer's first.  ``whole``: there are no others.
 
     Where costs are linear, all programs of a request are looked at, if they are not too many;
@@ -203,7 +203,7 @@ class Landscape:
     problem: Problem
     answer: Alternative
     costs: LinearCosts | SampledCosts
-    listings: Listings
+    listings: Catalogs
     watch: StopWatch
     matrices: tuple[Matrix, ...]
     whole: bool
@@ -246,7 +246,7 @@ class Landscape:
             return 0
         return table.programs.index(program) if program in table.programs else None
 
-    def with_matrix(self, matrix: Matrix) -> Landscape:
+    def with_matrix(self, matrix: Matrix) -> Alternatives:
         """The same with one more matrix to be held against."""
         return replace(self, matrices=(*self.matrices, matrix))
 
@@ -295,13 +295,13 @@ def landscape(
     answer: Alternative,
     known: Sequence[Matrix],
     costs: LinearCosts | SampledCosts,
-    listings: Listings,
+    listings: Catalogs,
     watch: StopWatch,
-) -> Landscape:
+) -> Alternatives:
     """All matrices of a problem, if they are not too many; else those that are known."""
     sizes = problem.topology.sizes, problem.axis_sizes
     limits = SearchLimits(watch.left().time_limit_s, MAX_MATRICES)
     listed = placements(PlacementProblem(*sizes, problem.rules), limits, Solver.CPSAT)
     whole = listed.status is Status.COMPLETE
     every = (answer.matrix or (), *((listed.value or ()) if whole else known))
-    return Landscape(problem, answer, costs, listings, watch, tuple(dict.fromkeys(every)), whole)
+    return Alternatives(problem, answer, costs, listings, watch, tuple(dict.fromkeys(every)), whole)

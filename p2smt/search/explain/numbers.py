@@ -25,7 +25,7 @@ from p2smt.problems.placement import Indices
 from p2smt.programs.program import Grouping, Program
 from p2smt.result import Status, StopWatch
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.warm_start import RowCounts, known_programs
 from p2smt.solvers.ask import Solver
 
@@ -202,7 +202,7 @@ def program_table(
     problem: Problem,
     number: int,
     scene: Scene,
-    listings: Listings | None,
+    listings: Catalogs | None,
     watch: StopWatch,
     also: Sequence[Program] = (),
 ) -> ProgramTable:
@@ -258,7 +258,7 @@ def _indices(task: Task, program: Program) -> Indices:
 
 
 def _listed(
-    task: Task, listings: Listings | None, watch: StopWatch
+    task: Task, listings: Catalogs | None, watch: StopWatch
 ) -> tuple[Sequence[Indices], bool]:
     """All programs, if they are wanted and not too many; else those known beforehand."""
     if listings is not None and task.hierarchy.depth <= TABLED_DEPTH and task.problem().small_model:

@@ -15,20 +15,20 @@ from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.conflict import PlacementList, rule_conflict
 from p2smt.search.placements import is_answer, placements
-from p2smt.search.spaces.rows import MatrixCubes, flat, matrix_of
+from p2smt.search.spaces.rows import MatrixSubproblems, flat, matrix_of
 from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16
@@ -43,15 +43,15 @@ class PlacementSpace:
     solver: Solver = Solver.CPSAT
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         """They are listed."""
-        return Skeleton.ENUMERATE
+        return SearchKind.ENUMERATE
 
     @property
-    def cubes(self) -> MatrixCubes:
+    def cubes(self) -> MatrixSubproblems:
         """How they are cut."""
         problem = self.problem
-        return MatrixCubes(self.names, problem.levels, problem.axes, problem.rules)
+        return MatrixSubproblems(self.names, problem.levels, problem.axes, problem.rules)
 
     def description(self) -> Mapping[str, object]:
         """Sizes, rules and solver."""
@@ -63,20 +63,20 @@ class PlacementSpace:
             "solver": self.solver.value,
         }
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """Cubes of as many first rows as make a few of them."""
         return self.cubes.roots(_ROOTS)
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One row more."""
         return self.cubes.split(cube)
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """Nothing is bounded here: 0."""
         self.cubes.rows(cube)
         return 0
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """List the matrices of a cube, each checked."""
         started_s = time.monotonic()
         question = replace(self.problem, rules=self.cubes.fixed(task.cube))
@@ -88,9 +88,9 @@ class PlacementSpace:
         if found.status is not Status.COMPLETE:
             if budget_s is not None and time.monotonic() - started_s >= budget_s:
                 return OverBudget(task.cube)
-            return Closure(task.cube, CubeVerdict.UNKNOWN)
+            return Closure(task.cube, SubproblemVerdict.UNKNOWN)
         texts = [Placement(matrix).text() for matrix in found.value or ()]
-        verdict = CubeVerdict.LISTED if texts else CubeVerdict.EMPTY
+        verdict = SubproblemVerdict.LISTED if texts else SubproblemVerdict.EMPTY
         return Closure(task.cube, verdict, count=len(texts), digest=digest_of(texts))
 
     def member(self, witness: str) -> Member:
@@ -124,7 +124,7 @@ def placement_space(data: Mapping[str, Any]) -> PlacementSpace:
 CUBE_RULE = "rows of the parallelism matrix, in the order of the axes"
 
 
-def list_by_cubes(
+def list_by_subproblems(
     problem: PlacementProblem,
     names: Sequence[str],
     limits: SearchLimits,
@@ -141,14 +141,14 @@ def list_by_cubes(
         KeyboardInterrupt: after the search has been stopped.
     """
     watch = StopWatch.start(limits)
-    found = listed_by_cubes(problem, watch.left(), spread, solver, names)
+    found = listed_by_subproblems(problem, watch.left(), spread, solver, names)
     matrices, notes = found.value or (), tuple(filter(None, [found.stats.reason]))
     if found.status is not Status.COMPLETE or matrices:
         return PlacementList(problem, found.status, matrices, notes=notes)
     return PlacementList(problem, found.status, (), rule_conflict(problem, watch.left(), solver))
 
 
-def listed_by_cubes(
+def listed_by_subproblems(
     problem: PlacementProblem,
     limits: SearchLimits,
     spread: Spread,
@@ -186,11 +186,11 @@ def _others(
 
 def _closed(space: PlacementSpace, outcome: SearchOutcome) -> tuple[Matrix, ...]:
     """The matrices of the cubes that were closed, in order."""
-    left = (*outcome.open_cubes, *outcome.unknown_cubes)
+    left = (*outcome.open_subproblems, *outcome.unknown_subproblems)
     cubes = space.cubes
     starts = [cubes.rows(cube) for cube in left]
     return tuple(
         matrix
-        for matrix in cubes.matrices(Cube())
+        for matrix in cubes.matrices(Subproblem())
         if not any(matrix[: len(rows)] == rows for rows in starts)
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import loads
-from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 
 MatrixRow = tuple[int, ...]
@@ -23,7 +23,7 @@ MatrixRules = tuple[AxisRule | FixedEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixCubes:
+class MatrixSubproblems:
     """The matrices of these sizes under rules, cut by rows in the order of the axes.
 
     ``names`` are those of the axes; ``prefix`` are decisions that stand before all rows.
@@ -35,18 +35,18 @@ class MatrixCubes:
     rules: MatrixRules = ()
     prefix: tuple[str, ...] = ()
 
-    def roots(self, least: int) -> tuple[Cube, ...]:
+    def roots(self, least: int) -> tuple[Subproblem, ...]:
         """The cubes of as many first rows as make ``least`` cubes, if there are so many."""
-        found = [Cube(self.prefix)]
+        found = [Subproblem(self.prefix)]
         for _ in self.axes[:-1]:
             if len(found) >= least:
                 break
             found = [child for cube in found for child in self.split(cube)]
         if len(self.axes) == 1 or not found:
-            return self.split(Cube(self.prefix)) if found else ()
+            return self.split(Subproblem(self.prefix)) if found else ()
         return tuple(found)
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """The cubes of one row more; none where the rows left are determined."""
         rows = self.rows(cube)
         if len(rows) >= max(1, len(self.axes) - 1):
@@ -58,7 +58,7 @@ class MatrixCubes:
             if self._allowed(axis, row)
         )
 
-    def matrices(self, cube: Cube) -> Iterator[Matrix]:
+    def matrices(self, cube: Subproblem) -> Iterator[Matrix]:
         """Every matrix of a cube that obeys the rules, in lexicographic order; without a solver."""
         rows = self.rows(cube)
         if len(rows) == len(self.axes):
@@ -69,7 +69,7 @@ class MatrixCubes:
             if self._allowed(axis, row):
                 yield from self.matrices(cube.under(self._decision(axis, row)))
 
-    def rows(self, cube: Cube) -> tuple[MatrixRow, ...]:
+    def rows(self, cube: Subproblem) -> tuple[MatrixRow, ...]:
         """The rows that a cube fixes.
 
         Raises:
@@ -90,13 +90,13 @@ class MatrixCubes:
             left = tuple(n // entry for n, entry in zip(left, row, strict=True))
         return rows
 
-    def fixed(self, cube: Cube) -> MatrixRules:
+    def fixed(self, cube: Subproblem) -> MatrixRules:
         """The rules, and those that fix the rows of a cube."""
         rows = self.rows(cube)
         entries = [FixedEntry(i, j, n) for i, row in enumerate(rows) for j, n in enumerate(row)]
         return (*self.rules, *entries)
 
-    def first(self, cube: Cube) -> tuple[int, ...]:
+    def first(self, cube: Subproblem) -> tuple[int, ...]:
         """The entries that the matrices of a cube begin with, row by row."""
         return tuple(entry for row in self.rows(cube) for entry in row)
 

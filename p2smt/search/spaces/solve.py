@@ -26,13 +26,13 @@ from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
     forget,
     keep,
     kept,
@@ -46,8 +46,8 @@ from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.near_optimal import Ranking
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.placements import any_matrix, best_matrix, obeys
-from p2smt.search.programs_pipelined import Listings
-from p2smt.search.spaces.rows import MatrixCubes, MatrixRow, flat, matrix_of
+from p2smt.search.programs_pipelined import Catalogs
+from p2smt.search.spaces.rows import MatrixRow, MatrixSubproblems, flat, matrix_of
 from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16
@@ -64,16 +64,16 @@ class SolveSpace:
     solver: Solver = Solver.CPSAT
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         """The best ones are sought."""
-        return Skeleton.OPTIMISE
+        return SearchKind.OPTIMISE
 
     @property
-    def cubes(self) -> MatrixCubes:
+    def cubes(self) -> MatrixSubproblems:
         """How they are cut."""
         problem = self.problem
         sizes = problem.topology.sizes, problem.axis_sizes
-        return MatrixCubes(problem.axis_names, *sizes, problem.rules)
+        return MatrixSubproblems(problem.axis_names, *sizes, problem.rules)
 
     def description(self) -> Mapping[str, object]:
         """Problem, tick and solver; and the library, where not every process knows it."""
@@ -84,28 +84,33 @@ class SolveSpace:
             "library": to_plain(outside_package(self.problem.topology.library)),
         }
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """Cubes of as many first rows as make a few of them."""
         return self.cubes.roots(_ROOTS)
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One row more."""
         return self.cubes.split(cube)
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """What the links allow where a request's rows are fixed, and elsewhere at best."""
-        found = shelf_of(self).bounds.bound(self.cubes.rows(cube))
+        found = cache_of(self).bounds.bound(self.cubes.rows(cube))
         return _NO_MEMBER if found is None else found
 
-    def tie_bound(self, cube: Cube) -> tuple[int, ...]:
+    def tie_bound(self, cube: Subproblem) -> tuple[int, ...]:
         """The entries that its matrices begin with: none precedes them."""
         return self.cubes.first(cube)
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """Find the best matrices of a cube with their programs."""
-        shelf = shelf_of(self)
+        shared_cache = cache_of(self)
         search = CubeSearch(
-            shelf.table, shelf.answers, self.cubes, task, signals, self.bound(task.cube)
+            shared_cache.table,
+            shared_cache.answers,
+            self.cubes,
+            task,
+            signals,
+            self.bound(task.cube),
         )
         ended = search.run(may_split=bool(self.split(task.cube)))
         if search.cut:  # programs that were cut short are not for another search
@@ -114,20 +119,20 @@ class SolveSpace:
 
     def member(self, witness: str) -> Member:
         """The matrix of a text such as ``[[4,1],[1,16]]`` with the best programs."""
-        shelf, matrix = shelf_of(self), matrix_of(witness)
+        shared_cache, matrix = cache_of(self), matrix_of(witness)
         Placement(matrix).check(self.problem.topology.sizes, self.problem.axis_sizes)
         if not obeys(matrix, self.problem.rules):
             raise InputError(f"matrix {witness[:60]}", "does not obey the rules of the problem")
-        if shelf.alternative(matrix) is None:
+        if shared_cache.alternative(matrix) is None:
             raise InputError(f"matrix {witness[:60]}", "leaves a request without a program")
-        ticks = shelf.table.ticks(matrix)
+        ticks = shared_cache.table.ticks(matrix)
         if ticks is None:
             raise EncodingBug("a priced matrix has no ticks", self.description(), witness)
         return Member(ticks, flat(matrix), witness)
 
 
 @dataclass(frozen=True, slots=True)
-class SolveShelf:
+class SolveCache:
     """What cubes of a problem share in a process; ``bounds`` are those before any program."""
 
     table: BoundTable
@@ -135,7 +140,7 @@ class SolveShelf:
     bounds: RowBounds
 
     @staticmethod
-    def of(problem: Problem, solver: Solver, listings: Listings, tick_s: float) -> SolveShelf:
+    def of(problem: Problem, solver: Solver, listings: Catalogs, tick_s: float) -> SolveCache:
         """The table filled with lower bounds, at a tick, and no program.
 
         Raises:
@@ -144,10 +149,10 @@ class SolveShelf:
         table = BoundTable(problem, solver, lists=False)
         table.fill(StopWatch.start(SearchLimits()))
         table.measure_in(tick_s)
-        return SolveShelf.filled(table, RequestAnswers(problem, solver, listings))
+        return SolveCache.filled(table, RequestAnswers(problem, solver, listings))
 
     @staticmethod
-    def filled(table: BoundTable, answers: RequestAnswers) -> SolveShelf:
+    def filled(table: BoundTable, answers: RequestAnswers) -> SolveCache:
         """That of a filled table, which no program has refined.
 
         Raises:
@@ -155,7 +160,7 @@ class SolveShelf:
         """
         for refusal in table.refusals:
             raise refusal
-        return SolveShelf(table, answers, RowBounds(table.question()))
+        return SolveCache(table, answers, RowBounds(table.question()))
 
     def alternative(self, matrix: Matrix) -> Alternative | None:
         """A matrix with the best programs, found now where they are not known; None: there are
@@ -166,9 +171,9 @@ class SolveShelf:
         return self.table.price(matrix)
 
 
-def shelf_of(space: SolveSpace) -> SolveShelf:
+def cache_of(space: SolveSpace) -> SolveCache:
     """The shelf of a space in this process: programs are found once for all its cubes."""
-    return kept(space, lambda: SolveShelf.of(space.problem, space.solver, Listings(), space.tick_s))
+    return kept(space, lambda: SolveCache.of(space.problem, space.solver, Catalogs(), space.tick_s))
 
 
 def solve_space(data: Mapping[str, Any]) -> SolveSpace:
@@ -202,8 +207,8 @@ class CubeSearch:
 
     table: BoundTable
     answers: RequestAnswers
-    cubes: MatrixCubes
-    task: CubeTask
+    cubes: MatrixSubproblems
+    task: SubproblemTask
     signals: Signals
     formula: int
     best: list[Member] = field(default_factory=list)
@@ -218,7 +223,7 @@ class CubeSearch:
             if may_split and self._past(self.task.budget_s):
                 return OverBudget(self.task.cube, tuple(self.best))
             if self.cut:
-                return self._closure(CubeVerdict.UNKNOWN, lowest)
+                return self._closure(SubproblemVerdict.UNKNOWN, lowest)
             found = self._proposal(may_split=may_split)
             cutoff = self.cutoff()
             if found.status is Status.INFEASIBLE:
@@ -233,7 +238,7 @@ class CubeSearch:
             try:
                 self._price(found.value)
             except OutOfTimeError:
-                return self._closure(CubeVerdict.UNKNOWN, lowest)
+                return self._closure(SubproblemVerdict.UNKNOWN, lowest)
 
     def cutoff(self) -> Member | None:
         """What a member must precede, or be: the worst of the best ``top`` that are known."""
@@ -307,17 +312,17 @@ class CubeSearch:
         self.best = [one for one in self.best if cutoff is None or one <= cutoff]
         if self.unproved is not None and (cutoff is None or self.unproved <= cutoff.value):
             least = [one.value for one in self.best]
-            return self._closure(CubeVerdict.UNKNOWN, min([self.unproved, *least]))
+            return self._closure(SubproblemVerdict.UNKNOWN, min([self.unproved, *least]))
         if self.best:
-            return self._closure(CubeVerdict.SOLVED, self.best[0].value)
+            return self._closure(SubproblemVerdict.SOLVED, self.best[0].value)
         if cutoff is None:
-            return self._closure(CubeVerdict.EMPTY, None)
+            return self._closure(SubproblemVerdict.EMPTY, None)
         return self._closure(
-            CubeVerdict.BOUNDED, max(self.formula, min(_some(bound), cutoff.value))
+            SubproblemVerdict.BOUNDED, max(self.formula, min(_some(bound), cutoff.value))
         )
 
-    def _closure(self, verdict: CubeVerdict, bound: int | None) -> Closure:
-        best: Sequence[Member] = () if verdict is CubeVerdict.BOUNDED else self.best
+    def _closure(self, verdict: SubproblemVerdict, bound: int | None) -> Closure:
+        best: Sequence[Member] = () if verdict is SubproblemVerdict.BOUNDED else self.best
         if best and bound is not None:
             bound = min(bound, best[0].value)
         return Closure(self.task.cube, verdict, bound, tuple(best))
@@ -400,7 +405,7 @@ CUBE_RULE = "rows of the parallelism matrix, in the order of the axes"
 
 
 @dataclass(frozen=True, slots=True)
-class WideRank:
+class ParallelRank:
     """Fills rankings of a problem as the options of ``spread`` say."""
 
     problem: Problem
@@ -427,36 +432,36 @@ class WideRank:
         ranking.take_bound(proposal)
         if proposal.matrix is None:
             return
-        shelf = self._shelf(table, answers, watch)
+        shared_cache = self._shelf(table, answers, watch)
         space = self._space(table)
-        keep(space, shelf)
+        keep(space, shared_cache)
         question = SearchTerms("solve", ranking.top, SCALE, CUBE_RULE, table.tick_s)
         outcome = run_spread(space, question, self.spread, watch)
-        _take(ranking, shelf, outcome)
+        _take(ranking, shared_cache, outcome)
         if outcome.given_up:
             ranking.notes.append(given_up_words(outcome.given_up))
         if outcome.interrupted:
             raise KeyboardInterrupt
 
-    def _shelf(self, table: BoundTable, answers: RequestAnswers, watch: StopWatch) -> SolveShelf:
+    def _shelf(self, table: BoundTable, answers: RequestAnswers, watch: StopWatch) -> SolveCache:
         """A table for solvers, which have no list of matrices, in the ticks of the other one."""
         tabled = BoundTable(self.problem, table.solver, lists=False)
         tabled.fill(watch)
         tabled.measure_in(table.tick_s)
-        return SolveShelf.filled(tabled, answers)
+        return SolveCache.filled(tabled, answers)
 
     def _space(self, table: BoundTable) -> SolveSpace:
         return SolveSpace(self.problem, table.tick_s, table.solver)
 
 
-def _take(ranking: Ranking, shelf: SolveShelf, outcome: SearchOutcome) -> None:
+def _take(ranking: Ranking, shared_cache: SolveCache, outcome: SearchOutcome) -> None:
     """Put what a search found into a ranking."""
-    proved, tick_s = outcome.status is Status.OPTIMAL, shelf.table.tick_s
+    proved, tick_s = outcome.status is Status.OPTIMAL, shared_cache.table.tick_s
     if not proved and outcome.bound is not None:
         ranking.take_bound(Proposal(Status.UNKNOWN, None, outcome.bound * tick_s))
     for member in outcome.best:
         matrix = matrix_of(member.witness)
-        found = shelf.alternative(matrix)
+        found = shared_cache.alternative(matrix)
         if found is None:
             continue
         ranking.take(found)

@@ -31,7 +31,7 @@ class Closed(IntEnum):
 
 
 @dataclass(slots=True)
-class Ledger:
+class BoundsTable:
     """By row of the candidates: ``low_s`` no placement beats, ``time_s`` was found on the class
     ``place`` of placements (infinite: nothing was), ``closed`` is a value of :class:`Closed`.
 
@@ -54,15 +54,17 @@ class Ledger:
         self.family = families(self.candidates.columns)
 
     @staticmethod
-    def of(candidates: Candidates) -> Ledger:
+    def of(candidates: Candidates) -> BoundsTable:
         """What is known before the search: those that do not fit, or have no placement."""
-        found = Ledger(candidates, candidates.computing_s().copy(), np.zeros(len(candidates), int))
+        found = BoundsTable(
+            candidates, candidates.computing_s().copy(), np.zeros(len(candidates), int)
+        )
         found.closed[candidates.placements[candidates.block] == 0] = Closed.UNPLACED
         too_large = candidates.work.memory_bytes > candidates.question.capacity_bytes
         found.closed[too_large] = Closed.TOO_LARGE
         return found
 
-    def reach(self, other: Ledger) -> None:
+    def reach(self, other: BoundsTable) -> None:
         """Take the times that a search at higher prices found: they can be reached here, too.
 
         No bound of that search holds here; what the launcher lacks does.

@@ -24,7 +24,7 @@ from p2smt.training.iteration import predict, predict_with
 from p2smt.training.pipeline import default_placement
 from p2smt.training.prediction import Prediction
 from p2smt.training.search.answer import PlannedStrategy
-from p2smt.training.search.bounds_table import Closed, Ledger
+from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.prices import PlacedCandidates, Seconds, as_matrix
 
 _FIRST, _CHUNK = 64, 256
@@ -56,7 +56,9 @@ class StrategyTiming(Protocol):
         """Whether timing is cheap: then the best of the rows bounded so far are timed at once."""
         ...
 
-    def settle(self, ledger: Ledger, rows: IntArray, cutoff_s: float, watch: StopWatch) -> None:
+    def settle(
+        self, bounds_table: BoundsTable, rows: IntArray, cutoff_s: float, watch: StopWatch
+    ) -> None:
         """Find the best placement of each row, or that it is above the cutoff.
 
         Raises:
@@ -82,7 +84,7 @@ class StrategyTiming(Protocol):
 
 
 def close(
-    ledger: Ledger, timing: StrategyTiming, within: float, top: int, watch: StopWatch
+    bounds_table: BoundsTable, timing: StrategyTiming, within: float, top: int, watch: StopWatch
 ) -> None:
     """Close every strategy that could be among the ``top`` best, or near the best one.
 
@@ -90,68 +92,76 @@ def close(
         OutOfTimeError: the watch expired; the ledger says what is open.
     """
     while True:
-        cutoff_s = ledger.cutoff_s(within, top)
-        rows = ledger.open_rows(cutoff_s)
+        cutoff_s = bounds_table.cutoff_s(within, top)
+        rows = bounds_table.open_rows(cutoff_s)
         if not len(rows):
             return
         if not np.isfinite(cutoff_s):
             rows = rows[:_FIRST]
         for level, bound in enumerate(timing.bounds):
-            loose = rows[ledger.level[rows] == level]
+            loose = rows[bounds_table.level[rows] == level]
             for at in range(0, len(loose), _CHUNK):
                 part = loose[at : at + _CHUNK]
-                part = part[ledger.low_s[part] <= ledger.cutoff_s(within, top)]
-                _tighten(ledger, part, level, bound, watch)
+                part = part[bounds_table.low_s[part] <= bounds_table.cutoff_s(within, top)]
+                _tighten(bounds_table, part, level, bound, watch)
                 if timing.sampled:
-                    first = next(_slices(ledger, part, timing.together, within, top), part[:0])
-                    _time(ledger, timing, first, ledger.cutoff_s(within, top), watch)
-        rows = rows[ledger.closed[rows] == Closed.OPEN]
-        for part in _slices(ledger, rows, timing.together, within, top):
-            _time(ledger, timing, part, ledger.cutoff_s(within, top), watch)
+                    first = next(
+                        _slices(bounds_table, part, timing.together, within, top), part[:0]
+                    )
+                    _time(bounds_table, timing, first, bounds_table.cutoff_s(within, top), watch)
+        rows = rows[bounds_table.closed[rows] == Closed.OPEN]
+        for part in _slices(bounds_table, rows, timing.together, within, top):
+            _time(bounds_table, timing, part, bounds_table.cutoff_s(within, top), watch)
 
 
-def _tighten(ledger: Ledger, rows: IntArray, level: int, bound: Bound, watch: StopWatch) -> None:
+def _tighten(
+    bounds_table: BoundsTable, rows: IntArray, level: int, bound: Bound, watch: StopWatch
+) -> None:
     """Put a bound of the next level to rows."""
     if watch.expired():
         raise OutOfTimeError
     if len(rows):
-        ledger.low_s[rows] = np.maximum(ledger.low_s[rows], bound(rows))
-        ledger.level[rows] = level + 1
+        bounds_table.low_s[rows] = np.maximum(bounds_table.low_s[rows], bound(rows))
+        bounds_table.level[rows] = level + 1
 
 
 def _time(
-    ledger: Ledger, timing: StrategyTiming, rows: IntArray, cutoff_s: float, watch: StopWatch
+    bounds_table: BoundsTable,
+    timing: StrategyTiming,
+    rows: IntArray,
+    cutoff_s: float,
+    watch: StopWatch,
 ) -> None:
     """Time those of the rows that the launcher in use can run."""
-    able = runnable(ledger, rows)
+    able = runnable(bounds_table, rows)
     if len(able):
-        timing.settle(ledger, able, cutoff_s, watch)
+        timing.settle(bounds_table, able, cutoff_s, watch)
 
 
 def _slices(
-    ledger: Ledger, rows: IntArray, together: int, within: float, top: int
+    bounds_table: BoundsTable, rows: IntArray, together: int, within: float, top: int
 ) -> Iterator[IntArray]:
     """Rows by their bounds, a few at a time, as long as they are below the cutoff."""
-    order = rows[np.argsort(ledger.low_s[rows], kind="stable")]
+    order = rows[np.argsort(bounds_table.low_s[rows], kind="stable")]
     for at in range(0, len(order), together):
         part = order[at : at + together]
-        part = part[ledger.low_s[part] <= ledger.cutoff_s(within, top)]
+        part = part[bounds_table.low_s[part] <= bounds_table.cutoff_s(within, top)]
         if not len(part):
             return
         yield part
 
 
-def runnable(ledger: Ledger, rows: IntArray) -> IntArray:
+def runnable(bounds_table: BoundsTable, rows: IntArray) -> IntArray:
     """Those that the launcher in use can run; the others are closed."""
-    question = ledger.candidates.question
+    question = bounds_table.candidates.question
     if question.lacks is None:
         return rows
-    columns, able = ledger.candidates.columns, []
+    columns, able = bounds_table.candidates.columns, []
     for row in rows.tolist():
         lacking = question.lacks(columns.strategy(row), question.model)
         able.append(not lacking)
     can = np.array(able, dtype=bool)
-    ledger.closed[rows[~can]] = Closed.LACKING
+    bounds_table.closed[rows[~can]] = Closed.LACKING
     return np.asarray(rows[can])
 
 
@@ -171,13 +181,13 @@ class CollectiveTiming:
         """Each request on the placement that is best for it alone."""
         return (self.pricing.least_s,)
 
-    def settle(self, ledger: Ledger, rows: IntArray, _: float, watch: StopWatch) -> None:
+    def settle(self, bounds_table: BoundsTable, rows: IntArray, _: float, watch: StopWatch) -> None:
         """As :class:`~p2smt.training.search.branch.StrategyTiming` has it; all rows are timed."""
         if watch.expired():
             raise OutOfTimeError
-        seconds, ledger.place[rows] = self.pricing.best(rows)
-        ledger.low_s[rows] = ledger.time_s[rows] = seconds
-        ledger.closed[rows] = Closed.EVALUATED
+        seconds, bounds_table.place[rows] = self.pricing.best(rows)
+        bounds_table.low_s[rows] = bounds_table.time_s[rows] = seconds
+        bounds_table.closed[rows] = Closed.EVALUATED
 
     def learn(self, _: int, __: int, ___: float, ____: StopWatch) -> None:
         """Nothing is left to be known."""
@@ -194,12 +204,12 @@ class CollectiveTiming:
 # A strategy of the search as an answer: its placement, and its time predicted anew.
 
 
-def exact(ledger: Ledger, row: int) -> bool:
+def exact(bounds_table: BoundsTable, row: int) -> bool:
     """Whether no placement of a strategy is faster than the time that was found."""
-    return bool(ledger.low_s[row] >= ledger.time_s[row] * (1 - SAME))
+    return bool(bounds_table.low_s[row] >= bounds_table.time_s[row] * (1 - SAME))
 
 
-def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy:
+def planned(bounds_table: BoundsTable, timing: StrategyTiming, row: int) -> PlannedStrategy:
     """The strategy of a row that was timed, on its best placement.
 
     Where Megatron's order is as good as any, it is the placement.
@@ -207,18 +217,18 @@ def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy
     Raises:
         EncodingBug: the prediction says another time.
     """
-    question = ledger.candidates.question
-    run = TrainingRun(question.model, question.batch, ledger.candidates.columns.strategy(row))
-    place, matrix = _placed(ledger, timing, row)
+    question = bounds_table.candidates.question
+    run = TrainingRun(question.model, question.batch, bounds_table.candidates.columns.strategy(row))
+    place, matrix = _placed(bounds_table, timing, row)
     prediction = predict(run, question.topology, question.efficiency, Placement(matrix))
-    claimed_s, found = _claimed(ledger, timing, row, place)
+    claimed_s, found = _claimed(bounds_table, timing, row, place)
     with_programs = prediction
     if found:
         prices = {name: answer.seconds for name, answer in found.items()}
         device = question.topology.known_device
         with_programs = predict_with(run, device, question.efficiency, prices)
     _check(run, matrix, claimed_s, with_programs.time.iteration_s)
-    status = Status.OPTIMAL if exact(ledger, row) else Status.FEASIBLE
+    status = Status.OPTIMAL if exact(bounds_table, row) else Status.FEASIBLE
     return PlannedStrategy(
         run.strategy,
         matrix,
@@ -231,7 +241,7 @@ def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy
 
 
 def learn_usual(
-    ledger: Ledger, timing: StrategyTiming, rows: Sequence[int], watch: StopWatch
+    bounds_table: BoundsTable, timing: StrategyTiming, rows: Sequence[int], watch: StopWatch
 ) -> None:
     """Find what rows take in Megatron's order where that may be as good as their best placement.
 
@@ -240,46 +250,48 @@ def learn_usual(
     """
     try:
         for row in rows:
-            usual = _usual(ledger, timing, row)
+            usual = _usual(bounds_table, timing, row)
             if usual is not None:
-                timing.learn(row, usual[0], ledger.time_s[row] * (1 + SAME), watch)
+                timing.learn(row, usual[0], bounds_table.time_s[row] * (1 + SAME), watch)
     except OutOfTimeError:
         pass
 
 
-def _placed(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix]:
+def _placed(bounds_table: BoundsTable, timing: StrategyTiming, row: int) -> tuple[int, Matrix]:
     """The class of the best placement and a matrix of it: Megatron's order, if that is as good."""
-    usual = _usual(ledger, timing, row)
+    usual = _usual(bounds_table, timing, row)
     if usual is not None:
         seconds = timing.known_s(row, usual[0])
-        if seconds is not None and seconds <= ledger.time_s[row] * (1 + SAME):
+        if seconds is not None and seconds <= bounds_table.time_s[row] * (1 + SAME):
             return usual
-    place = int(ledger.place[row])
-    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    place = int(bounds_table.place[row])
+    placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
     return place, as_matrix(placed.matrices[place])
 
 
-def _usual(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix] | None:
+def _usual(
+    bounds_table: BoundsTable, timing: StrategyTiming, row: int
+) -> tuple[int, Matrix] | None:
     """The class of Megatron's order and its matrix, where that obeys the rules."""
-    question = ledger.candidates.question
-    usual = default_placement(question.topology, ledger.candidates.columns.strategy(row))
+    question = bounds_table.candidates.question
+    usual = default_placement(question.topology, bounds_table.candidates.columns.strategy(row))
     if usual is None or not obeys(usual.matrix, question.rules):
         return None
-    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
     return placed.class_of(np.array(usual.matrix, dtype=np.int64)), usual.matrix
 
 
 def _claimed(
-    ledger: Ledger, timing: StrategyTiming, row: int, place: int
+    bounds_table: BoundsTable, timing: StrategyTiming, row: int, place: int
 ) -> tuple[float, dict[str, RequestAnswer]]:
     """What the search says of a row on a class of placements: seconds, and the programs for it.
 
     Programs that a limit cut short may take longer than the single collectives that the time on
     the ledger was found with: then there are none.
     """
-    timed_s, known_s = float(ledger.time_s[row]), timing.known_s(row, place)
+    timed_s, known_s = float(bounds_table.time_s[row]), timing.known_s(row, place)
     found = timing.answers(row, place)
-    mine = place == ledger.place[row]
+    mine = place == bounds_table.place[row]
     if known_s is None or (mine and (not found or known_s > timed_s * (1 + SAME))):
         return timed_s, {}
     return known_s, found

@@ -18,16 +18,16 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.programs import Task, price
 from p2smt.training.formulas.stages import RECOMPUTES
 from p2smt.training.pipeline import combine
-from p2smt.training.search.bounds_table import Closed, Ledger
+from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.prices import (
     Candidates,
     PlacedCandidates,
-    SceneShelf,
+    SceneCache,
     axis_set,
     collective_s,
 )
-from p2smt.training.search.programs import ProgramShelf, bound_s
+from p2smt.training.search.programs import ProgramCache, bound_s
 from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices
 from p2smt.training.search.strategies import space_of
 from p2smt.training.strategy import AXES, Recompute, Strategy
@@ -37,7 +37,7 @@ ProgramTexts = dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanShelf:
+class PlanCache:
     """Everything that does not depend on the cube.
 
     ``known``: what is known of every strategy before the search.  ``least`` and ``refined``: scenes
@@ -45,11 +45,11 @@ class PlanShelf:
     axis sizes by their text; ``rows``: of members that were met, by theirs.
     """
 
-    known: Ledger
-    singles: SceneShelf
-    least: SceneShelf
-    refined: SceneShelf
-    programs: ProgramShelf
+    known: BoundsTable
+    singles: SceneCache
+    least: SceneCache
+    refined: SceneCache
+    programs: ProgramCache
     blocks: Mapping[str, int]
     rows: dict[str, int] = field(default_factory=dict)
     _seconds: dict[tuple[tuple[Digits, ...], RequestKind, int, str | None], float] = field(
@@ -57,18 +57,18 @@ class PlanShelf:
     )
 
     @staticmethod
-    def of(question: PlanQuestion, candidates: Candidates | None = None) -> PlanShelf:
+    def of(question: PlanQuestion, candidates: Candidates | None = None) -> PlanCache:
         """Nothing priced so far; ``candidates`` are those of the question, if they are there."""
         if candidates is None:
             candidates = Candidates.of(question, space_of(question, Choices.of(question)))
-        singles = SceneShelf(question.topology)
+        singles = SceneCache(question.topology)
         least = singles.at(bound_s)
-        return PlanShelf(
-            Ledger.of(candidates),
+        return PlanCache(
+            BoundsTable.of(candidates),
             singles,
             least,
             least.above(),
-            ProgramShelf.of(question.topology),
+            ProgramCache.of(question.topology),
             {sizes_text(sizes): at for at, sizes in enumerate(candidates.sizes.tolist())},
         )
 
@@ -161,7 +161,7 @@ def _checked_s(scene: Scene, kind: RequestKind, payload_bytes: int, text: str | 
 
 
 def placed(
-    candidates: Candidates, shelf: SceneShelf, watch: StopWatch | None = None
+    candidates: Candidates, shared_cache: SceneCache, watch: StopWatch | None = None
 ) -> PlacedCandidates:
     """Candidates on their placements at the prices of a shelf."""
-    return PlacedCandidates.of(candidates, shelf, watch or StopWatch.start(SearchLimits()))
+    return PlacedCandidates.of(candidates, shared_cache, watch or StopWatch.start(SearchLimits()))

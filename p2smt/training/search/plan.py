@@ -31,7 +31,7 @@ from p2smt.training.search.answer import (
     StrategyRun,
     StrategyTime,
 )
-from p2smt.training.search.bounds_table import AlikeRows, Closed, Ledger, alike
+from p2smt.training.search.bounds_table import AlikeRows, BoundsTable, Closed, alike
 from p2smt.training.search.branch import (
     CollectiveTiming,
     StrategyTiming,
@@ -41,14 +41,14 @@ from p2smt.training.search.branch import (
     planned,
     runnable,
 )
-from p2smt.training.search.cache import PlanShelf
+from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneShelf
+from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices, SpaceLimits, value_text
 from p2smt.training.search.strategies import space_of
 from p2smt.training.search.subproblems import (
-    PatientShelf,
+    PatientCache,
     PlanSpace,
     member_parts,
     scale_of,
@@ -86,53 +86,58 @@ def plan(
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(
-        PlacedCandidates.of(candidates, SceneShelf(question.topology), watch)
+        PlacedCandidates.of(candidates, SceneCache(question.topology), watch)
     )
-    ledger = Ledger.of(candidates)
+    bounds_table = BoundsTable.of(candidates)
     if spread is None:
-        timing, interrupted = _search(ledger, singles, watch)
+        timing, interrupted = _search(bounds_table, singles, watch)
         given_up = ""
     else:
-        wide = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        wide = WidePlan(bounds_table, singles, spread, tuple(measured)).search(watch)
         timing, interrupted, given_up = wide.timing, wide.interrupted, wide.given_up
-    interrupted |= _learn_usual(ledger, timing, measured, watch)
-    found = verdict(ledger, timing, measured)
+    interrupted |= _learn_usual(bounds_table, timing, measured, watch)
+    found = verdict(bounds_table, timing, measured)
     if given_up and not found.reason:
         found = replace(found, reason=given_up)
-    counters = (("prices", len(timing.pricing.shelf)), ("axis sizes", len(candidates.sizes)))
+    counters = (("prices", len(timing.pricing.shared_cache)), ("axis sizes", len(candidates.sizes)))
     stats = SolveStats("branch and bound", watch.elapsed_s(), 1, counters)
     return replace(found, space=choices.text(), stats=stats, interrupted=interrupted)
 
 
 def _learn_usual(
-    ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyRun], watch: StopWatch
+    bounds_table: BoundsTable,
+    timing: StrategyTiming,
+    measured: Sequence[StrategyRun],
+    watch: StopWatch,
 ) -> bool:
     """Know of the usual placements whether they are as good; whether it was interrupted."""
     try:
-        learn_usual(ledger, timing, listed_rows(ledger, measured), watch)
+        learn_usual(bounds_table, timing, listed_rows(bounds_table, measured), watch)
     except KeyboardInterrupt:
         return True
     return False
 
 
 def _search(
-    ledger: Ledger, singles: CollectiveTiming, watch: StopWatch
+    bounds_table: BoundsTable, singles: CollectiveTiming, watch: StopWatch
 ) -> tuple[StrategyTiming, bool]:
     """Close the strategies; how they were timed, and whether it was interrupted.
 
     With programs no strategy takes longer than with single collectives, whose best ones are where
     that search starts.
     """
-    question, timing = ledger.candidates.question, cast(StrategyTiming, singles)
+    question, timing = bounds_table.candidates.question, cast(StrategyTiming, singles)
     try:
         if question.prices is Prices.PROGRAMS:
             from p2smt.training.search.programs import ProgramTiming
 
-            _reach(ledger, singles, watch)
+            _reach(bounds_table, singles, watch)
             timing = ProgramTiming.of(singles.pricing)
-            best = np.array([one.row for one in ledger.places()[: question.top]], dtype=np.int64)
-            timing.settle(ledger, best, np.inf, watch)
-        _close(ledger, timing, watch)
+            best = np.array(
+                [one.row for one in bounds_table.places()[: question.top]], dtype=np.int64
+            )
+            timing.settle(bounds_table, best, np.inf, watch)
+        _close(bounds_table, timing, watch)
     except OutOfTimeError:
         pass
     except KeyboardInterrupt:
@@ -140,23 +145,23 @@ def _search(
     return timing, False
 
 
-def _reach(ledger: Ledger, singles: CollectiveTiming, watch: StopWatch) -> None:
+def _reach(bounds_table: BoundsTable, singles: CollectiveTiming, watch: StopWatch) -> None:
     """Time strategies with single collectives, on a ledger of its own: its bounds hold there only.
 
     What it timed can be reached with programs, even if it was broken off.
     """
-    first = Ledger.of(ledger.candidates)
+    first = BoundsTable.of(bounds_table.candidates)
     try:
         _close(first, singles, watch)
     finally:
-        ledger.reach(first)
+        bounds_table.reach(first)
 
 
-def _close(ledger: Ledger, timing: StrategyTiming, watch: StopWatch) -> None:
+def _close(bounds_table: BoundsTable, timing: StrategyTiming, watch: StopWatch) -> None:
     """First what may be among the best, then what may be near the best one."""
-    question = ledger.candidates.question
+    question = bounds_table.candidates.question
     for within in (0.0, question.within):
-        close(ledger, timing, within, question.top, watch)
+        close(bounds_table, timing, within, question.top, watch)
 
 
 # The ordinary answer of a plan by a search over cubes.
@@ -171,7 +176,7 @@ CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in thi
 
 
 @dataclass(frozen=True, slots=True)
-class WideSearched:
+class ParallelSearched:
     """How strategies were timed, whether the search was interrupted, and what it gave up on."""
 
     timing: StrategyTiming
@@ -186,18 +191,18 @@ class WidePlan:
     ``measured``: as :func:`p2smt.training.search.plan.plan` takes it.
     """
 
-    ledger: Ledger
+    bounds_table: BoundsTable
     singles: CollectiveTiming
     spread: Spread
     measured: tuple[StrategyRun, ...] = ()
 
-    def search(self, watch: StopWatch) -> WideSearched:
+    def search(self, watch: StopWatch) -> ParallelSearched:
         """Fill the ledger.
 
         A few strategies are timed before any part is given out: they are the answer where the
         search is cut short before a part is closed.
         """
-        first = Ledger.of(self.ledger.candidates)
+        first = BoundsTable.of(self.bounds_table.candidates)
         try:
             self._time_first(first, watch)
             outcome, timing = self._searched(first, watch)
@@ -205,39 +210,41 @@ class WidePlan:
             return self._first_only(first)
         except KeyboardInterrupt:
             return replace(self._first_only(first), interrupted=True)
-        return WideSearched(timing, outcome.interrupted, given_up_words(outcome.given_up))
+        return ParallelSearched(timing, outcome.interrupted, given_up_words(outcome.given_up))
 
-    def _first_only(self, first: Ledger) -> WideSearched:
+    def _first_only(self, first: BoundsTable) -> ParallelSearched:
         """What there is without any part: the times with single collectives can be reached."""
-        self.ledger.reach(first)
-        return WideSearched(self.singles)
+        self.bounds_table.reach(first)
+        return ParallelSearched(self.singles)
 
-    def _searched(self, first: Ledger, watch: StopWatch) -> tuple[SearchOutcome, StrategyTiming]:
+    def _searched(
+        self, first: BoundsTable, watch: StopWatch
+    ) -> tuple[SearchOutcome, StrategyTiming]:
         question = self._question
-        tick_s, ceiling_s = scale_of(self.ledger), self._reached_s(first)
+        tick_s, ceiling_s = scale_of(self.bounds_table), self._reached_s(first)
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling)
-        keep(space, PlanShelf.of(question, self.ledger.candidates))
+        keep(space, PlanCache.of(question, self.bounds_table.candidates))
         asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
-            _fill(self.ledger, space, outcome)
-            found = np.flatnonzero(np.isfinite(self.ledger.time_s))
+            _fill(self.bounds_table, space, outcome)
+            found = np.flatnonzero(np.isfinite(self.bounds_table.time_s))
             if not outcome.status.settled:
                 self._add(first)
             return outcome, self._retimed(table, found)
 
-    def _add(self, first: Ledger) -> None:
+    def _add(self, first: BoundsTable) -> None:
         """Take the times of strategies that the search has not come to, or had them slower."""
-        faster = np.flatnonzero(first.time_s < self.ledger.time_s)
-        self.ledger.time_s[faster] = first.time_s[faster]
-        self.ledger.place[faster] = first.place[faster]
+        faster = np.flatnonzero(first.time_s < self.bounds_table.time_s)
+        self.bounds_table.time_s[faster] = first.time_s[faster]
+        self.bounds_table.place[faster] = first.place[faster]
 
     @property
     def _question(self) -> PlanQuestion:
-        return self.ledger.candidates.question
+        return self.bounds_table.candidates.question
 
-    def _time_first(self, first: Ledger, watch: StopWatch) -> None:
+    def _time_first(self, first: BoundsTable, watch: StopWatch) -> None:
         """Time a few strategies with single collectives: what the others reach is for the workers.
 
         Raises:
@@ -247,7 +254,7 @@ class WidePlan:
         if len(rows):
             self.singles.settle(first, rows, math.inf, watch)
 
-    def _reached_s(self, first: Ledger) -> float:
+    def _reached_s(self, first: BoundsTable) -> float:
         """With programs, a cutoff that single collectives reach; else infinite."""
         question = self._question
         if question.prices is Prices.COLLECTIVES:
@@ -260,28 +267,30 @@ class WidePlan:
         Programs that a worker has told are not sought again.
         """
         watch = StopWatch.start(SearchLimits())
-        singles = PlacedCandidates.of(self.ledger.candidates, self.singles.pricing.shelf, watch)
+        singles = PlacedCandidates.of(
+            self.bounds_table.candidates, self.singles.pricing.shared_cache, watch
+        )
         timing: StrategyTiming = CollectiveTiming(singles)
         if self._question.prices is Prices.PROGRAMS:
             timing = _with_told(ProgramTiming.of(singles), table)
-        rows = np.array(listed_rows(self.ledger, self.measured), dtype=np.int64)
-        rows = rows[np.isin(rows, found) & (self.ledger.place[rows] < 0)]
+        rows = np.array(listed_rows(self.bounds_table, self.measured), dtype=np.int64)
+        rows = rows[np.isin(rows, found) & (self.bounds_table.place[rows] < 0)]
         if not len(rows):
             return timing
-        low_s = self.ledger.low_s[rows].copy()
-        self.ledger.time_s[rows] = np.inf
-        timing.settle(self.ledger, rows, np.inf, watch)
-        self.ledger.low_s[rows] = np.minimum(self.ledger.low_s[rows], low_s)
+        low_s = self.bounds_table.low_s[rows].copy()
+        self.bounds_table.time_s[rows] = np.inf
+        timing.settle(self.bounds_table, rows, np.inf, watch)
+        self.bounds_table.low_s[rows] = np.minimum(self.bounds_table.low_s[rows], low_s)
         return timing
 
 
 def _with_told(timing: ProgramTiming, table: str | None) -> ProgramTiming:
     """A timing that has the programs of a table, each checked here."""
     told = None if table is None else shared_table(table)
-    return replace(timing, programs=PatientShelf(timing.programs.answers, table=told, checks=True))
+    return replace(timing, programs=PatientCache(timing.programs.answers, table=told, checks=True))
 
 
-def _fill(ledger: Ledger, space: PlanSpace, outcome: SearchOutcome) -> None:
+def _fill(bounds_table: BoundsTable, space: PlanSpace, outcome: SearchOutcome) -> None:
     """Put what a search found and proved into a ledger."""
     found: dict[int, float] = {}
     for member in outcome.best:
@@ -289,26 +298,26 @@ def _fill(ledger: Ledger, space: PlanSpace, outcome: SearchOutcome) -> None:
         seconds = member.value * space.tick_s
         found[row] = min(seconds, found.get(row, math.inf))
     rows = np.array(sorted(found), dtype=np.int64)
-    ledger.time_s[rows] = [found[row] for row in rows.tolist()]
-    question = ledger.candidates.question
-    cutoff_s = ledger.cutoff_s(question.within, question.top)
+    bounds_table.time_s[rows] = [found[row] for row in rows.tolist()]
+    question = bounds_table.candidates.question
+    cutoff_s = bounds_table.cutoff_s(question.within, question.top)
     if space.ceiling is not None:
         cutoff_s = min(cutoff_s, (space.ceiling + 1) * space.tick_s)
-    _bar(ledger, rows, cutoff_s)
+    _bar(bounds_table, rows, cutoff_s)
     proved = outcome.status in (Status.OPTIMAL, Status.INFEASIBLE)
     bound_s = 0.0 if outcome.bound is None else outcome.bound * space.tick_s
-    still = ledger.closed == Closed.OPEN
+    still = bounds_table.closed == Closed.OPEN
     least_s = float(np.nextafter(cutoff_s, np.inf)) if proved else bound_s
-    ledger.low_s[still] = np.maximum(ledger.low_s[still], least_s)
-    low_s = ledger.time_s[rows] if proved else np.maximum(ledger.low_s[rows], bound_s)
-    ledger.low_s[rows] = low_s
-    ledger.closed[rows] = Closed.EVALUATED
+    bounds_table.low_s[still] = np.maximum(bounds_table.low_s[still], least_s)
+    low_s = bounds_table.time_s[rows] if proved else np.maximum(bounds_table.low_s[rows], bound_s)
+    bounds_table.low_s[rows] = low_s
+    bounds_table.closed[rows] = Closed.EVALUATED
 
 
-def _bar(ledger: Ledger, found: IntArray, cutoff_s: float) -> None:
+def _bar(bounds_table: BoundsTable, found: IntArray, cutoff_s: float) -> None:
     """Mark those that the launcher cannot run, of those that communication alone rules out."""
-    rows = ledger.open_rows(cutoff_s)
-    runnable(ledger, np.setdiff1d(rows, found))
+    rows = bounds_table.open_rows(cutoff_s)
+    runnable(bounds_table, np.setdiff1d(rows, found))
 
 
 # Strategies side by side: what they have in common, and how far measured ones are.
@@ -406,24 +415,24 @@ _MOST = 64
 """Times as many devices, at most, that are tried."""
 
 
-def shortfall(ledger: Ledger) -> Shortfall | None:
+def shortfall(bounds_table: BoundsTable) -> Shortfall | None:
     """The strategy that comes nearest to fitting, where some can be placed but do not fit."""
-    rows = np.flatnonzero((ledger.closed == Closed.TOO_LARGE) & _placeable(ledger))
+    rows = np.flatnonzero((bounds_table.closed == Closed.TOO_LARGE) & _placeable(bounds_table))
     if not len(rows):
         return None
-    question, needed = ledger.candidates.question, ledger.candidates.work.memory_bytes
+    question, needed = bounds_table.candidates.question, bounds_table.candidates.work.memory_bytes
     least = int(rows[needed[rows].argmin()])
-    strategy = ledger.candidates.columns.strategy(least)
+    strategy = bounds_table.candidates.columns.strategy(least)
     helps = tuple(_helps(question))
     return Shortfall(strategy, int(np.ceil(needed[least])), question.capacity_bytes, helps)
 
 
-def reason(ledger: Ledger) -> str:
+def reason(bounds_table: BoundsTable) -> str:
     """Why nothing can run, in words."""
-    question, closed = ledger.candidates.question, ledger.closed
+    question, closed = bounds_table.candidates.question, bounds_table.closed
     counts = {kind: int((closed == kind).sum()) for kind in Closed}
     texts = []
-    placeable = _placeable(ledger)
+    placeable = _placeable(bounds_table)
     if not placeable.any():
         return f"none of {len(placeable):,} strategies has a placement under the rules"
     if large := int(((closed == Closed.TOO_LARGE) & placeable).sum()):
@@ -433,22 +442,22 @@ def reason(ledger: Ledger) -> str:
         texts.append(f"{unplaced:,} have no placement under the rules")
     if counts[Closed.LACKING]:
         lacking = f"{question.launcher} runs none of {counts[Closed.LACKING]:,}"
-        texts.append(f"{lacking}: {_lack(ledger)}")
+        texts.append(f"{lacking}: {_lack(bounds_table)}")
     return "; ".join(texts)
 
 
-def _placeable(ledger: Ledger) -> BoolArray:
+def _placeable(bounds_table: BoundsTable) -> BoolArray:
     """Which strategies have a placement under the rules, be they too large or not."""
-    candidates = ledger.candidates
+    candidates = bounds_table.candidates
     return np.asarray(candidates.placements[candidates.block] > 0, dtype=np.bool_)
 
 
-def _lack(ledger: Ledger) -> str:
+def _lack(bounds_table: BoundsTable) -> str:
     """What the launcher lacks most often."""
-    question, columns = ledger.candidates.question, ledger.candidates.columns
+    question, columns = bounds_table.candidates.question, bounds_table.candidates.columns
     found: Counter[str] = Counter()
     if question.lacks is not None:
-        for row in np.flatnonzero(ledger.closed == Closed.LACKING).tolist():
+        for row in np.flatnonzero(bounds_table.closed == Closed.LACKING).tolist():
             found.update(question.lacks(columns.strategy(row), question.model))
     return found.most_common(1)[0][0] if found else ""
 
@@ -506,30 +515,32 @@ def _words(strategy: Strategy) -> str:
 # What a finished or broken-off search says: status, bound, the best, and those near the best.
 
 
-def verdict(ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyRun]) -> PlanAnswer:
+def verdict(
+    bounds_table: BoundsTable, timing: StrategyTiming, measured: Sequence[StrategyRun]
+) -> PlanAnswer:
     """The answer that a ledger gives, without the space in words and statistics."""
-    question = ledger.candidates.question
-    counts = ledger.counts(ledger.cutoff_s(question.within, question.top))
-    ranked = ledger.ranked()
+    question = bounds_table.candidates.question
+    counts = bounds_table.counts(bounds_table.cutoff_s(question.within, question.top))
+    ranked = bounds_table.ranked()
     if not ranked:
         status = Status.UNKNOWN if counts.open else Status.INFEASIBLE
         bound_s = 0.0 if counts.open else float(np.inf)
-        missing = None if counts.open else shortfall(ledger)
-        why = "" if counts.open else reason(ledger)
+        missing = None if counts.open else shortfall(bounds_table)
+        why = "" if counts.open else reason(bounds_table)
         return PlanAnswer(
             question, status, (), status, bound_s, counts, (), shortfall=missing, reason=why
         )
-    best_s = ledger.least_s()
-    bound_s = min(best_s, _least_s(ledger))
+    best_s = bounds_table.least_s()
+    bound_s = min(best_s, _least_s(bounds_table))
     proved = bound_s >= best_s * (1 - SAME)
-    top = ledger.places()[: question.top]
-    listed = tuple(_place(ledger, timing, one) for one in top)
-    near = _near(ledger, timing, ranked, measured, proved=proved)
+    top = bounds_table.places()[: question.top]
+    listed = tuple(_place(bounds_table, timing, one) for one in top)
+    near = _near(bounds_table, timing, ranked, measured, proved=proved)
     return PlanAnswer(
         question,
         Status.OPTIMAL if proved else Status.FEASIBLE,
         listed,
-        Status.COMPLETE if _ordered(ledger, top) else Status.TRUNCATED,
+        Status.COMPLETE if _ordered(bounds_table, top) else Status.TRUNCATED,
         bound_s,
         counts,
         (),
@@ -539,27 +550,27 @@ def verdict(ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyR
     )
 
 
-def listed_rows(ledger: Ledger, measured: Sequence[StrategyRun]) -> list[int]:
+def listed_rows(bounds_table: BoundsTable, measured: Sequence[StrategyRun]) -> list[int]:
     """The rows whose placements the verdict names: the best ones, and that near a measured run."""
-    question = ledger.candidates.question
-    rows = [one.row for one in ledger.places()[: question.top]]
-    near = _near_rows(ledger, ledger.ranked()) if rows else []
+    question = bounds_table.candidates.question
+    rows = [one.row for one in bounds_table.places()[: question.top]]
+    near = _near_rows(bounds_table, bounds_table.ranked()) if rows else []
     if measured and near:
-        strategies = [ledger.candidates.columns.strategy(row) for row in near]
+        strategies = [bounds_table.candidates.columns.strategy(row) for row in near]
         at, _, apart = nearest(strategies, measured)
         rows += [near[at]] if apart <= FAR and near[at] not in rows else []
     return rows
 
 
-def _near_rows(ledger: Ledger, ranked: Sequence[int]) -> list[int]:
+def _near_rows(bounds_table: BoundsTable, ranked: Sequence[int]) -> list[int]:
     """Of rows that were timed those near the best one."""
-    limit_s = _near_s(ledger)
-    return [row for row in ranked if ledger.time_s[row] <= limit_s]
+    limit_s = _near_s(bounds_table)
+    return [row for row in ranked if bounds_table.time_s[row] <= limit_s]
 
 
-def _near_s(ledger: Ledger) -> float:
+def _near_s(bounds_table: BoundsTable) -> float:
     """What takes more, in seconds, is not near the best one."""
-    return ledger.least_s() * (1 + ledger.candidates.question.within) * (1 + SAME)
+    return bounds_table.least_s() * (1 + bounds_table.candidates.question.within) * (1 + SAME)
 
 
 def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun | None:
@@ -570,49 +581,51 @@ def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun
     return NearRun(best, measured[run], apart)
 
 
-def _place(ledger: Ledger, timing: StrategyTiming, one: AlikeRows) -> PlannedStrategy:
+def _place(bounds_table: BoundsTable, timing: StrategyTiming, one: AlikeRows) -> PlannedStrategy:
     """A strategy with those that are alike."""
-    others = tuple(map(ledger.candidates.columns.strategy, one.others))
-    return replace(planned(ledger, timing, one.row), alike=others)
+    others = tuple(map(bounds_table.candidates.columns.strategy, one.others))
+    return replace(planned(bounds_table, timing, one.row), alike=others)
 
 
-def _least_s(ledger: Ledger) -> float:
+def _least_s(bounds_table: BoundsTable) -> float:
     """What no strategy that can run beats, in seconds."""
-    alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
-    return float(ledger.low_s[alive].min())
+    alive = (bounds_table.closed == Closed.OPEN) | (bounds_table.closed == Closed.EVALUATED)
+    return float(bounds_table.low_s[alive].min())
 
 
-def _ordered(ledger: Ledger, top: Sequence[AlikeRows]) -> bool:
+def _ordered(bounds_table: BoundsTable, top: Sequence[AlikeRows]) -> bool:
     """Whether no other strategy can take one of these places, and each has its least time."""
-    limit_s = ledger.top_s(len(top))
-    return all(exact(ledger, one.row) for one in top) and not _unsettled(ledger, limit_s)
+    limit_s = bounds_table.top_s(len(top))
+    return all(exact(bounds_table, one.row) for one in top) and not _unsettled(
+        bounds_table, limit_s
+    )
 
 
-def _unsettled(ledger: Ledger, limit_s: float) -> bool:
+def _unsettled(bounds_table: BoundsTable, limit_s: float) -> bool:
     """Whether a strategy may take less than the limit, but that is not known."""
-    alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
-    inexact = ledger.low_s < ledger.time_s * (1 - SAME)
-    return bool((alive & inexact & (ledger.low_s < limit_s)).any())
+    alive = (bounds_table.closed == Closed.OPEN) | (bounds_table.closed == Closed.EVALUATED)
+    inexact = bounds_table.low_s < bounds_table.time_s * (1 - SAME)
+    return bool((alive & inexact & (bounds_table.low_s < limit_s)).any())
 
 
 def _near(
-    ledger: Ledger,
+    bounds_table: BoundsTable,
     timing: StrategyTiming,
     ranked: Sequence[int],
     measured: Sequence[StrategyRun],
     *,
     proved: bool,
 ) -> NearStrategies:
-    within, limit_s = ledger.candidates.question.within, _near_s(ledger)
-    rows = _near_rows(ledger, ranked)
-    strategies = [ledger.candidates.columns.strategy(row) for row in rows]
-    times = ledger.time_s[rows].tolist()
-    all_known = proved and not _unsettled(ledger, limit_s)
+    within, limit_s = bounds_table.candidates.question.within, _near_s(bounds_table)
+    rows = _near_rows(bounds_table, ranked)
+    strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
+    times = bounds_table.time_s[rows].tolist()
+    all_known = proved and not _unsettled(bounds_table, limit_s)
     found = None
     if measured:
         at, run, apart = nearest(strategies, measured)
         if apart <= FAR:
-            found = NearRun(planned(ledger, timing, rows[at]), measured[run], apart)
+            found = NearRun(planned(bounds_table, timing, rows[at]), measured[run], apart)
     return NearStrategies(
         within,
         Status.COMPLETE if all_known else Status.TRUNCATED,
@@ -620,5 +633,5 @@ def _near(
         common(strategies),
         differing(strategies),
         found,
-        len(alike(rows, ledger.time_s, ledger.family)),
+        len(alike(rows, bounds_table.time_s, bounds_table.family)),
     )

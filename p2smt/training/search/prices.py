@@ -39,7 +39,7 @@ def collective_s(scene: Scene, kind: RequestKind, payload_bytes: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneShelf:
+class SceneCache:
     """Scenes of a topology by number, and the seconds of requests on them, each found once.
 
     ``below``: a shelf of the same scenes whose prices hold where this one has no better ones.
@@ -47,7 +47,7 @@ class SceneShelf:
 
     topology: Topology
     seconds_of: SecondsOf = collective_s
-    below: SceneShelf | None = None
+    below: SceneCache | None = None
     _scenes: list[Scene] = field(default_factory=list)
     _numbers: dict[tuple[Digits, ...], int] = field(default_factory=dict)
     _by_key: dict[tuple[int, bytes], int] = field(default_factory=dict)
@@ -56,17 +56,17 @@ class SceneShelf:
     def __len__(self) -> int:
         return sum(map(len, self._seconds.values()))
 
-    def at(self, seconds_of: SecondsOf) -> SceneShelf:
+    def at(self, seconds_of: SecondsOf) -> SceneCache:
         """The same scenes by the same numbers, at other prices."""
         return self._of_scenes(seconds_of, None)
 
-    def above(self) -> SceneShelf:
+    def above(self) -> SceneCache:
         """The same scenes at the same prices, some of which may be replaced there."""
         return self._of_scenes(self.seconds_of, self)
 
-    def _of_scenes(self, seconds_of: SecondsOf, below: SceneShelf | None) -> SceneShelf:
+    def _of_scenes(self, seconds_of: SecondsOf, below: SceneCache | None) -> SceneCache:
         known = self._scenes, self._numbers, self._by_key
-        return SceneShelf(self.topology, seconds_of, below, *known)
+        return SceneCache(self.topology, seconds_of, below, *known)
 
     @property
     def by_position(self) -> tuple[bool, ...]:
@@ -164,24 +164,24 @@ class PlacedAxes:
     ``scenes``: those that requests meet there, by the axes of the request.
     """
 
-    shelf: SceneShelf
+    shared_cache: SceneCache
     matrices: IntArray
     scenes: dict[tuple[int, ...], MetScenes]
 
     @staticmethod
     def of(
-        shelf: SceneShelf,
+        shared_cache: SceneCache,
         sizes: Sequence[int],
         rules: PlacementRules,
         sets: Sequence[tuple[int, ...]],
     ) -> PlacedAxes:
         """All placements of axes of these sizes under the rules; requests are along the sets."""
-        every = matrices(shelf.topology.sizes, sizes, rules)
-        numbers = np.stack([shelf.numbers(every, axes) for axes in sets], axis=1)
+        every = matrices(shared_cache.topology.sizes, sizes, rules)
+        numbers = np.stack([shared_cache.numbers(every, axes) for axes in sets], axis=1)
         _, first = np.unique(numbers, axis=0, return_index=True)
         first.sort()
         scenes = {axes: MetScenes.of(numbers[first, i]) for i, axes in enumerate(sets)}
-        return PlacedAxes(shelf, every[first], scenes)
+        return PlacedAxes(shared_cache, every[first], scenes)
 
     def __len__(self) -> int:
         return len(self.matrices)
@@ -190,7 +190,7 @@ class PlacedAxes:
         """The class of a placement of these axes."""
         same = np.ones(len(self), dtype=bool)
         for axes, met in self.scenes.items():
-            same &= met.each == self.shelf.numbers(matrix[None], axes)[0]
+            same &= met.each == self.shared_cache.numbers(matrix[None], axes)[0]
         return int(same.argmax())
 
 
@@ -363,7 +363,7 @@ class PlacedCandidates:
     """
 
     candidates: Candidates
-    shelf: SceneShelf
+    shared_cache: SceneCache
     called: BoolArray
     payloads: IntArray
     watch: StopWatch
@@ -374,16 +374,16 @@ class PlacedCandidates:
     _fronts: dict[tuple[int, tuple[PriceKey, ...]], IntArray] = field(default_factory=dict)
 
     @staticmethod
-    def of(candidates: Candidates, shelf: SceneShelf, watch: StopWatch) -> PlacedCandidates:
+    def of(candidates: Candidates, shared_cache: SceneCache, watch: StopWatch) -> PlacedCandidates:
         """Nothing priced so far; what it lists and prices, it does before the watch expires."""
         columns = [one.column for one in candidates.work.requests]
         called = np.stack([np.any(column.calls > 0, axis=1) for column in columns])
         payloads = np.stack([column.payload_bytes for column in columns])
-        return PlacedCandidates(candidates, shelf, called, payloads, watch)
+        return PlacedCandidates(candidates, shared_cache, called, payloads, watch)
 
-    def at(self, shelf: SceneShelf) -> PlacedCandidates:
+    def at(self, shared_cache: SceneCache) -> PlacedCandidates:
         """The same candidates and placements at the prices of a shelf of the same scenes."""
-        return replace(self, shelf=shelf, _seconds={}, _fronts={})
+        return replace(self, shared_cache=shared_cache, _seconds={}, _fronts={})
 
     def placed(self, block: int) -> PlacedAxes:
         """The placements of a block of candidates.
@@ -395,7 +395,9 @@ class PlacedCandidates:
             if self.watch.expired():
                 raise OutOfTimeError
             mine, sizes = self.candidates, self.candidates.sizes[block].tolist()
-            self._blocks[block] = PlacedAxes.of(self.shelf, sizes, mine.question.rules, mine.sets)
+            self._blocks[block] = PlacedAxes.of(
+                self.shared_cache, sizes, mine.question.rules, mine.sets
+            )
         return self._blocks[block]
 
     def least_s(self, rows: IntArray) -> Seconds:
@@ -433,7 +435,7 @@ class PlacedCandidates:
 
     def improve(self, number: int, kind: RequestKind, payload_bytes: int, seconds: float) -> None:
         """Take what is known better of the seconds of a request on a scene."""
-        self.shelf.replace(number, kind, payload_bytes, seconds)
+        self.shared_cache.replace(number, kind, payload_bytes, seconds)
         self._seconds.pop((kind, payload_bytes), None)
         self._fronts.clear()
 
@@ -453,7 +455,7 @@ class PlacedCandidates:
         known = self._seconds.setdefault((kind, payload_bytes), {})
         if (block, axes) not in known:
             numbers = self.placed(block).scenes[axes].numbers
-            found = self.shelf.seconds_on(numbers, kind, payload_bytes)
+            found = self.shared_cache.seconds_on(numbers, kind, payload_bytes)
             known[block, axes] = np.array(found, dtype=np.float64)
         return known[block, axes]
 

@@ -22,10 +22,10 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status, StopWatch
 from p2smt.search.one_request import RequestAnswers
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 from p2smt.training.pipeline import combine
-from p2smt.training.search.bounds_table import Closed, Ledger
+from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.branch import Bound
 from p2smt.training.search.prices import PlacedCandidates, axis_set
 from p2smt.training.strategy import AXES
@@ -55,19 +55,19 @@ Sought = tuple[SceneRequest, Scene]
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramShelf:
+class ProgramCache:
     """The best programs of requests on scenes, each sought once and ``kept``."""
 
     answers: RequestAnswers
     kept: dict[tuple[int, RequestKind, int], RequestAnswer] = field(default_factory=dict)
 
     @staticmethod
-    def of(topology: Topology) -> ProgramShelf:
+    def of(topology: Topology) -> ProgramCache:
         """An empty shelf for a topology."""
         axes = tuple(ParallelismAxis(axis, 1) for axis in AXES)
         any_request = (Request(RequestKind.ALL_REDUCE, (AXES[0],), 1),)
         problem = Problem(topology, axes, any_request)
-        return ProgramShelf(RequestAnswers(problem, Solver.CPSAT, Listings()))
+        return ProgramCache(RequestAnswers(problem, Solver.CPSAT, Catalogs()))
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -107,15 +107,15 @@ class ProgramTiming:
 
     pricing: PlacedCandidates
     least: PlacedCandidates
-    programs: ProgramShelf
+    programs: ProgramCache
     together: int = 4
     sampled: bool = False
 
     @staticmethod
     def of(singles: PlacedCandidates) -> ProgramTiming:
         """Nothing sought so far; the placements are those of single collectives."""
-        programs = ProgramShelf.of(singles.shelf.topology)
-        least = singles.shelf.at(bound_s)
+        programs = ProgramCache.of(singles.shared_cache.topology)
+        least = singles.shared_cache.at(bound_s)
         return ProgramTiming(singles.at(least.above()), singles.at(least), programs)
 
     @property
@@ -123,16 +123,20 @@ class ProgramTiming:
         """Each request on the placement that is best for it alone; and all on one placement."""
         return (self.least.least_s, lambda rows: self.least.best(rows)[0])
 
-    def settle(self, ledger: Ledger, rows: IntArray, cutoff_s: float, watch: StopWatch) -> None:
+    def settle(
+        self, bounds_table: BoundsTable, rows: IntArray, cutoff_s: float, watch: StopWatch
+    ) -> None:
         """As :class:`~p2smt.training.search.branch.StrategyTiming` has it."""
         for row in rows.tolist():
-            self._settle(ledger, row, cutoff_s, watch)
+            self._settle(bounds_table, row, cutoff_s, watch)
 
-    def _settle(self, ledger: Ledger, row: int, cutoff_s: float, watch: StopWatch) -> None:
+    def _settle(
+        self, bounds_table: BoundsTable, row: int, cutoff_s: float, watch: StopWatch
+    ) -> None:
         done: dict[int, float] = {}
         while True:
             low_s = self.pricing.seconds(row)
-            ledger.low_s[row] = max(ledger.low_s[row], float(low_s.min()))
+            bounds_table.low_s[row] = max(bounds_table.low_s[row], float(low_s.min()))
             best_s, best = min(((done[k], k) for k in done), default=(np.inf, -1))
             rest = [k for k in np.argsort(low_s, kind="stable").tolist() if k not in done]
             # of equally fast placements the first one: no matter what is known already
@@ -142,14 +146,14 @@ class ProgramTiming:
             if self._refined(asked, watch):
                 done[rest[0]] = self.exact_s(row, asked)
         if done:
-            ledger.closed[row] = Closed.EVALUATED
-        if done and best_s <= ledger.time_s[row]:
-            ledger.place[row], ledger.time_s[row] = best, best_s
+            bounds_table.closed[row] = Closed.EVALUATED
+        if done and best_s <= bounds_table.time_s[row]:
+            bounds_table.place[row], bounds_table.time_s[row] = best, best_s
 
     def _refined(self, asked: Sequence[SceneRequest], watch: StopWatch) -> bool:
         """Whether all have their programs; if not, they get them, which may change what is best."""
-        shelf, known = self.pricing.shelf, self.programs.known
-        unknown = [(one, shelf.scene(one.number)) for one in asked if known(one) is None]
+        shared_cache, known = self.pricing.shared_cache, self.programs.known
+        unknown = [(one, shared_cache.scene(one.number)) for one in asked if known(one) is None]
         for one, scene in self.programs.turns(unknown):
             answer = self.programs.seek(one, scene, watch)
             proved = answer.status is Status.OPTIMAL

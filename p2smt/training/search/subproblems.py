@@ -29,13 +29,13 @@ from p2smt.files.plain import from_plain, to_plain
 from p2smt.parallel_search.shared_table import SharedTable, shared_table
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
     forget,
     kept,
 )
@@ -47,13 +47,13 @@ from p2smt.programs.semantics import Trace
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.one_request import known_answer
 from p2smt.search.placements import obeys
-from p2smt.search.spaces.rows import MatrixCubes, MatrixRules, matrix_of
+from p2smt.search.spaces.rows import MatrixRules, MatrixSubproblems, matrix_of
 from p2smt.solvers.ask import stopping_when
-from p2smt.training.search.bounds_table import ALIKE, Closed, Ledger, last_s
+from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_s
 from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact
-from p2smt.training.search.cache import PlanShelf, ProgramTexts, placed, sizes_text
+from p2smt.training.search.cache import PlanCache, ProgramTexts, placed, sizes_text
 from p2smt.training.search.prices import Candidates, PlacedCandidates, Seconds, as_matrix
-from p2smt.training.search.programs import ProgramShelf, ProgramTiming, SceneRequest, Sought
+from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
 from p2smt.training.search.question import Lacks, PlanQuestion, Prices
 from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy, strategy_text
 
@@ -77,9 +77,9 @@ class PlanSpace:
     ceiling: int | None = None
 
     @property
-    def skeleton(self) -> Skeleton:
+    def skeleton(self) -> SearchKind:
         """The best ones are sought, and those near the best."""
-        return Skeleton.OPTIMISE
+        return SearchKind.OPTIMISE
 
     def description(self) -> Mapping[str, object]:
         """The question, by its launcher's name, and the scale; and the library, where not every
@@ -91,24 +91,24 @@ class PlanSpace:
             "library": to_plain(outside_package(self.question.topology.library)),
         }
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """A cube for all sizes of the axes that have a placement under the rules."""
-        candidates = plan_shelf(self).candidates
+        candidates = plan_cache(self).candidates
         return tuple(
-            Cube((sizes_text(sizes),))
+            Subproblem((sizes_text(sizes),))
             for sizes, many in zip(candidates.sizes.tolist(), candidates.placements, strict=True)
             if many
         )
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One row more."""
         return self._cubes(cube).split(cube)
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """The least time of its strategies if communication were free, in ticks."""
-        shelf = plan_shelf(self)
-        rows = shelf.open_rows(self._block(cube))
-        return self.ticks(float(shelf.known.low_s[rows].min())) if len(rows) else _NO_MEMBER
+        shared_cache = plan_cache(self)
+        rows = shared_cache.open_rows(self._block(cube))
+        return self.ticks(float(shared_cache.known.low_s[rows].min())) if len(rows) else _NO_MEMBER
 
     def cutoff_of(self, members: Sequence[Member], top: int) -> Member | None:
         """What members must precede to be sought, given some; None: all are, so far."""
@@ -118,22 +118,22 @@ class PlanSpace:
         limit_s = min(limits_s)
         return None if math.isinf(limit_s) else Member(self.ticks(limit_s), _LAST, "")
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """Time the strategies of a cube on their best placements, as far as they matter."""
-        shelf, cubes = plan_shelf(self), self._cubes(task.cube)
-        rows = shelf.open_rows(self._block(task.cube))
+        shared_cache, cubes = plan_cache(self), self._cubes(task.cube)
+        rows = shared_cache.open_rows(self._block(task.cube))
         if not len(rows) or next(cubes.matrices(task.cube), None) is None:
-            return Closure(task.cube, CubeVerdict.EMPTY)
-        deadline = CubeWatch.start(SearchLimits(task.deadline_s))
+            return Closure(task.cube, SubproblemVerdict.EMPTY)
+        deadline = SubproblemWatch.start(SearchLimits(task.deadline_s))
         may_split = task.budget_s is not None and bool(cubes.split(task.cube))
         limits = [one for one in (task.budget_s if may_split else None, task.deadline_s) if one]
-        budget = CubeWatch(
+        budget = SubproblemWatch(
             SearchLimits(min(limits, default=None)), deadline.started_s, signals.stopped
         )
-        mine = narrow(shelf, rows, cubes.fixed(task.cube))
+        mine = narrow(shared_cache, rows, cubes.fixed(task.cube))
         told = self._told_s(task, signals)
         table = None if task.table is None else shared_table(task.table)
-        search = PlanCube.of(shelf, rows, mine, told, budget, deadline, table)
+        search = PlanSubproblem.of(shared_cache, rows, mine, told, budget, deadline, table)
         try:
             with stopping_when(lambda _: signals.stopped()):
                 search.close()
@@ -143,20 +143,20 @@ class PlanSpace:
                 forget(self)  # programs that were cut short are not for another search
             if may_split and not deadline.expired() and not signals.stopped():
                 return OverBudget(task.cube, members)
-            return self._closure(task.cube, CubeVerdict.UNKNOWN, search, members)
+            return self._closure(task.cube, SubproblemVerdict.UNKNOWN, search, members)
         return self._closed(task.cube, search)
 
     def member(self, witness: str) -> Member:
         """The strategy, placement and programs of a text, timed anew."""
-        shelf = plan_shelf(self)
+        shared_cache = plan_cache(self)
         strategy, matrix, programs = _read(witness)
-        row = self._row(shelf, witness)
+        row = self._row(shared_cache, witness)
         Placement(matrix).check(self.question.topology.sizes, strategy.sizes)
         if not obeys(matrix, self.question.rules):
             raise InputError(f"matrix {matrix}", "does not obey the rules of the question")
         if self.question.lacks is not None and self.question.lacks(strategy, self.question.model):
             raise InputError("a strategy", f"is none that {self.question.launcher} can run")
-        return Member(self.ticks(shelf.seconds(row, matrix, programs)), (), witness)
+        return Member(self.ticks(shared_cache.seconds(row, matrix, programs)), (), witness)
 
     def ticks(self, seconds: float) -> int:
         """Seconds in ticks, rounded down; times of the space are whole numbers of them."""
@@ -164,36 +164,36 @@ class PlanSpace:
 
     def row_of(self, strategy: Strategy) -> int:
         """The row of a strategy among the candidates."""
-        return plan_shelf(self).row_of(strategy)
+        return plan_cache(self).row_of(strategy)
 
-    def _cubes(self, cube: Cube) -> MatrixCubes:
+    def _cubes(self, cube: Subproblem) -> MatrixSubproblems:
         """How the cubes of the same axis sizes are cut."""
-        sizes = plan_shelf(self).candidates.sizes[self._block(cube)].tolist()
+        sizes = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
         levels = self.question.topology.sizes
-        return MatrixCubes(AXES, levels, tuple(sizes), self.question.rules, cube.path[:1])
+        return MatrixSubproblems(AXES, levels, tuple(sizes), self.question.rules, cube.path[:1])
 
-    def _block(self, cube: Cube) -> int:
-        found = plan_shelf(self).blocks.get(cube.path[0]) if cube.path else None
+    def _block(self, cube: Subproblem) -> int:
+        found = plan_cache(self).blocks.get(cube.path[0]) if cube.path else None
         if found is None:
             raise InputError(f"cube {cube.path}", "has sizes of axes that no strategy has")
         return found
 
-    def _row(self, shelf: PlanShelf, witness: str) -> int:
-        if witness not in shelf.rows:
-            shelf.rows[witness] = shelf.row_of(_read(witness)[0])
-        return shelf.rows[witness]
+    def _row(self, shared_cache: PlanCache, witness: str) -> int:
+        if witness not in shared_cache.rows:
+            shared_cache.rows[witness] = shared_cache.row_of(_read(witness)[0])
+        return shared_cache.rows[witness]
 
     def _limit_s(self, members: Sequence[Member], top: int) -> float:
         """As the ledger of a search has it: what is near, or takes one of the first places."""
-        shelf = plan_shelf(self)
-        rows = np.array([self._row(shelf, one.witness) for one in members])
+        shared_cache = plan_cache(self)
+        rows = np.array([self._row(shared_cache, one.witness) for one in members])
         times_s = np.array([one.value * self.tick_s for one in members])
         times_s, rows = _least_by_row(times_s, rows)
         near_s = float(times_s.min()) * (1 + self.question.within) * (1 + SAME)
-        last = last_s(times_s, shelf.known.family[rows], top)
+        last = last_s(times_s, shared_cache.known.family[rows], top)
         return max(near_s, last * (1 + self.question.tie) * (1 + ALIKE) * (1 + SAME))
 
-    def _told_s(self, task: CubeTask, signals: Signals) -> Callable[[], float]:
+    def _told_s(self, task: SubproblemTask, signals: Signals) -> Callable[[], float]:
         """The cutoff of the whole search in seconds, as it is known at the moment."""
         known = task.known[-1:]
         if not known or known[0].tie != _LAST:
@@ -207,37 +207,41 @@ class PlanSpace:
 
         return told_s
 
-    def _members(self, search: PlanCube) -> tuple[Member, ...]:
+    def _members(self, search: PlanSubproblem) -> tuple[Member, ...]:
         return tuple(sorted({self.member(_text(one)) for one in search.timed()}))
 
-    def _closed(self, cube: Cube, search: PlanCube) -> Closure:
+    def _closed(self, cube: Subproblem, search: PlanSubproblem) -> Closure:
         """What the ledger of a cube proves when all is closed."""
         members = self._members(search)
         if search.unproved():
-            return self._closure(cube, CubeVerdict.UNKNOWN, search, members)
+            return self._closure(cube, SubproblemVerdict.UNKNOWN, search, members)
         if members:
-            return self._closure(cube, CubeVerdict.SOLVED, search, members)
+            return self._closure(cube, SubproblemVerdict.SOLVED, search, members)
         if math.isinf(search.low_s()):
-            return Closure(cube, CubeVerdict.EMPTY)
-        return self._closure(cube, CubeVerdict.BOUNDED, search, ())
+            return Closure(cube, SubproblemVerdict.EMPTY)
+        return self._closure(cube, SubproblemVerdict.BOUNDED, search, ())
 
     def _closure(
-        self, cube: Cube, verdict: CubeVerdict, search: PlanCube, members: tuple[Member, ...]
+        self,
+        cube: Subproblem,
+        verdict: SubproblemVerdict,
+        search: PlanSubproblem,
+        members: tuple[Member, ...],
     ) -> Closure:
         bound = min([self.ticks(search.low_s()), *(one.value for one in members)])
         return Closure(cube, verdict, max(bound, 0), members)
 
 
-def scale_of(known: Ledger) -> float:
+def scale_of(known: BoundsTable) -> float:
     """Seconds of a tick: the last binary digit of the least time there can be."""
     least_s = known.low_s[known.closed == Closed.OPEN].min(initial=math.inf)
     finite = math.isfinite(least_s) and least_s > 0
     return math.ldexp(1.0, math.frexp(float(least_s))[1] - _MANTISSA) if finite else 1.0
 
 
-def plan_shelf(space: PlanSpace) -> PlanShelf:
+def plan_cache(space: PlanSpace) -> PlanCache:
     """The shelf of a space in this process: scenes, prices and programs are found once."""
-    return kept(space, lambda: PlanShelf.of(space.question))
+    return kept(space, lambda: PlanCache.of(space.question))
 
 
 def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) -> PlanSpace:
@@ -298,18 +302,18 @@ def _least_by_row(times_s: Seconds, rows: IntArray) -> tuple[Seconds, IntArray]:
 
 
 @dataclass(slots=True)
-class CubeLedger(Ledger):
+class SubproblemTable(BoundsTable):
     """A ledger of some strategies whose cutoff is also that of the whole search, in seconds."""
 
     ceiling_s: Callable[[], float] = field(default=lambda: np.inf)
 
     def cutoff_s(self, within: float, top: int) -> float:
         """Strategies that take more are neither near the best nor take one of the first places."""
-        return min(Ledger.cutoff_s(self, within, top), self.ceiling_s())
+        return min(BoundsTable.cutoff_s(self, within, top), self.ceiling_s())
 
 
 @dataclass(frozen=True, slots=True)
-class CubeWatch(StopWatch):
+class SubproblemWatch(StopWatch):
     """A watch that also runs out when the search is over."""
 
     stopped: Callable[[], bool] = field(default=lambda: False)
@@ -331,37 +335,39 @@ class TimedStrategy:
 
 
 @dataclass(slots=True)
-class PlanCube:
+class PlanSubproblem:
     """The strategies of a block whose matrices obey more rules than those of the question.
 
     ``rows`` are theirs among all candidates.
     """
 
-    shelf: PlanShelf
+    shared_cache: PlanCache
     rows: IntArray
-    ledger: CubeLedger
+    bounds_table: SubproblemTable
     timing: StrategyTiming
-    budget: CubeWatch
+    budget: SubproblemWatch
     deadline: StopWatch
 
     @staticmethod
     def of(
-        shelf: PlanShelf,
+        shared_cache: PlanCache,
         rows: IntArray,
         candidates: Candidates,
         ceiling_s: Callable[[], float],
-        budget: CubeWatch,
+        budget: SubproblemWatch,
         deadline: StopWatch,
         table: SharedTable | None = None,
-    ) -> PlanCube:
+    ) -> PlanSubproblem:
         """Nothing timed so far; ``candidates`` are those rows, with the rules of the cube."""
-        low_s = shelf.known.low_s[rows].copy()
-        ledger = CubeLedger(candidates, low_s, np.zeros(len(rows), int), ceiling_s=ceiling_s)
-        singles = placed(candidates, shelf.singles, budget)
+        low_s = shared_cache.known.low_s[rows].copy()
+        bounds_table = SubproblemTable(
+            candidates, low_s, np.zeros(len(rows), int), ceiling_s=ceiling_s
+        )
+        singles = placed(candidates, shared_cache.singles, budget)
         timing: StrategyTiming = CollectiveTiming(singles)
-        if shelf.question.prices is Prices.PROGRAMS:
-            timing = _with_programs(shelf, singles, deadline, table)
-        return PlanCube(shelf, rows, ledger, timing, budget, deadline)
+        if shared_cache.question.prices is Prices.PROGRAMS:
+            timing = _with_programs(shared_cache, singles, deadline, table)
+        return PlanSubproblem(shared_cache, rows, bounds_table, timing, budget, deadline)
 
     def close(self) -> None:
         """Close the strategies; those that may be among the best, then those near the best.
@@ -369,34 +375,34 @@ class PlanCube:
         Raises:
             OutOfTimeError: the budget or the deadline came first, or the search is over.
         """
-        question = self.shelf.question
+        question = self.shared_cache.question
         for within in (0.0, question.within):
-            close(self.ledger, self.timing, within, question.top, self.budget)
+            close(self.bounds_table, self.timing, within, question.top, self.budget)
 
     def timed(self) -> list[TimedStrategy]:
         """Those that are not above the cutoff, in no order."""
-        question, ledger = self.shelf.question, self.ledger
-        cutoff_s = ledger.cutoff_s(question.within, question.top)
-        within = np.isfinite(ledger.time_s) & (ledger.time_s <= cutoff_s)
+        question, bounds_table = self.shared_cache.question, self.bounds_table
+        cutoff_s = bounds_table.cutoff_s(question.within, question.top)
+        within = np.isfinite(bounds_table.time_s) & (bounds_table.time_s <= cutoff_s)
         return [self._timed(row) for row in np.flatnonzero(within).tolist()]
 
     def unproved(self) -> bool:
         """Whether a strategy may be sought whose programs are not proved the best."""
-        question, ledger = self.shelf.question, self.ledger
-        cutoff_s = ledger.cutoff_s(question.within, question.top)
-        evaluated = np.flatnonzero(ledger.closed == Closed.EVALUATED)
-        near = evaluated[ledger.low_s[evaluated] <= cutoff_s].tolist()
-        return not all(exact(ledger, row) for row in near)
+        question, bounds_table = self.shared_cache.question, self.bounds_table
+        cutoff_s = bounds_table.cutoff_s(question.within, question.top)
+        evaluated = np.flatnonzero(bounds_table.closed == Closed.EVALUATED)
+        near = evaluated[bounds_table.low_s[evaluated] <= cutoff_s].tolist()
+        return not all(exact(bounds_table, row) for row in near)
 
     def low_s(self) -> float:
         """No strategy of the cube that can run takes less, in seconds; infinite: none can."""
-        ledger = self.ledger
-        alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
-        return float(ledger.low_s[alive].min(initial=np.inf))
+        bounds_table = self.bounds_table
+        alive = (bounds_table.closed == Closed.OPEN) | (bounds_table.closed == Closed.EVALUATED)
+        return float(bounds_table.low_s[alive].min(initial=np.inf))
 
     def _timed(self, row: int) -> TimedStrategy:
-        ledger, place = self.ledger, int(self.ledger.place[row])
-        block = int(ledger.candidates.block[row])
+        bounds_table, place = self.bounds_table, int(self.bounds_table.place[row])
+        block = int(bounds_table.candidates.block[row])
         matrix = as_matrix(self.timing.pricing.placed(block).matrices[place])
         found = self.timing.answers(row, place)
         texts: ProgramTexts = {
@@ -404,16 +410,16 @@ class PlanCube:
         }
         return TimedStrategy(
             int(self.rows[row]),
-            ledger.candidates.columns.strategy(row),
+            bounds_table.candidates.columns.strategy(row),
             matrix,
             texts,
-            float(ledger.time_s[row]),
+            float(bounds_table.time_s[row]),
         )
 
 
-def narrow(shelf: PlanShelf, rows: IntArray, rules: MatrixRules) -> Candidates:
+def narrow(shared_cache: PlanCache, rows: IntArray, rules: MatrixRules) -> Candidates:
     """Some of the candidates under other rules, which leave each of them a placement."""
-    whole = shelf.candidates
+    whole = shared_cache.candidates
     return Candidates(
         replace(whole.question, rules=rules),
         whole.columns.take(rows),
@@ -425,11 +431,16 @@ def narrow(shelf: PlanShelf, rows: IntArray, rules: MatrixRules) -> Candidates:
 
 
 def _with_programs(
-    shelf: PlanShelf, singles: PlacedCandidates, deadline: StopWatch, table: SharedTable | None
+    shared_cache: PlanCache,
+    singles: PlacedCandidates,
+    deadline: StopWatch,
+    table: SharedTable | None,
 ) -> ProgramTiming:
     """Programs are those of the process: what one cube finds, the next one knows."""
-    programs = PatientShelf(shelf.programs.answers, shelf.programs.kept, deadline, table)
-    return ProgramTiming(singles.at(shelf.refined), singles.at(shelf.least), programs)
+    programs = PatientCache(
+        shared_cache.programs.answers, shared_cache.programs.kept, deadline, table
+    )
+    return ProgramTiming(singles.at(shared_cache.refined), singles.at(shared_cache.least), programs)
 
 
 # The programs that a cube needs: found by this process, or by another one of this machine.
@@ -440,7 +451,7 @@ def _with_programs(
 
 
 @dataclass(frozen=True, slots=True)
-class PatientShelf(ProgramShelf):
+class PatientCache(ProgramCache):
     """Programs that only the deadline cuts short: they serve later cubes, a budget's end does not
     make them worse.
 
@@ -464,10 +475,10 @@ class PatientShelf(ProgramShelf):
         if watch.expired():
             raise OutOfTimeError
         if self.table is None or not _shared(asked, scene):
-            return ProgramShelf.seek(self, asked, scene, self.deadline)
+            return ProgramCache.seek(self, asked, scene, self.deadline)
 
         def search() -> str | None:
-            found = ProgramShelf.seek(self, asked, scene, self.deadline)
+            found = ProgramCache.seek(self, asked, scene, self.deadline)
             # what is not the best may have been cut short, by the deadline or the search's end
             return _answer_text(found) if found.status is Status.OPTIMAL else None
 
@@ -477,7 +488,7 @@ class PatientShelf(ProgramShelf):
 
         text = self.table.found_or_sought(_key(asked, scene), search, wait)
         found = self.known(asked) or (text and self._learnt(asked, scene, text))
-        return found or ProgramShelf.seek(self, asked, scene, self.deadline)
+        return found or ProgramCache.seek(self, asked, scene, self.deadline)
 
     def _learnt(self, asked: SceneRequest, scene: Scene, text: str) -> RequestAnswer | None:
         """The answer that another process told; None if it is none."""

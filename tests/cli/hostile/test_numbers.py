@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from p2smt.parallel_search.journal.record import JournalHeader
-from p2smt.parallel_search.subproblem import Cube, Skeleton
+from p2smt.parallel_search.subproblem import SearchKind, Subproblem
 from tests.cli.hostile.readers import READERS, Reader, write_files
 from tests.cli.tools import EXIT_CODES, Outcome, assert_one_error
 
@@ -99,12 +99,12 @@ def signed(header: dict[str, Any]) -> dict[str, Any]:
     """A header with the digest of what it says, as a forger writes it."""
     made = JournalHeader(
         header["space"],
-        Skeleton(header["skeleton"]),
+        SearchKind(header["skeleton"]),
         header["description"],
         header["top"],
         header["scale"],
         header["cube_rule"],
-        tuple(Cube(tuple(root)) for root in header["roots"]),
+        tuple(Subproblem(tuple(root)) for root in header["roots"]),
         header["options"],
         header["versions"],
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.parallel_search.journal.file_model import LINES
-from p2smt.parallel_search.subproblem import CubeVerdict
+from p2smt.parallel_search.subproblem import SubproblemVerdict
 from tests.imports import ROOT
 from tests.pages import commands, printed, with_programs
 
@@ -26,4 +26,4 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
 def test_every_record_and_verdict_is_explained() -> None:
     text = PAGE.read_text()
     assert set(re.findall(r"^\| `(\w+)` \| ", text, re.M)) - {"record"} == set(LINES)
-    assert all(f"`{verdict.value}`" in text for verdict in CubeVerdict)
+    assert all(f"`{verdict.value}`" in text for verdict in SubproblemVerdict)

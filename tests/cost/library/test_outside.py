@@ -28,10 +28,10 @@ from p2smt.cluster.library.file import packaged_text, parse_library
 from p2smt.cluster.library.model import (
     ADDED,
     AddedAlgorithm,
-    Ladder,
     Library,
     LibraryRun,
-    Rung,
+    SizeThreshold,
+    SizeThresholds,
 )
 from p2smt.cluster.library.registry import library_of, register_library
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
@@ -237,8 +237,8 @@ def test_a_ladder_names_an_algorithm_by_equality() -> None:
     library = library_of("nccl-rails")
     copied = pickle.loads(pickle.dumps(library))
     assert copied == library
-    rungs = (Rung(1024, AddedAlgorithm("by-rails"), "simple"),)
-    register_library(replace(copied, name="own", ladders=(Ladder("all-reduce", rungs),)))
+    rungs = (SizeThreshold(1024, AddedAlgorithm("by-rails"), "simple"),)
+    register_library(replace(copied, name="own", ladders=(SizeThresholds("all-reduce", rungs),)))
 
 
 def test_another_process_must_register_it_too() -> None:

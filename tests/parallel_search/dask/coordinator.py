@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from p2smt.parallel_search.engines.dask import DaskEngine
-from p2smt.parallel_search.subproblem import CubeTask
+from p2smt.parallel_search.subproblem import SubproblemTask
 from tests.imports import ROOT
 from tests.parallel_search.dask.toy import WaitingSpace
 
@@ -33,7 +33,7 @@ def main(notes: str, scheduler: str | None = None) -> None:
     space = WaitingSpace(2, 600.0, notes)
     with DaskEngine(space, processes=1, scheduler=scheduler) as engine:
         for cube in space.roots():
-            engine.submit(CubeTask(cube))
+            engine.submit(SubproblemTask(cube))
         while True:
             engine.wait(1.0)
 

@@ -12,11 +12,17 @@ from distributed import Future
 
 from p2smt.parallel_search.engine import NotBegun, WorkerDied
 from p2smt.parallel_search.engines.dask import Given, Hands
-from p2smt.parallel_search.subproblem import Cube, CubeTask
+from p2smt.parallel_search.subproblem import Subproblem, SubproblemTask
 
 
 def given(number: int, worker: str) -> Given:
-    return Given(CubeTask(Cube((str(number),))), worker, str(number), number, cast("Future", None))
+    return Given(
+        SubproblemTask(Subproblem((str(number),))),
+        worker,
+        str(number),
+        number,
+        cast("Future", None),
+    )
 
 
 def hands(*workers: str) -> Hands:
@@ -50,7 +56,7 @@ def test_a_worker_that_is_gone_was_at_the_first_of_its_cubes(order: tuple[int, i
         one = mine.take(str(number))
         assert one is not None
         ended[number] = mine.lost(one)
-    assert ended == {1: WorkerDied(Cube(("1",))), 3: NotBegun(Cube(("3",)))}
+    assert ended == {1: WorkerDied(Subproblem(("1",))), 3: NotBegun(Subproblem(("3",)))}
 
 
 def test_another_worker_by_the_same_address_has_a_death_of_its_own() -> None:
@@ -64,12 +70,12 @@ def test_another_worker_by_the_same_address_has_a_death_of_its_own() -> None:
     (third, fourth) = (mine.take("3"), mine.take("4"))
     assert third is not None
     assert fourth is not None
-    assert mine.lost(third) == WorkerDied(Cube(("3",)))
-    assert mine.lost(fourth) == NotBegun(Cube(("4",)))
+    assert mine.lost(third) == WorkerDied(Subproblem(("3",)))
+    assert mine.lost(fourth) == NotBegun(Subproblem(("4",)))
 
 
 def test_one_whose_first_cube_came_back_was_at_the_second() -> None:
     mine = hands("a", "a")
     assert mine.take("1")
     assert mine.take("2") == given(2, "a")
-    assert mine.lost(given(2, "a")) == WorkerDied(Cube(("2",)))
+    assert mine.lost(given(2, "a")) == WorkerDied(Subproblem(("2",)))

@@ -13,7 +13,13 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.parallel_search.engine import Ended, NotBegun, WorkerDied
 from p2smt.parallel_search.engines.dask import DaskEngine
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, Member
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Member,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
+)
 from tests.parallel_search.dask.coordinator import coordinator
 from tests.parallel_search.dask.processes import alive, below, listening, until
 from tests.parallel_search.dask.toy import WaitingSpace
@@ -47,9 +53,9 @@ def collected(engine: DaskEngine, count: int) -> list[Ended]:
     return found
 
 
-def submitted(engine: DaskEngine, space: WaitingSpace) -> Sequence[Cube]:
+def submitted(engine: DaskEngine, space: WaitingSpace) -> Sequence[Subproblem]:
     for cube in space.roots():
-        engine.submit(CubeTask(cube, seed=7))
+        engine.submit(SubproblemTask(cube, seed=7))
     return space.roots()
 
 
@@ -72,7 +78,7 @@ def test_every_cube_comes_back_once_whoever_has_closed_it(cluster: str) -> None:
     assert sorted(one.cube for one in ended) == sorted(cubes)
     for one in ended:
         assert isinstance(one, Closure)
-        assert (one.verdict, one.seed) == (CubeVerdict.SOLVED, 7)
+        assert (one.verdict, one.seed) == (SubproblemVerdict.SOLVED, 7)
         assert one.seconds >= space.seconds
     assert len({worker_pid(one) for one in ended}) == 2
 
@@ -85,7 +91,7 @@ def test_a_cutoff_reaches_cubes_that_are_being_closed(cluster: str, tmp_path: Pa
         engine.tell(Member(3, (), "3"))
         ended = collected(engine, 2)
     assert [(one.verdict, one.bound) for one in ended if isinstance(one, Closure)] == [
-        (CubeVerdict.BOUNDED, 3)
+        (SubproblemVerdict.BOUNDED, 3)
     ] * 2
 
 
@@ -141,7 +147,7 @@ def test_a_killed_worker_of_the_user_s_cluster_gives_its_cube_back(
         pid = int(note.read_text())
         note.unlink()
         os.kill(pid, signal.SIGKILL)
-        assert collected(engine, 1) == [WorkerDied(Cube(("0",)))]
+        assert collected(engine, 1) == [WorkerDied(Subproblem(("0",)))]
         until(lambda: engine.wait(0.1) == [] and engine.workers == 2, "no worker comes back")
         assert not list(tmp_path.iterdir())
 
@@ -170,18 +176,18 @@ def test_a_local_cluster_listens_on_the_loopback_address_and_ends_with_its_coord
 def test_a_local_cluster_survives_its_workers() -> None:
     space = WaitingSpace(10, 0.02)
     with DaskEngine(space, processes=2) as engine:
-        open_cubes = set(submitted(engine, space))
+        open_subproblems = set(submitted(engine, space))
         (first, *ended) = collected(engine, 1)
         os.kill(worker_pid(first), signal.SIGKILL)
         ended.append(first)
         deaths = 0
-        while open_cubes:
+        while open_subproblems:
             for one in ended or collected(engine, 1):
                 if isinstance(one, WorkerDied | NotBegun):
                     deaths += isinstance(one, WorkerDied)
-                    engine.submit(CubeTask(one.cube))
+                    engine.submit(SubproblemTask(one.cube))
                 else:
-                    open_cubes.remove(one.cube)
+                    open_subproblems.remove(one.cube)
             ended = []
         assert deaths <= 1
         until(lambda: engine.wait(0.1) == [] and engine.workers == 2, "no worker comes back")

@@ -9,7 +9,7 @@ import pytest
 from p2smt.parallel_search.engines import dask_worker
 from p2smt.parallel_search.engines.dask import DaskEngine
 from p2smt.parallel_search.engines.dask_worker import result_of
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict
+from p2smt.parallel_search.subproblem import Closure, Subproblem, SubproblemTask, SubproblemVerdict
 from tests.parallel_search.dask.processes import until
 from tests.parallel_search.dask.test_dask_input import threads_as_cluster
 from tests.parallel_search.dask.toy import WaitingSpace
@@ -23,7 +23,7 @@ def taken(engine: DaskEngine, found: list[Any]) -> list[Any]:
     return found
 
 
-def closed_by_a_cluster() -> list[Cube]:
+def closed_by_a_cluster() -> list[Subproblem]:
     """The cubes of a space, as they come back."""
     found: list[Any] = []
     with (
@@ -31,10 +31,10 @@ def closed_by_a_cluster() -> list[Cube]:
         DaskEngine(SPACE, scheduler=cluster.scheduler_address) as engine,
     ):
         for cube in SPACE.roots():
-            engine.submit(CubeTask(cube))
+            engine.submit(SubproblemTask(cube))
         until(lambda: len(taken(engine, found)) >= len(SPACE.roots()), "too few came back")
         assert engine.wait(0.0) == []
-    assert {one.verdict for one in found} == {CubeVerdict.SOLVED}
+    assert {one.verdict for one in found} == {SubproblemVerdict.SOLVED}
     return sorted(one.cube for one in found)
 
 

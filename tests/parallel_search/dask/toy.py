@@ -11,13 +11,13 @@ from pathlib import Path
 from p2smt.errors import InputError
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 
 PAUSE_S = 0.005
@@ -41,25 +41,25 @@ class WaitingSpace:
     slow: int = -1
 
     @property
-    def skeleton(self) -> Skeleton:
-        return Skeleton.OPTIMISE
+    def skeleton(self) -> SearchKind:
+        return SearchKind.OPTIMISE
 
     def description(self) -> Mapping[str, object]:
         return {"cubes": self.cubes, "seconds": self.seconds}
 
-    def roots(self) -> tuple[Cube, ...]:
-        return tuple(Cube((str(number),)) for number in range(self.cubes))
+    def roots(self) -> tuple[Subproblem, ...]:
+        return tuple(Subproblem((str(number),)) for number in range(self.cubes))
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:  # noqa: ARG002 (the protocol's)
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:  # noqa: ARG002 (the protocol's)
         return ()
 
-    def bound(self, cube: Cube) -> int:  # noqa: ARG002 (the protocol's)
+    def bound(self, cube: Subproblem) -> int:  # noqa: ARG002 (the protocol's)
         return 0
 
     def member(self, witness: str) -> Member:
         return Member(int(witness), (), witness)
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         (name,) = task.cube.path
         if int(name) == self.bad:
             raise InputError(f"cube {name}", "is bad", "take another")
@@ -68,12 +68,12 @@ class WaitingSpace:
         while time.monotonic() < end_s and signals.cutoff() is None:
             if signals.stopped():
                 self._note(f"stopped-{name}")
-                return Closure(task.cube, CubeVerdict.UNKNOWN, 0)
+                return Closure(task.cube, SubproblemVerdict.UNKNOWN, 0)
             time.sleep(PAUSE_S)
         heard = signals.cutoff()
         if heard is not None:
-            return Closure(task.cube, CubeVerdict.BOUNDED, heard.value)
-        return Closure(task.cube, CubeVerdict.SOLVED, int(name), (self.member(name),))
+            return Closure(task.cube, SubproblemVerdict.BOUNDED, heard.value)
+        return Closure(task.cube, SubproblemVerdict.SOLVED, int(name), (self.member(name),))
 
     def _note(self, text: str) -> None:
         if self.notes:

@@ -11,16 +11,16 @@ from typing import Any
 from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.journal import Journal
 from p2smt.parallel_search.journal.record import header_of
-from p2smt.parallel_search.journal.tree import RemadeSpace
+from p2smt.parallel_search.journal.tree import RebuiltSpace
 from p2smt.parallel_search.journal.verify import JournalReport, verify_records
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
-    Skeleton,
+    SearchKind,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 from tests.parallel_search.journal.words import Words, words_in
 
@@ -61,13 +61,13 @@ def search(path: Path, space: Words, top: int = 1, *, splits: bool = True, most:
             journal.closed(closure)
 
 
-def close(space: Words, cube: Cube, best: list[Member], top: int) -> Closure:
+def close(space: Words, cube: Subproblem, best: list[Member], top: int) -> Closure:
     """By the formula where that suffices, else by the space."""
-    if space.skeleton is Skeleton.OPTIMISE and len(best) == top:
+    if space.skeleton is SearchKind.OPTIMISE and len(best) == top:
         bound = space.bound(cube)
         if bound > best[-1].value:
-            return Closure(cube, CubeVerdict.BOUNDED, bound, by_formula=True)
-    found = space.close(CubeTask(cube, top, tuple(best)), Quiet())
+            return Closure(cube, SubproblemVerdict.BOUNDED, bound, by_formula=True)
+    found = space.close(SubproblemTask(cube, top, tuple(best)), Quiet())
     assert not isinstance(found, OverBudget)
     return found
 
@@ -76,7 +76,7 @@ def verified(
     path: Path, space: Words, sample: int | None = None, other: Words | None = None
 ) -> JournalReport:
     """The verification of a journal of this space; ``other`` solves again."""
-    remade = RemadeSpace(space, words_in, "words", False, other, "paper")
+    remade = RebuiltSpace(space, words_in, "words", False, other, "paper")
     return verify_records(read_journal(str(path)), "journal", remade, sample=sample)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from p2smt.parallel_search.journal.verify import JournalReport
-from p2smt.parallel_search.subproblem import Skeleton
+from p2smt.parallel_search.subproblem import SearchKind
 from tests.cli.tools import cli
 from tests.parallel_search.journal.searched import Lines, search, verified
 from tests.parallel_search.journal.words import Words
@@ -64,8 +64,8 @@ def forged(lines: Lines) -> Iterator[Lines]:
         yield [{**one, **keys} if one["record"] == "closed" else one for one in lines]
 
 
-@pytest.mark.parametrize("skeleton", [Skeleton.ENUMERATE, Skeleton.OPTIMISE])
-def test_what_is_proved_is_true(skeleton: Skeleton, tmp_path: Path) -> None:
+@pytest.mark.parametrize("skeleton", [SearchKind.ENUMERATE, SearchKind.OPTIMISE])
+def test_what_is_proved_is_true(skeleton: SearchKind, tmp_path: Path) -> None:
     """Every verdict is solved again, or none: it is refused, not proved, or what it was before."""
     space, path = Words(skeleton=skeleton), tmp_path / "j.jsonl"
     search(path, space)

@@ -19,14 +19,14 @@ from p2smt.errors import InputError, OutOfSpace
 from p2smt.parallel_search.journal.file import is_journal, read_journal
 from p2smt.parallel_search.journal.journal import Journal, Resumed
 from p2smt.parallel_search.journal.record import JournalHeader, header_of
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
+from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 from tests.parallel_search.journal.words import Words
 
 SPACE = Words()
 A, B, C = SPACE.roots()
 BEST = SPACE.member("aba")
-SOLVED = Closure(A, CubeVerdict.SOLVED, 4, (BEST,), seed=3, seconds=0.25, worker="w1")
-BOUNDED = Closure(C, CubeVerdict.BOUNDED, 6, by_formula=True)
+SOLVED = Closure(A, SubproblemVerdict.SOLVED, 4, (BEST,), seed=3, seconds=0.25, worker="w1")
+BOUNDED = Closure(C, SubproblemVerdict.BOUNDED, 6, by_formula=True)
 
 
 def header(**changes: object) -> JournalHeader:
@@ -122,7 +122,7 @@ def test_a_journal_may_end_at_any_byte(path: Path, tmp_path: Path) -> None:
         ({"top": 2}, "its top is another, 1, not 2"),
         ({"scale": "1 s"}, "its scale is another, '1 letter', not '1 s'"),
         ({"space": "solve"}, "its space is another, 'words', not 'solve'"),
-        ({"roots": (Cube(),)}, "its roots is another"),
+        ({"roots": (Subproblem(),)}, "its roots is another"),
         ({"versions": {"p2smt": "0"}}, "its version of p2smt is another"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_second_header_is_refused(path: Path) -> None:
 
 def test_contradicting_verdicts_are_refused(path: Path) -> None:
     with journal(path) as made:
-        made.closed(Closure(A, CubeVerdict.EMPTY))
+        made.closed(Closure(A, SubproblemVerdict.EMPTY))
     with pytest.raises(InputError, match="line 7: cube a has a verdict that contradicts"):
         resumed(path)
 
@@ -197,8 +197,8 @@ def test_contradicting_verdicts_are_refused(path: Path) -> None:
     "late",
     [
         replace(SOLVED, worker="w9", seconds=3.0, seed=8),
-        Closure(A, CubeVerdict.UNKNOWN, 2),
-        Closure(A, CubeVerdict.BOUNDED, 4),
+        Closure(A, SubproblemVerdict.UNKNOWN, 2),
+        Closure(A, SubproblemVerdict.BOUNDED, 4),
     ],
 )
 def test_late_and_duplicate_results_are_harmless(path: Path, late: Closure) -> None:
@@ -210,7 +210,7 @@ def test_late_and_duplicate_results_are_harmless(path: Path, late: Closure) -> N
 def test_a_closure_that_nobody_could_read_is_not_written(path: Path) -> None:
     before = path.read_bytes()
     with journal(path) as made, pytest.raises(InputError, match="no member on record"):
-        made.closed(Closure(B, CubeVerdict.SOLVED))
+        made.closed(Closure(B, SubproblemVerdict.SOLVED))
     assert len(lines_of(path)) == len(before.splitlines()) + 1  # the continuation
 
 
@@ -273,7 +273,7 @@ def room_for(size: int) -> Iterator[None]:
 def test_what_is_there_when_the_disk_is_full_stays_valid(path: Path, room: int) -> None:
     with journal(path) as made:
         size = path.stat().st_size
-        late = Closure(B.under("a"), CubeVerdict.UNKNOWN, worker="w" * 300)
+        late = Closure(B.under("a"), SubproblemVerdict.UNKNOWN, worker="w" * 300)
         with room_for(size + room), pytest.raises(OutOfSpace, match="make room") as caught:
             made.closed(late)
         assert path.stat().st_size == size

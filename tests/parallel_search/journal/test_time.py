@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.parallel_search.journal.file import read_journal
-from p2smt.parallel_search.journal.tree import RemadeSpace
+from p2smt.parallel_search.journal.tree import RebuiltSpace
 from p2smt.parallel_search.journal.verify import verify_records
-from p2smt.parallel_search.subproblem import Closure, CubeTask, OverBudget, Signals
+from p2smt.parallel_search.subproblem import Closure, OverBudget, Signals, SubproblemTask
 from p2smt.result import SearchLimits, StopWatch
 from tests.parallel_search.journal.searched import search
 from tests.parallel_search.journal.words import Words, words_in
@@ -24,7 +24,7 @@ class Noting(Words):
 
     limits: list[float | None] = field(default_factory=list)
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         self.limits.append(task.deadline_s)
         return Words.close(self, task, signals)
 
@@ -33,7 +33,7 @@ class Noting(Words):
 def test_each_verdict_gets_its_part_of_the_time(tmp_path: Path, limit_s: float | None) -> None:
     path, other = tmp_path / "j.jsonl", Noting(4)
     search(path, SPACE)
-    remade = RemadeSpace(SPACE, words_in, "words", False, other, "paper")
+    remade = RebuiltSpace(SPACE, words_in, "words", False, other, "paper")
     watch = StopWatch.start(SearchLimits(limit_s))
     report = verify_records(read_journal(str(path)), "j", remade, sample=None, watch=watch)
     count = len(other.limits)

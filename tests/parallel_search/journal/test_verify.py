@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.parallel_search.best import digest_of
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Skeleton
+from p2smt.parallel_search.subproblem import Closure, SearchKind, Subproblem, SubproblemVerdict
 from p2smt.result import Status
 from tests.parallel_search.journal.searched import (
     Lines,
@@ -45,8 +45,8 @@ def test_a_finished_optimisation_is_proved(path: Path, top: int, splits: bool) -
     assert report.valid
     assert report.answer is not None
     assert report.answer.status is Status.OPTIMAL
-    assert report.answer.best == tuple(SPACE.members(Cube())[:top])
-    assert report.answer.bound == SPACE.members(Cube())[0].value
+    assert report.answer.best == tuple(SPACE.members(Subproblem())[:top])
+    assert report.answer.bound == SPACE.members(Subproblem())[0].value
     assert report.cover.counted == report.cover.whole == 1
     assert report.again.agreed == report.again.verdicts > 0
 
@@ -62,10 +62,10 @@ def test_a_space_without_members(path: Path) -> None:
 
 @pytest.mark.parametrize("splits", [False, True])
 def test_an_enumeration_is_counted_whatever_its_cubes(path: Path, splits: bool) -> None:
-    space = replace(SPACE, skeleton=Skeleton.ENUMERATE)
+    space = replace(SPACE, skeleton=SearchKind.ENUMERATE)
     search(path, space, splits=splits)
     report = verified(path, space)
-    every = [member.witness for member in space.members(Cube())]
+    every = [member.witness for member in space.members(Subproblem())]
     assert report.valid
     assert report.answer is not None
     assert report.answer.status is Status.COMPLETE
@@ -73,9 +73,9 @@ def test_an_enumeration_is_counted_whatever_its_cubes(path: Path, splits: bool) 
 
 
 def test_a_decision_needs_a_member_or_the_cover(path: Path) -> None:
-    space = replace(SPACE, skeleton=Skeleton.DECIDE)
+    space = replace(SPACE, skeleton=SearchKind.DECIDE)
     with open_journal(path, space) as journal:
-        journal.closed(Closure(Cube(("a",)), CubeVerdict.EMPTY))
+        journal.closed(Closure(Subproblem(("a",)), SubproblemVerdict.EMPTY))
     assert not verified(path, space, sample=0).valid
     with open_journal(path, space) as journal:
         journal.incumbent(space.member("bbcb"))
@@ -88,14 +88,14 @@ def test_a_decision_needs_a_member_or_the_cover(path: Path) -> None:
 
 
 def test_two_solved_cubes_of_a_decision_may_show_different_members(path: Path) -> None:
-    space = replace(SPACE, skeleton=Skeleton.DECIDE)
+    space = replace(SPACE, skeleton=SearchKind.DECIDE)
     with open_journal(path, space) as journal:
         for word in ("abab", "abac"):
             member = space.member(word)
-            journal.closed(Closure(Cube(("a",)), CubeVerdict.SOLVED, best=(member,)))
+            journal.closed(Closure(Subproblem(("a",)), SubproblemVerdict.SOLVED, best=(member,)))
     assert verified(path, space).valid
     with open_journal(path, space) as journal:
-        journal.closed(Closure(Cube(("a",)), CubeVerdict.EMPTY))
+        journal.closed(Closure(Subproblem(("a",)), SubproblemVerdict.EMPTY))
     assert not verified(path, space).valid
 
 
@@ -108,7 +108,7 @@ def test_an_unfinished_search_is_not_proved_but_told(path: Path, closed: int) ->
     assert len(report.cover.open) == 5 - closed
     assert report.answer is not None
     assert report.answer.status is (Status.FEASIBLE if closed > 1 else Status.UNKNOWN)
-    least = SPACE.members(Cube())[0].value
+    least = SPACE.members(Subproblem())[0].value
     assert report.answer.bound is not None
     assert report.answer.bound <= least
 
@@ -207,7 +207,7 @@ def test_a_header_with_other_roots_does_not_cover(path: Path) -> None:
     journal._header = header
     with journal:
         for cube in header.roots:
-            journal.closed(Closure(cube, CubeVerdict.EMPTY))
+            journal.closed(Closure(cube, SubproblemVerdict.EMPTY))
     report = verified(path, SPACE, sample=0)
     assert report.faults == ("the parts of cube the whole space hold 2/3 of its 1",)
     assert not report.valid
@@ -239,7 +239,7 @@ def test_a_solver_that_disagrees_with_right_verdicts_is_told_as_well(path: Path)
 
 
 def test_a_wrong_list_is_found_by_solving_again(path: Path) -> None:
-    space = replace(SPACE, skeleton=Skeleton.ENUMERATE)
+    space = replace(SPACE, skeleton=SearchKind.ENUMERATE)
     search(path, space)
     for changes in ({"count": 3}, {"digest": "0" * 64}):
         change(path, lambda x, new=changes: verdict(x, "listed", 1).update(new))  # type: ignore[misc]
@@ -254,7 +254,7 @@ def test_a_better_member_than_the_answer_is_found_by_solving_again(path: Path, s
         for cube in SPACE.roots():
             first, second, *_ = SPACE.members(cube)
             best = (second,) if cube.path == ("a",) else (first, second)[:sought]
-            journal.closed(Closure(cube, CubeVerdict.SOLVED, best[0].value, best))
+            journal.closed(Closure(cube, SubproblemVerdict.SOLVED, best[0].value, best))
     report = verified(path, SPACE)
     assert report.covered
     assert len(report.again.disagreements) == 1
@@ -312,4 +312,4 @@ def test_no_change_of_one_line_makes_another_answer(
         return
     if report.valid:
         assert report.answer is not None
-        assert report.answer.best == tuple(SPACE.members(Cube())[:2])
+        assert report.answer.best == tuple(SPACE.members(Subproblem())[:2])

@@ -11,13 +11,13 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.best import digest_of
 from p2smt.parallel_search.subproblem import (
     Closure,
-    Cube,
-    CubeTask,
-    CubeVerdict,
     Member,
     OverBudget,
+    SearchKind,
     Signals,
-    Skeleton,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
 )
 
 LETTERS = "abc"
@@ -32,7 +32,7 @@ class Words:
     """
 
     length: int = 3
-    skeleton: Skeleton = Skeleton.OPTIMISE
+    skeleton: SearchKind = SearchKind.OPTIMISE
     forbidden: str = "aa"
     prices: tuple[int, ...] = (1, 2, 4)
     lies: tuple[str, ...] = ()  # cubes whose answers it falsifies: for tests of the checks
@@ -42,33 +42,33 @@ class Words:
         plain = {"length": self.length, "forbidden": self.forbidden, "prices": list(self.prices)}
         return {**plain, "skeleton": self.skeleton.value}
 
-    def roots(self) -> tuple[Cube, ...]:
+    def roots(self) -> tuple[Subproblem, ...]:
         """One for each first letter."""
-        return self.split(Cube())
+        return self.split(Subproblem())
 
-    def split(self, cube: Cube) -> tuple[Cube, ...]:
+    def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One for each next letter."""
         if len(cube.path) == self.length:
             return ()
         return tuple(cube.under(letter) for letter in LETTERS)
 
-    def bound(self, cube: Cube) -> int:
+    def bound(self, cube: Subproblem) -> int:
         """The letters that are there, and the cheapest for the rest."""
         rest = self.length - len(cube.path)
         return sum(map(self._price, cube.path)) + rest * min(self.prices)
 
-    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def close(self, task: SubproblemTask, signals: Signals) -> Closure | OverBudget:
         """List the members, and keep the best."""
         assert not signals.stopped()
         cube, found = task.cube, self.members(task.cube)
-        if self.skeleton is Skeleton.ENUMERATE:
+        if self.skeleton is SearchKind.ENUMERATE:
             digest = digest_of(one.witness for one in found)
-            return Closure(cube, CubeVerdict.LISTED, count=len(found), digest=digest)
+            return Closure(cube, SubproblemVerdict.LISTED, count=len(found), digest=digest)
         if not found or "".join(cube.path) in self.lies:
-            return Closure(cube, CubeVerdict.EMPTY)
+            return Closure(cube, SubproblemVerdict.EMPTY)
         if len(task.known) == task.top and task.known[-1] <= found[0]:
-            return Closure(cube, CubeVerdict.BOUNDED, found[0].value)
-        return Closure(cube, CubeVerdict.SOLVED, found[0].value, tuple(found[: task.top]))
+            return Closure(cube, SubproblemVerdict.BOUNDED, found[0].value)
+        return Closure(cube, SubproblemVerdict.SOLVED, found[0].value, tuple(found[: task.top]))
 
     def member(self, witness: str) -> Member:
         """A word with its cost."""
@@ -77,7 +77,7 @@ class Words:
             raise InputError(f"word {witness[:40]!r}", "is no member")
         return Member(sum(map(self._price, witness)), tuple(map(ord, witness)), witness)
 
-    def members(self, cube: Cube) -> list[Member]:
+    def members(self, cube: Subproblem) -> list[Member]:
         """Those of a cube, best first."""
         rests = product(LETTERS, repeat=self.length - len(cube.path))
         words = ("".join((*cube.path, *rest)) for rest in rests)
@@ -87,6 +87,6 @@ class Words:
         return self.prices[LETTERS.index(letter)]
 
 
-def words_in(cube: Cube) -> Fraction:
+def words_in(cube: Subproblem) -> Fraction:
     """The share of all words that begin so, whether they are members or not."""
     return Fraction(1, len(LETTERS) ** len(cube.path))

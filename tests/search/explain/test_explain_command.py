@@ -10,16 +10,21 @@ import pytest
 
 import p2smt
 from p2smt.cli.codes import BAD_INPUT
-from p2smt.plans.explanation import ChangedNumber, Explanation, FlipOutcome, NearestFlip
+from p2smt.plans.explanation import (
+    ChangedNumber,
+    Explanation,
+    NearestTippingPoint,
+    TippingPointOutcome,
+)
 from p2smt.plans.solution import Solution
 from p2smt.report.outputs.shape import printed
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console
-from p2smt.report.tipping_points import flip_text
+from p2smt.report.tipping_points import tipping_point_text
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import explanation
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
@@ -108,8 +113,8 @@ def test_the_time_being_over_leaves_numbers_open(tiny: str) -> None:
     problem = p2smt.Problem(topology, p2smt.parse_axes("dp=2,tp=4"), requests)
     found = p2smt.solve(problem)
     over = StopWatch.start(SearchLimits(time_limit_s=0.0))
-    said = explanation(found, over, Solver.CPSAT, Listings())
-    assert said.why or {one.outcome for one in said.flips} == {FlipOutcome.OPEN}
+    said = explanation(found, over, Solver.CPSAT, Catalogs())
+    assert said.why or {one.outcome for one in said.flips} == {TippingPointOutcome.OPEN}
     assert said.nearest() is None
 
 
@@ -124,9 +129,11 @@ def test_the_time_being_over_leaves_numbers_open(tiny: str) -> None:
     ],
 )
 def test_a_flip_in_words(number: ChangedNumber, factor: float, text: str) -> None:
-    flip = NearestFlip(number, None, FlipOutcome.FLIP, factor, matrix=((2, 1), (1, 4)))
-    assert flip_text(flip).startswith("with ")
-    assert f"{text}, placement [[2,1],[1,4]] wins" in flip_text(flip)
+    flip = NearestTippingPoint(
+        number, None, TippingPointOutcome.FLIP, factor, matrix=((2, 1), (1, 4))
+    )
+    assert tipping_point_text(flip).startswith("with ")
+    assert f"{text}, placement [[2,1],[1,4]] wins" in tipping_point_text(flip)
     assert Explanation((flip,)).nearest() == flip
 
 
@@ -137,7 +144,7 @@ def test_hardware_and_payloads_have_their_own_nearest_flip() -> None:
         ChangedNumber("call", None, 0, True),
     ]
     flips = [
-        NearestFlip(number, None, FlipOutcome.FLIP, factor, matrix=((2, 1), (1, 4)))
+        NearestTippingPoint(number, None, TippingPointOutcome.FLIP, factor, matrix=((2, 1), (1, 4)))
         for number, factor in zip(numbers, (1.1, 3.0, 2.0), strict=True)
     ]
     found = Explanation(tuple(flips))

@@ -21,8 +21,8 @@ from p2smt.plans.explanation import (
     SEARCHED,
     ChangedNumber,
     Explanation,
-    FlipOutcome,
-    NearestFlip,
+    NearestTippingPoint,
+    TippingPointOutcome,
 )
 from p2smt.plans.solution import Alternative
 from p2smt.programs.program import Grouping
@@ -32,7 +32,7 @@ from p2smt.search.explain.breakpoint import _root
 from p2smt.search.explain.explain import _placement, _program
 from p2smt.search.explain.linear import LinearCosts, landscape
 from p2smt.search.explain.numbers import SampledCosts, changed, numbers_of, with_latency_factor
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.sensitivity import recost
 from p2smt.solvers.ask import Solver
 from tests.search.explain.oracle import SAME, behind, problem_at, ring_problems
@@ -49,10 +49,12 @@ def explained(problem: Problem) -> tuple[Alternative, Explanation]:
     return found.best, found.explanation
 
 
-def flips(problem: Problem, dice: random.Random, request: int | None) -> Iterator[NearestFlip]:
+def flips(
+    problem: Problem, dice: random.Random, request: int | None
+) -> Iterator[NearestTippingPoint]:
     """The flips of a placement (a program) by three of the numbers, each confirmed by solving."""
     found = p2smt.solve(problem, top=1)
-    best, watch, listings = found.best, StopWatch.start(SearchLimits()), Listings()
+    best, watch, listings = found.best, StopWatch.start(SearchLimits()), Catalogs()
     assume(best is not None and best.matrix is not None)
     assert best is not None
     land = landscape(problem, best, [], LinearCosts(problem), listings, watch)
@@ -73,7 +75,7 @@ def test_the_placement_flips_where_it_is_said_to(problem: Problem, seed: int) ->
     best = p2smt.solve(problem, top=1).best
     for flip in flips(problem, dice, None):
         assert best is not None
-        assert flip.outcome is not FlipOutcome.OPEN
+        assert flip.outcome is not TippingPointOutcome.OPEN
         assert flip.proved is (problem.objective == "sum" or len(problem.requests) == 1)
         within = held_until(flip) if flip.proved else 1.0
         for factor in (1.0, within, dice.uniform(1, within)):
@@ -82,12 +84,12 @@ def test_the_placement_flips_where_it_is_said_to(problem: Problem, seed: int) ->
             assert wins_beyond(problem, flip, best)
 
 
-def held_until(flip: NearestFlip) -> float:
+def held_until(flip: NearestTippingPoint) -> float:
     """The largest factor at which the answer is said to hold, a hair's breadth less."""
     return SEARCHED if flip.factor is None else max(1.0, flip.factor * (1 - APART))
 
 
-def wins_beyond(problem: Problem, flip: NearestFlip, best: Alternative) -> bool:
+def wins_beyond(problem: Problem, flip: NearestTippingPoint, best: Alternative) -> bool:
     """Whether another placement is better soon after, as shallow as the crossing may be."""
     assert flip.factor is not None
     assert flip.matrix is not None
@@ -105,7 +107,7 @@ def test_a_program_flips_where_it_is_said_to(problem: Problem, seed: int) -> Non
     best = p2smt.solve(problem, top=1).best
     for flip in flips(problem, dice, 0):
         assert best is not None
-        assert flip.outcome is not FlipOutcome.OPEN
+        assert flip.outcome is not TippingPointOutcome.OPEN
         assert flip.proved
         until = held_until(flip)
         for factor in (until, dice.uniform(1, until)):
@@ -140,7 +142,7 @@ def test_factors_are_exact_where_costs_are_linear() -> None:
         for one in found.flips
         if one.number.what == "bandwidth" and one.number.of == "node" and not one.number.grows
     ]
-    assert (flip.outcome, flip.exact, flip.factor) == (FlipOutcome.FLIP, Fraction(4), 4.0)
+    assert (flip.outcome, flip.exact, flip.factor) == (TippingPointOutcome.FLIP, Fraction(4), 4.0)
     assert found.placements is not None
     assert found.placements.others == 0
 
@@ -162,10 +164,10 @@ def test_under_a_library_both_sides_are_solved() -> None:
     best = p2smt.solve(problem, top=1).best
     assert best is not None
     watch = StopWatch.start(SearchLimits())
-    land = landscape(problem, best, [], SampledCosts(problem), Listings(), watch)
+    land = landscape(problem, best, [], SampledCosts(problem), Catalogs(), watch)
     number = ChangedNumber("payload", str(requests[0]), 0, grows=True)
     flip = _placement(land, number, Solver.CPSAT)
-    assert (flip.outcome, flip.proved, flip.exact) == (FlipOutcome.FLIP, False, None)
+    assert (flip.outcome, flip.proved, flip.exact) == (TippingPointOutcome.FLIP, False, None)
     assert flip.factor is not None
     for apart, wins in ((-1e-3, False), (1e-3, True)):
         there = changed(problem, number, flip.factor * (1 + apart))
@@ -226,7 +228,7 @@ def test_what_ties_now_wins_at_once_on_its_own_side() -> None:
     best, found = explained(problem)
     assert found.flips
     for flip in (one for one in found.flips if one.factor == 1.0):
-        assert flip.outcome is FlipOutcome.FLIP
+        assert flip.outcome is TippingPointOutcome.FLIP
         assert behind(problem_at(problem, flip.number, 1.01), best.matrix or ()) > 0
 
 
@@ -238,7 +240,7 @@ def test_a_payload_has_whole_bytes_on_both_sides(payload: int) -> None:
     best = p2smt.solve(problem, top=1).best
     assert best is not None
     watch = StopWatch.start(SearchLimits())
-    land = landscape(problem, best, [], LinearCosts(problem), Listings(), watch)
+    land = landscape(problem, best, [], LinearCosts(problem), Catalogs(), watch)
     for x, grows in ((2.5, True), (10 / 7, True), (0.33, False), (1.0, True), (1.0, False)):
         near, far = sides(land, replace(number, grows=grows), x, 1e-6)
         ends = near * payload, far * payload

@@ -14,11 +14,11 @@ from p2smt.collectives.names import Form
 from p2smt.plans.explanation import (
     ChangedNumber,
     Explanation,
-    FlipOutcome,
-    NearestFlip,
+    NearestTippingPoint,
     PlacementClaim,
     ProgramClaim,
     ProgramVerdict,
+    TippingPointOutcome,
 )
 from p2smt.plans.solution import Solution
 from p2smt.programs.program import Program
@@ -30,16 +30,18 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import _priced
 from p2smt.search.explain.linear import LinearCosts, landscape
 from p2smt.search.explain.numbers import SampledCosts, numbers_of
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Catalogs
 from tests.cli.tools import TINY
 
 OTHER = ((2, 1), (1, 4))
 GPU = ChangedNumber("bandwidth", "gpu", 1, False)
 NODE = ChangedNumber("bandwidth", "node", 0, False)
 PAYLOAD = ChangedNumber("payload", "all-reduce dp 1 GiB", 0, True)
-WON = NearestFlip(GPU, None, FlipOutcome.FLIP, 6.74, proved=True, tried=9, matrix=OTHER)
-OPEN = NearestFlip(NODE, None, FlipOutcome.OPEN, why="the time is over")
-NONE = NearestFlip(NODE, None, FlipOutcome.NONE, proved=True, tried=9)
+WON = NearestTippingPoint(
+    GPU, None, TippingPointOutcome.FLIP, 6.74, proved=True, tried=9, matrix=OTHER
+)
+OPEN = NearestTippingPoint(NODE, None, TippingPointOutcome.OPEN, why="the time is over")
+NONE = NearestTippingPoint(NODE, None, TippingPointOutcome.NONE, proved=True, tried=9)
 ALONE = PlacementClaim(0, 0, (), 0, (), True)
 
 
@@ -64,7 +66,7 @@ def said(solution: Solution, found: Explanation) -> str:
     return captured.get()
 
 
-def flips(*found: NearestFlip) -> Explanation:
+def flips(*found: NearestTippingPoint) -> Explanation:
     return Explanation(found, placements=ALONE, linear=True)
 
 
@@ -114,20 +116,22 @@ def test_what_is_exact_is_said_of_its_own_subject(plain: Solution) -> None:
 @given(
     st.lists(
         st.builds(
-            NearestFlip,
+            NearestTippingPoint,
             st.just(GPU),
             st.sampled_from([None, "a", "b"]),
-            st.sampled_from(FlipOutcome),
+            st.sampled_from(TippingPointOutcome),
             proved=st.booleans(),
             tried=st.integers(0, 3),
         ),
         max_size=6,
     )
 )
-def test_exact_are_the_subjects_without_any_open_or_tried_flip(found: list[NearestFlip]) -> None:
+def test_exact_are_the_subjects_without_any_open_or_tried_flip(
+    found: list[NearestTippingPoint],
+) -> None:
     subjects = by_subject(found)
     (line, *_) = [*(line for line in how_sure(subjects) if line.startswith("exact")), ""]
-    doubted = [f for f in found if not f.proved or f.outcome is FlipOutcome.OPEN]
+    doubted = [f for f in found if not f.proved or f.outcome is TippingPointOutcome.OPEN]
     sure = [name for name in subjects if name not in by_subject(doubted)]
     if not sure:
         assert line == ""
@@ -161,7 +165,7 @@ def test_one_tree_is_enough_for_the_numeric_model(
     problem, best = replace(plain.problem, topology=topology), plain.best
     assert best is not None
     watch = StopWatch.start(SearchLimits())
-    land = landscape(problem, best, [], LinearCosts(problem), Listings(), watch)
+    land = landscape(problem, best, [], LinearCosts(problem), Catalogs(), watch)
     priced = _priced(land)
     assert isinstance(priced.costs, LinearCosts if linear else SampledCosts)
     if not linear:
@@ -191,7 +195,7 @@ def test_one_other_program_that_is_enough_is_named(plain: Solution) -> None:
 
 
 def test_a_program_without_rivals_was_tried_at_no_factors(plain: Solution) -> None:
-    alone = NearestFlip(GPU, "it", FlipOutcome.NONE, proved=False, tried=0)
+    alone = NearestTippingPoint(GPU, "it", TippingPointOutcome.NONE, proved=False, tried=0)
     text = said(plain, flips(alone))
     assert "tried 0" not in text
     assert "none found up to 16x for the program of it" in text

@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Topology
-from p2smt.parallel_search.subproblem import Cube, Member
+from p2smt.parallel_search.subproblem import Member, Subproblem
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.search.placements import obeys
 from tests.strategies.clusters import switches
@@ -70,7 +70,7 @@ def every_matrix(
     ]
 
 
-def holds(cube: Cube, matrix: Matrix, before: int = 0) -> bool:
+def holds(cube: Subproblem, matrix: Matrix, before: int = 0) -> bool:
     """Whether a matrix is in a cube, read off the text of its decisions after the first ones."""
     rows = [text.split(":")[1] for text in cube.path[before:]]
     return [",".join(map(str, row)) for row in matrix[: len(rows)]] == rows

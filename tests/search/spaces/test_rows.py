@@ -7,18 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule, FixedEntry
-from p2smt.search.spaces.rows import MatrixCubes, ways
+from p2smt.search.spaces.rows import MatrixSubproblems, ways
 from tests.search.spaces.questions import every_matrix, holds, sizes_and_rules
 
 NAMES = ("a", "b", "c")
 Sized = tuple[tuple[int, ...], tuple[int, ...], tuple[AxisRule | FixedEntry, ...]]
 
 
-def cubes_of(sized: Sized) -> MatrixCubes:
+def cubes_of(sized: Sized) -> MatrixSubproblems:
     levels, axes, rules = sized
-    return MatrixCubes(NAMES[: len(axes)], levels, axes, rules)
+    return MatrixSubproblems(NAMES[: len(axes)], levels, axes, rules)
 
 
 @settings(max_examples=40)
@@ -32,7 +32,7 @@ def test_every_matrix_is_in_exactly_one_root(sized: Sized, least: int) -> None:
 @settings(max_examples=40)
 @given(sizes_and_rules())
 def test_children_partition_their_parent(sized: Sized) -> None:
-    cubes, waiting = cubes_of(sized), [Cube()]
+    cubes, waiting = cubes_of(sized), [Subproblem()]
     matrices = every_matrix(*sized)
     while waiting:
         cube = waiting.pop()
@@ -47,8 +47,8 @@ def test_children_partition_their_parent(sized: Sized) -> None:
 
 
 def test_without_rules_no_cube_is_empty() -> None:
-    cubes = MatrixCubes(NAMES, (4, 6, 2), (6, 4, 2))
-    waiting = [Cube()]
+    cubes = MatrixSubproblems(NAMES, (4, 6, 2), (6, 4, 2))
+    waiting = [Subproblem()]
     while waiting:
         cube = waiting.pop()
         assert next(cubes.matrices(cube), None) is not None
@@ -56,8 +56,8 @@ def test_without_rules_no_cube_is_empty() -> None:
 
 
 def test_rows_are_written_as_they_are_read() -> None:
-    cubes = MatrixCubes(NAMES, (4, 4), (4, 2, 2), prefix=("before",))
-    cube = Cube(("before", "a:2,2", "b:1,2"))
+    cubes = MatrixSubproblems(NAMES, (4, 4), (4, 2, 2), prefix=("before",))
+    cube = Subproblem(("before", "a:2,2", "b:1,2"))
     assert cubes.rows(cube) == ((2, 2), (1, 2))
     assert cubes.first(cube) == (2, 2, 1, 2)
     assert cubes.fixed(cube)[-1] == FixedEntry(1, 1, 2)
@@ -69,7 +69,7 @@ def test_rows_are_written_as_they_are_read() -> None:
 )
 def test_what_is_no_cube_is_refused(path: tuple[str, ...]) -> None:
     with pytest.raises(InputError):
-        MatrixCubes(NAMES, (4, 4), (4, 2, 2)).rows(Cube(path))
+        MatrixSubproblems(NAMES, (4, 4), (4, 2, 2)).rows(Subproblem(path))
 
 
 def test_a_size_is_split_in_every_way() -> None:

@@ -16,7 +16,13 @@ from p2smt.collectives.names import Form
 from p2smt.errors import InputError, TooLarge
 from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.parallel_options import InProcess, Spread
-from p2smt.parallel_search.subproblem import Cube, CubeTask, CubeVerdict, Member, OverBudget
+from p2smt.parallel_search.subproblem import (
+    Member,
+    OverBudget,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
+)
 from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
 from p2smt.parallelism.request import Problem, reduce, send
 from p2smt.plans.file import plan_data
@@ -122,7 +128,7 @@ def text(matrix: tuple[tuple[int, ...], ...]) -> str:
 
 
 def test_bounds_hold_for_every_member_of_a_cube() -> None:
-    space, waiting = SolveSpace(PROBLEM, TICK_S), [Cube()]
+    space, waiting = SolveSpace(PROBLEM, TICK_S), [Subproblem()]
     known, tight = members(space), 0
     while waiting:
         cube = waiting.pop()
@@ -141,20 +147,20 @@ def test_a_cube_is_bounded_by_better_members() -> None:
     root = next(r for r in space.roots() if holds(r, json.loads(worst.witness)))
     mine = [one for one in ordered if holds(root, json.loads(one.witness))]
     assert best not in mine
-    closed = space.close(CubeTask(root, known=(best,)), Quiet())
+    closed = space.close(SubproblemTask(root, known=(best,)), Quiet())
     assert not isinstance(closed, OverBudget)
-    assert (closed.verdict, closed.best) == (CubeVerdict.BOUNDED, ())
+    assert (closed.verdict, closed.best) == (SubproblemVerdict.BOUNDED, ())
     assert best.value <= (closed.bound or 0) <= mine[0].value
-    free = space.close(CubeTask(root, top=2), Quiet())
+    free = space.close(SubproblemTask(root, top=2), Quiet())
     assert not isinstance(free, OverBudget)
-    assert (free.verdict, list(free.best)) == (CubeVerdict.SOLVED, mine[:2])
+    assert (free.verdict, list(free.best)) == (SubproblemVerdict.SOLVED, mine[:2])
 
 
 def test_no_time_claims_nothing() -> None:
     space = SolveSpace(PROBLEM, TICK_S)
-    late = space.close(CubeTask(space.roots()[0], deadline_s=0.0), Quiet())
+    late = space.close(SubproblemTask(space.roots()[0], deadline_s=0.0), Quiet())
     assert not isinstance(late, OverBudget)
-    assert late.verdict is CubeVerdict.UNKNOWN
+    assert late.verdict is SubproblemVerdict.UNKNOWN
     found = solve(PROBLEM, limits=SearchLimits(time_limit_s=0.0), spread=Spread())
     assert found.status in (Status.UNKNOWN, Status.FEASIBLE)
 

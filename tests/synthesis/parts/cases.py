@@ -9,7 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.parallel_search.subproblem import Cube, Member
+from p2smt.parallel_search.subproblem import Member, Subproblem
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.parts import ScheduleSpace
 from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
@@ -98,7 +98,7 @@ def solutions(space: ScheduleSpace) -> Iterator[Holdings]:
     return iter(found)
 
 
-def sorted_chunks(space: ScheduleSpace, solution: Holdings, cube: Cube) -> bool:
+def sorted_chunks(space: ScheduleSpace, solution: Holdings, cube: Subproblem) -> bool:
     """Whether no chunk has greater decisions than a decided one before it that is alike."""
     routes = copy_problem(space.setting, space.size, ()).chunks
     words: dict[int, list[tuple[int, int]]] = {}
@@ -114,7 +114,7 @@ def sorted_chunks(space: ScheduleSpace, solution: Holdings, cube: Cube) -> bool:
     return True
 
 
-def obeys(solution: Holdings, cube: Cube) -> bool:
+def obeys(solution: Holdings, cube: Subproblem) -> bool:
     """Whether a schedule is in a cube, whose decisions are read here again."""
     for decision in cube.path:
         name, _, yes = decision.partition("=")

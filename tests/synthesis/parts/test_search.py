@@ -14,7 +14,7 @@ from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
 from p2smt.parallel_search.journal.verify import JournalReport
 from p2smt.parallel_search.parallel_options import Spread
-from p2smt.parallel_search.subproblem import Closure, CubeTask, OverBudget, Signals
+from p2smt.parallel_search.subproblem import Closure, OverBudget, Signals, SubproblemTask
 from p2smt.result import STOPPED, SearchLimits
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis import parts as spaces
@@ -59,7 +59,9 @@ def splitting(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
     """Let cubes of fewer decisions be over their budget."""
     close = spaces.ScheduleSpace.close
 
-    def short(self: spaces.ScheduleSpace, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+    def short(
+        self: spaces.ScheduleSpace, task: SubproblemTask, signals: Signals
+    ) -> Closure | OverBudget:
         if len(task.cube.path) < depth and self.split(task.cube):
             return OverBudget(task.cube)
         return close(self, task, signals)

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.parallel_search.journal.tree import boolean_share
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, OverBudget
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    OverBudget,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
+)
 from p2smt.problems.schedule import ChunkSent, ChunkThere, ScheduleClass
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import Solver
@@ -47,9 +53,9 @@ def space_of(collective: str, size: tuple[int, int, int], **of: int) -> Schedule
     return ScheduleSpace.of(setting, ScheduleSize(*size), Solver.CPSAT)
 
 
-def closed(space: ScheduleSpace, cube: Cube) -> Closure:
+def closed(space: ScheduleSpace, cube: Subproblem) -> Closure:
     """The verdict of a cube, in all the time it needs."""
-    found = space.close(CubeTask(cube), Quiet())
+    found = space.close(SubproblemTask(cube), Quiet())
     assert isinstance(found, Closure)
     for member in found.best:
         assert space.member(member.witness) == member
@@ -74,12 +80,12 @@ def test_a_cube_has_a_schedule_where_brute_force_lists_one(
     assert len(parts) in (0, 2)
     for one in listed:
         assert sum(obeys(one, part) for part in parts) == (obeys(one, inside) and bool(parts))
-    every = Cube(tuple(f"{name}=0" for name in space.names))
+    every = Subproblem(tuple(f"{name}=0" for name in space.names))
     assert any(sorted_chunks(space, one, every) for one in listed) is bool(listed)
     other = replace(space, solver=Solver.Z3)
     for cube in (*cubes, *parts):
         wanted = any(obeys(one, cube) and sorted_chunks(space, one, cube) for one in listed)
-        verdict = CubeVerdict.SOLVED if wanted else CubeVerdict.EMPTY
+        verdict = SubproblemVerdict.SOLVED if wanted else SubproblemVerdict.EMPTY
         assert closed(space, cube).verdict is verdict
         if cube == inside:
             assert closed(other, cube).verdict is verdict
@@ -95,7 +101,7 @@ def test_what_a_cube_excludes_are_chunks_out_of_order() -> None:
         depth = drawn.randint(0, len(points))
         yes = {point: drawn.random() < 0.5 for point in points}
         path = [f"{name}={int(yes[at])}" for name, at in zip(space.names, points, strict=True)]
-        cube = Cube(tuple(path[:depth]))
+        cube = Subproblem(tuple(path[:depth]))
         held = tuple(
             frozenset((c, v) for (c, v, s), there in yes.items() if there and s == step)
             for step in range(space.size.steps + 1)
@@ -134,8 +140,8 @@ def test_roots_of_all_reduces_are_as_the_whole(size: tuple[int, int, int]) -> No
     every = {closed(space, cube).verdict for cube in space.roots()}
     problem = all_reduce_problem(circle(), size[2], size[0], size[1])
     found = all_reduce(problem).status is Status.FEASIBLE
-    assert (CubeVerdict.SOLVED in every) is found
-    assert (closed(space, Cube()).verdict is CubeVerdict.SOLVED) is found
+    assert (SubproblemVerdict.SOLVED in every) is found
+    assert (closed(space, Subproblem()).verdict is SubproblemVerdict.SOLVED) is found
 
 
 @pytest.mark.parametrize("collective", ["allgather", "allreduce", "reduce_scatter"])
@@ -145,16 +151,16 @@ def test_cubes_are_halves_in_one_order(collective: str) -> None:
     assert len(space.roots()) == 16
     assert sum(map(share, space.roots())) == 1
     assert len(set(space.names)) == len(space.names)
-    deepest = Cube(tuple(f"{name}=0" for name in space.names))
+    deepest = Subproblem(tuple(f"{name}=0" for name in space.names))
     assert space.split(deepest) == ()
     for wrong in (("c0.r0.s0=1",), (f"{space.names[1]}=1",), (*deepest.path, "more=1")):
         with pytest.raises(InputError):
-            space.bound(Cube(wrong))
+            space.bound(Subproblem(wrong))
 
 
 def test_few_decisions_make_few_roots_and_many_are_not_all_used() -> None:
     assert space_of("broadcast", (2, 2, 1)).roots() == tuple(
-        Cube((f"c0.r1.s1={a}", f"c0.r3.s1={b}")) for a, b in product("10", repeat=2)
+        Subproblem((f"c0.r1.s1={a}", f"c0.r3.s1={b}")) for a, b in product("10", repeat=2)
     )
     pair = SynthesisSetting(circle(), "broadcast", symmetry=False)
     assert ScheduleSpace.of(pair, ScheduleSize(2, 2, 1), Solver.CPSAT).names == ("c0.r1.s1",)
@@ -175,7 +181,7 @@ def test_a_space_is_made_again_from_its_description() -> None:
 
 def test_members_are_replayed() -> None:
     space = space_of("allgather", (2, 3, 2))
-    witness = closed(space, Cube()).best[0].witness
+    witness = closed(space, Subproblem()).best[0].witness
     data = json.loads(witness)
     send = data["steps"][0]["sends"].pop()
     fewer = json.dumps(data, separators=(",", ":"))
@@ -231,14 +237,14 @@ def test_what_cannot_be_is_decided_to_no_end() -> None:
 def test_time_and_signals_end_a_cube_without_a_verdict() -> None:
     space = space_of("allgather", (3, 5, 3))
     cube = space.roots()[0]
-    deepest = Cube(tuple(f"{name}=0" for name in space.names))
-    assert space.close(CubeTask(cube, budget_s=1e-9), Quiet()) == OverBudget(cube)
+    deepest = Subproblem(tuple(f"{name}=0" for name in space.names))
+    assert space.close(SubproblemTask(cube, budget_s=1e-9), Quiet()) == OverBudget(cube)
     for task, signals in (
-        (CubeTask(cube, budget_s=1e-9, deadline_s=0.0), Quiet()),
-        (CubeTask(cube, deadline_s=0.0), Quiet()),
-        (CubeTask(cube, budget_s=9.0), Quiet(stopped=True)),
+        (SubproblemTask(cube, budget_s=1e-9, deadline_s=0.0), Quiet()),
+        (SubproblemTask(cube, deadline_s=0.0), Quiet()),
+        (SubproblemTask(cube, budget_s=9.0), Quiet(stopped=True)),
     ):
-        assert space.close(task, signals) == Closure(cube, CubeVerdict.UNKNOWN)
-    last = space.close(CubeTask(deepest, budget_s=1e-9), Quiet())
-    assert last == Closure(deepest, CubeVerdict.EMPTY)
+        assert space.close(task, signals) == Closure(cube, SubproblemVerdict.UNKNOWN)
+    last = space.close(SubproblemTask(deepest, budget_s=1e-9), Quiet())
+    assert last == Closure(deepest, SubproblemVerdict.EMPTY)
     assert space.find(cube, SearchLimits(0.0)).status is Status.UNKNOWN

@@ -15,7 +15,7 @@ import pytest
 from p2smt.result import SearchLimits, Status
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
-from p2smt.training.search.programs import ProgramShelf
+from p2smt.training.search.programs import ProgramCache
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from tests.tiers import but_the_first
@@ -71,9 +71,9 @@ class Watches:
 @pytest.fixture(autouse=True, scope="module")
 def sought_once() -> Iterator[None]:
     """The searches share what solvers say of a request, which takes most of their time."""
-    shared = ProgramShelf.of(SLOW_LINKS.topology).answers
+    shared = ProgramCache.of(SLOW_LINKS.topology).answers
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ProgramShelf, "of", staticmethod(lambda _: ProgramShelf(shared)))
+        patch.setattr(ProgramCache, "of", staticmethod(lambda _: ProgramCache(shared)))
         yield
 
 

@@ -20,11 +20,11 @@ from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict, predict_with
 from p2smt.training.pipeline import axis_requests, call_seconds, default_placement
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.search.bounds_table import Ledger
+from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.branch import CollectiveTiming, close, planned
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.plan import plan, verdict
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneShelf
+from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.search.strategies import space_of
@@ -44,11 +44,11 @@ SMALL = PlanQuestion(
 )
 
 
-def started(question: PlanQuestion, together: int = 64) -> tuple[Ledger, CollectiveTiming]:
+def started(question: PlanQuestion, together: int = 64) -> tuple[BoundsTable, CollectiveTiming]:
     candidates = Candidates.of(question, space_of(question, Choices.of(question)))
     watch = StopWatch.start(SearchLimits())
-    pricing = PlacedCandidates.of(candidates, SceneShelf(question.topology), watch)
-    return Ledger.of(candidates), CollectiveTiming(pricing, together)
+    pricing = PlacedCandidates.of(candidates, SceneCache(question.topology), watch)
+    return BoundsTable.of(candidates), CollectiveTiming(pricing, together)
 
 
 def test_a_time_limit_leaves_no_proof() -> None:
@@ -67,10 +67,10 @@ def test_an_answer_cut_short_is_between_the_bound_and_the_optimum() -> None:
         def expired(self) -> bool:
             return next(watches, True)
 
-    ledger, timing = started(SMALL, together=1)
+    bounds_table, timing = started(SMALL, together=1)
     with pytest.raises(OutOfTimeError):
-        close(ledger, timing, 0.05, 1, Expiring())  # type: ignore[arg-type]
-    found = verdict(ledger, timing, ())
+        close(bounds_table, timing, 0.05, 1, Expiring())  # type: ignore[arg-type]
+    found = verdict(bounds_table, timing, ())
     assert found.best is not None
     assert found.near is not None
     assert found.gap is not None
@@ -264,12 +264,12 @@ def test_the_usual_order_is_kept_where_it_is_as_good_as_any() -> None:
 
 
 def test_an_answer_of_another_time_is_a_bug() -> None:
-    ledger, timing = started(SMALL)
-    close(ledger, timing, 0.0, 1, StopWatch.start(SearchLimits()))
-    row = ledger.ranked()[0]
-    ledger.time_s[row] *= 1.001
+    bounds_table, timing = started(SMALL)
+    close(bounds_table, timing, 0.0, 1, StopWatch.start(SearchLimits()))
+    row = bounds_table.ranked()[0]
+    bounds_table.time_s[row] *= 1.001
     with pytest.raises(EncodingBug, match="the search claims"):
-        planned(ledger, timing, row)
+        planned(bounds_table, timing, row)
 
 
 class SummedOtherwise(CollectiveTiming):
@@ -282,35 +282,35 @@ class SummedOtherwise(CollectiveTiming):
 def test_the_usual_order_is_held_against_its_own_time() -> None:
     """It may take a little more than the best placement, which the time of that one allows."""
     question = replace(SMALL, topology=cluster((2, 4), (1e8, 1e8)))
-    ledger, timing = started(question)
-    close(ledger, timing, 0.0, 1, StopWatch.start(SearchLimits()))
-    row = ledger.ranked()[0]
-    usual = default_placement(question.topology, ledger.candidates.columns.strategy(row))
+    bounds_table, timing = started(question)
+    close(bounds_table, timing, 0.0, 1, StopWatch.start(SearchLimits()))
+    row = bounds_table.ranked()[0]
+    usual = default_placement(question.topology, bounds_table.candidates.columns.strategy(row))
     assert usual is not None
-    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
     other = placed.class_of(np.array(usual.matrix))
     otherwise = SummedOtherwise(timing.pricing)
-    ledger.place[row] = next(k for k in range(len(placed)) if k != other)
-    ledger.time_s[row] = otherwise.known_s(row, other) / (1 + 0.99 * SAME)
-    found = planned(ledger, otherwise, row)
+    bounds_table.place[row] = next(k for k in range(len(placed)) if k != other)
+    bounds_table.time_s[row] = otherwise.known_s(row, other) / (1 + 0.99 * SAME)
+    found = planned(bounds_table, otherwise, row)
     assert found.matrix == usual.matrix
     assert found.iteration_s == found.prediction.time.iteration_s
 
 
 def test_programs_that_are_slower_than_single_collectives_are_left_out() -> None:
     """A limit may cut the search for a program short, and leave a poor one."""
-    ledger, timing = started(SMALL)
-    close(ledger, timing, 0.0, 1, StopWatch.start(SearchLimits()))
-    row, sought = ledger.ranked()[0], ProgramTiming.of(timing.pricing)
-    place, watch = int(ledger.place[row]), StopWatch.start(SearchLimits())
+    bounds_table, timing = started(SMALL)
+    close(bounds_table, timing, 0.0, 1, StopWatch.start(SearchLimits()))
+    row, sought = bounds_table.ranked()[0], ProgramTiming.of(timing.pricing)
+    place, watch = int(bounds_table.place[row]), StopWatch.start(SearchLimits())
     for one in sought.requests(row, place):
-        answer = sought.programs.seek(one, timing.pricing.shelf.scene(one.number), watch)
+        answer = sought.programs.seek(one, timing.pricing.shared_cache.scene(one.number), watch)
         poor = replace(answer, seconds=2 * answer.single_s, status=Status.UNKNOWN)
         sought.programs.kept[one.number, one.kind, one.payload_bytes] = poor
     assert sought.known_s(row, place) is not None
-    found = planned(ledger, sought, row)
+    found = planned(bounds_table, sought, row)
     assert found.programs == ()
-    assert isclose(found.iteration_s, float(ledger.time_s[row]), rel_tol=1e-9)
+    assert isclose(found.iteration_s, float(bounds_table.time_s[row]), rel_tol=1e-9)
 
 
 def test_memory_is_that_of_a_prediction_to_the_byte() -> None:

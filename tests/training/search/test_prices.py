@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
-from p2smt.training.search.prices import PlacedAxes, SceneShelf, as_matrix, front, matrices
+from p2smt.training.search.prices import PlacedAxes, SceneCache, as_matrix, front, matrices
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 
@@ -23,8 +23,8 @@ def test_each_placement_has_the_price_of_its_scene(
     if kind is RequestKind.SEND:
         axes = axes[:1]
     sizes = case.placement.axis_sizes
-    shelf = SceneShelf(topology)
-    placed = PlacedAxes.of(shelf, sizes, (), [axes])
+    shared_cache = SceneCache(topology)
+    placed = PlacedAxes.of(shared_cache, sizes, (), [axes])
     classes = set()
     for matrix in matrices(topology.sizes, sizes):
         scene = Scene.of(topology, Placement(as_matrix(matrix)), axes)
@@ -32,7 +32,7 @@ def test_each_placement_has_the_price_of_its_scene(
         classes.add(found)
         number = placed.scenes[axes].each[found]
         expected = scene.fixed_time(kind, payload_bytes).seconds
-        assert shelf.seconds(int(number), kind, payload_bytes) == expected
+        assert shared_cache.seconds(int(number), kind, payload_bytes) == expected
     assert classes == set(range(len(placed)))
 
 
@@ -45,12 +45,12 @@ def test_each_scene_is_priced_once(case: Case) -> None:
         asked.append(scene)
         return float(payload_bytes if kind is RequestKind.ALL_REDUCE else 0)
 
-    shelf = SceneShelf(case.topology, seconds_of)
+    shared_cache = SceneCache(case.topology, seconds_of)
     for _ in range(2):
-        placed = PlacedAxes.of(shelf, case.placement.axis_sizes, (), [case.axes])
+        placed = PlacedAxes.of(shared_cache, case.placement.axis_sizes, (), [case.axes])
         for number in placed.scenes[case.axes].numbers:
-            assert shelf.seconds(number, RequestKind.ALL_REDUCE, 7) == 7.0
-    assert len(asked) == len(set(asked)) == len(shelf)
+            assert shared_cache.seconds(number, RequestKind.ALL_REDUCE, 7) == 7.0
+    assert len(asked) == len(set(asked)) == len(shared_cache)
 
 
 @settings(max_examples=examples_of(100))

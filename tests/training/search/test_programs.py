@@ -12,7 +12,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.parallel_search.shared_table import SharedTable, new_table
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, forget
+from p2smt.parallel_search.subproblem import Closure, Subproblem, SubproblemTask, forget
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status
@@ -20,7 +20,7 @@ from p2smt.search import one_request
 from p2smt.training.search import plan as wide
 from p2smt.training.search.branch import StrategyTiming
 from p2smt.training.search.plan import plan
-from p2smt.training.search.programs import ProgramShelf
+from p2smt.training.search.programs import ProgramCache
 from p2smt.training.search.subproblems import PlanSpace
 from tests.search.spaces.questions import Quiet
 from tests.training.search.test_subproblems import PROGRAMS, space_of, told
@@ -29,10 +29,10 @@ from tests.training.search.test_subproblems import PROGRAMS, space_of, told
 RUN = "[[4], 4, null, [2, 2], true]"
 
 
-def closed(space: PlanSpace, cube: Cube, table: str | None) -> Closure:
+def closed(space: PlanSpace, cube: Subproblem, table: str | None) -> Closure:
     """A cube closed by a process that knows nothing but what the table says."""
     forget(space)
-    ended = space.close(CubeTask(cube, top=PROGRAMS.top, table=table), Quiet())
+    ended = space.close(SubproblemTask(cube, top=PROGRAMS.top, table=table), Quiet())
     assert isinstance(ended, Closure)
     return ended
 
@@ -146,11 +146,11 @@ def test_what_the_end_of_a_search_cut_short_is_not_told(
     space = space_of(PROGRAMS)
     table = tmp_path / "table"
     table.touch()
-    best = ProgramShelf.seek
+    best = ProgramCache.seek
 
     def stood_in(*given: Any) -> RequestAnswer:
         return replace(best(*given), status=Status.UNKNOWN)
 
-    monkeypatch.setattr(ProgramShelf, "seek", stood_in)
+    monkeypatch.setattr(ProgramCache, "seek", stood_in)
     closed(space, space.roots()[0], str(table))
     assert not table.read_text()

@@ -28,7 +28,7 @@ def answer_text() -> str:
 
 
 def test_prices_are_compared_in_the_order_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, timing = started(ALIKE)
+    bounds_table, timing = started(ALIKE)
     compared: list[Seconds] = []
 
     def front(table: Seconds) -> IntArray:
@@ -36,13 +36,16 @@ def test_prices_are_compared_in_the_order_of_requests(monkeypatch: pytest.Monkey
         return np.arange(len(table), dtype=np.int64)
 
     monkeypatch.setattr(placed, "front", front)
-    for row in range(len(ledger.candidates)):
+    for row in range(len(bounds_table.candidates)):
         timing.pricing.best(np.array([row]))
-        at = int(ledger.candidates.block[row])
+        at = int(bounds_table.candidates.block[row])
         scenes = timing.pricing.placed(at).scenes
         distinct = dict.fromkeys(timing.pricing.keys(row).values())
         columns = [
-            [timing.pricing.shelf.seconds(int(number), *key[1:]) for number in scenes[key[0]].each]
+            [
+                timing.pricing.shared_cache.seconds(int(number), *key[1:])
+                for number in scenes[key[0]].each
+            ]
             for key in distinct
         ]
         if compared and columns:

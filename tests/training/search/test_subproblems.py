@@ -16,7 +16,12 @@ from p2smt.api.planning import plan as planned
 from p2smt.errors import InputError
 from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.parallel_options import InProcess, Spread
-from p2smt.parallel_search.subproblem import Cube, CubeTask, CubeVerdict, OverBudget
+from p2smt.parallel_search.subproblem import (
+    OverBudget,
+    Subproblem,
+    SubproblemTask,
+    SubproblemVerdict,
+)
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.result import SearchLimits, Status
 from p2smt.search.placements import obeys
@@ -24,7 +29,7 @@ from p2smt.training.plan import training_plan_data
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import PlanQuestion, Prices
-from p2smt.training.search.subproblems import PlanSpace, plan_shelf, plan_space, scale_of
+from p2smt.training.search.subproblems import PlanSpace, plan_cache, plan_space, scale_of
 from tests.oracles.plans import enumerated
 from tests.search.spaces.questions import Quiet, every_matrix, holds
 from tests.training.search.test_plan import SIZES, cluster, most_tp, questions
@@ -84,14 +89,14 @@ def test_a_journal_that_ended_early_is_continued(tmp_path: Path, kept: int) -> N
 
 
 def space_of(question: PlanQuestion, ceiling: int | None = None) -> PlanSpace:
-    tick_s = scale_of(plan_shelf(PlanSpace(question, 1.0)).known)
+    tick_s = scale_of(plan_cache(PlanSpace(question, 1.0)).known)
     return PlanSpace(question, tick_s, ceiling)
 
 
 def test_every_placement_is_in_one_cube_at_every_depth() -> None:
     question = replace(WIDE, rules=(FixedEntry(1, 0, 2),))
     space = space_of(question)
-    sizes = plan_shelf(space).candidates.sizes.tolist()
+    sizes = plan_cache(space).candidates.sizes.tolist()
     levels = question.topology.sizes
     pairs = [
         (tuple(axes), matrix)
@@ -126,7 +131,7 @@ def test_members_are_the_pairs_up_to_the_cutoff() -> None:
 
 def test_ticks_are_exact() -> None:
     space = space_of(WIDE)
-    for seconds in plan_shelf(space).known.low_s.tolist():
+    for seconds in plan_cache(space).known.low_s.tolist():
         assert space.ticks(seconds) * space.tick_s == seconds
     assert space.tick_s == 2.0 ** round(np.log2(space.tick_s))
 
@@ -138,19 +143,19 @@ def test_a_ceiling_closes_what_is_above_it() -> None:
     found = search(low, InProcess(low), top=1)
     assert (found.status, found.best) == (Status.INFEASIBLE, ())
     root = space.roots()[0]
-    closed = low.close(CubeTask(root), Quiet())
+    closed = low.close(SubproblemTask(root), Quiet())
     assert not isinstance(closed, OverBudget)
-    assert closed.verdict is CubeVerdict.BOUNDED
+    assert closed.verdict is SubproblemVerdict.BOUNDED
     assert closed.bound is not None
     assert closed.bound >= best.value - 4096
 
 
 def test_no_time_claims_nothing() -> None:
     space = space_of(PROGRAMS)
-    late = space.close(CubeTask(space.roots()[0], deadline_s=1e-9), Quiet())
+    late = space.close(SubproblemTask(space.roots()[0], deadline_s=1e-9), Quiet())
     assert not isinstance(late, OverBudget)
-    assert late.verdict is CubeVerdict.UNKNOWN
-    split = space.close(CubeTask(space.roots()[0], budget_s=1e-9), Quiet())
+    assert late.verdict is SubproblemVerdict.UNKNOWN
+    split = space.close(SubproblemTask(space.roots()[0], budget_s=1e-9), Quiet())
     assert isinstance(split, OverBudget)
     found = plan(PROGRAMS, SearchLimits(time_limit_s=0.0), spread=Spread())
     assert found.status is Status.UNKNOWN
@@ -186,7 +191,7 @@ def test_a_cube_that_is_none_is_refused() -> None:
     space = space_of(WIDE)
     for path in ((), ("pp=3,dp=3,cp=1,tp=1",), (space.roots()[0].path[0], "dp:9")):
         with pytest.raises(InputError):
-            space.close(CubeTask(Cube(path)), Quiet())
+            space.close(SubproblemTask(Subproblem(path)), Quiet())
 
 
 def test_rules_hold_in_parts() -> None:
