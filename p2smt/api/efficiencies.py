@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import Topology
-from p2smt.interop.trainers.table import find_trainer
+from p2smt.interop.trainers.option_table import find_trainer
 from p2smt.training.efficiencies.file import (
     default_efficiency,
     find_efficiency,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.table import TRAINERS, find_trainer, lacks_of
+from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun

@@ -38,7 +38,7 @@ def compare(
     from p2smt.cli.output import tell_tables
     from p2smt.cli.solve_command import hosts_of, live
     from p2smt.parallelism.request import Problem, parse_objective
-    from p2smt.report.orders import comparison_data, comparison_tables
+    from p2smt.report.order_tables import comparison_data, comparison_tables
 
     topology = cluster.under(prices)
     chosen = given.axes_of(axes)

@@ -253,7 +253,7 @@ def _run(work: Work, options: RunOptions, port: int, unverified: bool, as_json: 
 
 
 def _run_programs(job: Job, options: RunOptions, port: int, as_json: bool) -> int:
-    from p2smt.report.runs import run_data, run_tables
+    from p2smt.report.run_tables import run_data, run_tables
     from p2smt.runtime.ranks.run import run_job
 
     result = run_job(job, options, port=port)
@@ -266,7 +266,7 @@ def _run_programs(job: Job, options: RunOptions, port: int, as_json: bool) -> in
 def _run_schedule(
     job: ScheduleJob, options: RunOptions, port: int, unverified: bool, as_json: bool
 ) -> int:
-    from p2smt.report.runs import schedule_run_data, schedule_run_lines
+    from p2smt.report.run_tables import schedule_run_data, schedule_run_lines
     from p2smt.runtime.ranks.run_schedule import run_schedule
 
     result = run_schedule(job, options, port=port, unverified=unverified)
@@ -281,7 +281,7 @@ def _run_schedule(
 
 
 def _run_arrays(job: ArrayJob, options: RunOptions, port: int, as_json: bool) -> int:
-    from p2smt.report.runs import array_run_data, array_run_lines
+    from p2smt.report.run_tables import array_run_data, array_run_lines
     from p2smt.runtime.ranks.run_arrays import run_arrays
 
     result = run_arrays(job, options, port=port)

@@ -159,7 +159,7 @@ def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
         from p2smt.report.solution_tables import solution_tables
 
         return solution_tables(solution)
-    from p2smt.report.orders import host_tables
+    from p2smt.report.order_tables import host_tables
 
     return host_tables(solution, beside)
 

@@ -18,7 +18,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.interop.clusters.nodes.facts import Told
+    from p2smt.interop.clusters.nodes.node_facts import Told
 
 SPEC = argument("NAME[:N]|FILE", o.SPEC_HELP, needed=True)
 OUTPUT = option("FILE", "Write the topology here.", "-o")
@@ -46,8 +46,8 @@ class NodeOptions:
         """
         from p2smt.cluster.link import NETWORK
         from p2smt.errors import did_you_mean
-        from p2smt.interop.clusters.nodes.facts import MAX_CARDS, Told
         from p2smt.interop.clusters.nodes.models import gpu_model
+        from p2smt.interop.clusters.nodes.node_facts import MAX_CARDS, Told
         from p2smt.units import parse_bandwidth, parse_count
 
         gpu, nic, fabric = self.gpu, self.nic, self.nic_fabric

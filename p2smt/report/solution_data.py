@@ -25,7 +25,7 @@ from p2smt.plans.solution import (
     timed_steps,
 )
 from p2smt.programs.program import bases_of
-from p2smt.report.orders import hosts_data, network_lines
+from p2smt.report.order_tables import hosts_data, network_lines
 from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.solve import (
     AnswerFields,

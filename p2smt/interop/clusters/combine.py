@@ -18,9 +18,9 @@ from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, InsideFacts, OutsideFacts
 from p2smt.interop.clusters.levels import UplinkRates, check_count, cluster_of, node_link, part_of
-from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
-from p2smt.interop.clusters.tree import HostTree, blocks_of, doubts, tree_of
+from p2smt.interop.clusters.switch_tree import HostTree, blocks_of, doubts, tree_of
 
 _NO_RATES = UplinkRates()
 _SLICE = "slice"

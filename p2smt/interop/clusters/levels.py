@@ -18,7 +18,7 @@ from p2smt.cluster.link import NETWORK, Link, LinkKind
 from p2smt.cluster.topology import MAX_DEVICES, Level, Topology
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.clusters.facts import InsideFacts, OutsideFacts
-from p2smt.interop.clusters.tree import HostTree, Path, listed
+from p2smt.interop.clusters.switch_tree import HostTree, Path, listed
 from p2smt.units import parse_bandwidth
 
 _JOB_ALONE = "name the hosts of your job alone: --hosts FILE"

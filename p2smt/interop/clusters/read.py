@@ -19,9 +19,8 @@ from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
-from p2smt.interop.clusters.nodes import facts as node_facts
-from p2smt.interop.clusters.nodes import nccl_xml, rank_headers, topo_matrix
-from p2smt.interop.clusters.nodes.facts import NodeFacts, Told
+from p2smt.interop.clusters.nodes import nccl_xml, node_facts, rank_headers, topo_matrix
+from p2smt.interop.clusters.nodes.node_facts import NodeFacts, Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node
 from p2smt.interop.clusters.physical_hosts import PHYSICAL_HOSTS
 from p2smt.interop.clusters.slurm import (

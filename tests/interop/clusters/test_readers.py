@@ -13,7 +13,7 @@ from p2smt.interop.clusters.kubernetes import read_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 from p2smt.interop.clusters.read import facts_of
 from p2smt.interop.clusters.slurm import read_scontrol, read_slurm_conf, read_slurm_yaml
-from p2smt.interop.clusters.tree import HostTree, tree_of
+from p2smt.interop.clusters.switch_tree import HostTree, tree_of
 from tests.interop.clusters.texts import (
     BLOCKS,
     DEEP,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import BLOCK_TIERS, Holder, OutsideFacts
-from p2smt.interop.clusters.tree import HostTree, tree_of
+from p2smt.interop.clusters.switch_tree import HostTree, tree_of
 
 
 def made(*holders: Holder, loose: tuple[str, ...] = ()) -> tuple[HostTree, str]:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from p2smt.interop.trainers.table import TRAINERS, find_trainer
+from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from tests.imports import ROOT
 from tests.interop.trainers.cases import LLAMA_70B

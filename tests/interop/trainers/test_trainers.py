@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.table import TRAINERS, find_trainer, lacks_of
+from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.efficiencies.frameworks import framework
 from p2smt.training.strategy import Batch, Recompute, Strategy

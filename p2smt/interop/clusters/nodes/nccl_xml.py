@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 from xml.sax.handler import ContentHandler
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.facts import (
+from p2smt.interop.clusters.nodes.models import (
+    PCIE_GENERATIONS,
+    model_of_capability,
+    model_of_device,
+)
+from p2smt.interop.clusters.nodes.node_facts import (
     MAX_CARDS,
     MAX_GPUS,
     Accelerator,
     BusPath,
     CardPort,
     NodeFacts,
-)
-from p2smt.interop.clusters.nodes.models import (
-    PCIE_GENERATIONS,
-    model_of_capability,
-    model_of_device,
 )
 from p2smt.interop.safe_xml import error_at, feed_xml
 

@@ -10,7 +10,6 @@ from itertools import combinations, pairwise
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, InsideFacts
-from p2smt.interop.clusters.nodes.facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
 from p2smt.interop.clusters.nodes.models import (
     GpuModel,
     device_of,
@@ -18,6 +17,7 @@ from p2smt.interop.clusters.nodes.models import (
     model_of_links,
     same_count,
 )
+from p2smt.interop.clusters.nodes.node_facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
 from p2smt.units import format_bandwidth
 
 NOTHING_TOLD = Told()

@@ -21,7 +21,9 @@ from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.errors import BackendError, InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop.clusters.facts import Facts, OutsideFacts
-from p2smt.interop.clusters.nodes.facts import (
+from p2smt.interop.clusters.nodes.models import model_of_product
+from p2smt.interop.clusters.nodes.nccl_xml import parse_nccl_xml
+from p2smt.interop.clusters.nodes.node_facts import (
     MAX_CARDS,
     MAX_GPUS,
     Accelerator,
@@ -31,8 +33,6 @@ from p2smt.interop.clusters.nodes.facts import (
     Told,
     parse_rocm_matrix,
 )
-from p2smt.interop.clusters.nodes.models import model_of_product
-from p2smt.interop.clusters.nodes.nccl_xml import parse_nccl_xml
 from p2smt.interop.clusters.nodes.reduce import facts_of_node
 
 NAME = "nvidia-smi topo -m"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p2smt.cluster.topology import Level
 from p2smt.interop.clusters.facts import Facts
-from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.read import node_formats
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import MAX_DEVICES, Topology
 from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.facts import ClusterFormat
-from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.read import node_formats
 from tests.interop.clusters.nodes.test_astra_sim import TEXT
 from tests.interop.clusters.nodes.texts import (

@@ -9,7 +9,7 @@ import pytest
 from p2smt.errors import BackendError, InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import Facts
-from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.topo_matrix import facts_of_machine
 from tests.interop.clusters.nodes.reading import short
 from tests.interop.clusters.nodes.texts import alike, input_file, matrix, rocm, with_cards

@@ -6,8 +6,8 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes import nccl_xml as xml_tree
-from p2smt.interop.clusters.nodes.facts import BusPath, Told
 from p2smt.interop.clusters.nodes.nccl_xml import is_nccl_xml, parse_nccl_xml
+from p2smt.interop.clusters.nodes.node_facts import BusPath, Told
 from tests.interop.clusters.nodes.reading import inner, levels, lost
 from tests.interop.clusters.nodes.texts import (
     CUBE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.topo_matrix import is_topo_matrix, parse_topo_matrix
 from tests.interop.clusters.nodes.reading import inner, levels, lost
 from tests.interop.clusters.nodes.texts import CUBE, alike, cells_of, matrix, with_cards
