@@ -93,18 +93,18 @@ ModelSwitch = Annotated[
 OptionalSize = Annotated[int, Field(json_schema_extra={"minimum": 0, "maximum": MAX_SIZE})]
 
 
-class KindModel(StrictModel):
+class LayerKindModel(StrictModel):
     """A kind of layer; without ``mlp`` it is that of the model's experts, or the dense one."""
 
     attention: Literal["full", "window", "mamba", "none"] = "full"
     mlp: Literal["dense", "experts", "none"] | None = None
 
 
-class RunModel(KindModel):
+class LayerRunModel(LayerKindModel):
     """Layers of a kind, or ``kinds`` in this order, ``repeat`` times one after the other."""
 
     repeat: ModelSize = 1
-    kinds: list[KindModel] | None = None
+    kinds: list[LayerKindModel] | None = None
 
 
 class ExpertsModel(StrictModel):
@@ -163,7 +163,7 @@ def _as_runs(value: object) -> object:
 
 
 LayerOrder = Annotated[
-    list[RunModel], BeforeValidator(_as_runs, json_schema_input_type=list[RunModel] | str)
+    list[LayerRunModel], BeforeValidator(_as_runs, json_schema_input_type=list[LayerRunModel] | str)
 ]
 
 
@@ -171,18 +171,17 @@ class TransformerModel(StrictModel):
     """A model file; without ``kv_heads`` as many as heads, ``head_size`` is hidden / heads.
 
     Without ``name`` the file's; ``gated`` and ``tied`` may be 0 or 1, as in files of runs.
-    ``names``: others that the model is known by.
     """
 
     model_config = ConfigDict(
         json_schema_extra={
             "$comment": "Not said here: kv_heads divides heads; without head_size heads divides "
-            "hidden; the layers of order are as many as layers."
+            "hidden; ffn is there where a layer is dense; the layers of order are as many as "
+            "layers, and what they have is told; active is at most count."
         }
     )
 
     name: Annotated[str, Field(min_length=1)] | None = None
-    names: list[str] = Field(default_factory=list)
     layers: ModelSize
     hidden: ModelSize
     heads: ModelSize
@@ -208,8 +207,6 @@ class TransformerModel(StrictModel):
         if isinstance(data, dict) and "model_type" in data:
             rule = "is a key of a config.json of Hugging Face, and this is read as a model file"
             raise InputError("key model_type", rule, "name the file config.json")
-        if isinstance(data, dict) and "ffn" not in data and "experts" not in data:
-            raise InputError("ffn", "this key is missing", "add the width of the MLP, or experts")
         return data
 
 
@@ -252,14 +249,14 @@ def _head_size(model: TransformerModel) -> int:
     return head_size_of(model.head_size, model.hidden, model.heads)
 
 
-def _run(run: RunModel, usual: Mlp) -> LayerRun:
+def _run(run: LayerRunModel, usual: Mlp) -> LayerRun:
     if run.kinds and ({"attention", "mlp"} & run.model_fields_set):
         raise InputError("order: a run", "has both kinds and a kind of its own", "give one")
     kinds = run.kinds or [run]
     return LayerRun(run.repeat, tuple(_kind(kind, usual) for kind in kinds))
 
 
-def _kind(kind: KindModel, usual: Mlp) -> LayerKind:
+def _kind(kind: LayerKindModel, usual: Mlp) -> LayerKind:
     return LayerKind(Attention(kind.attention), Mlp(kind.mlp) if kind.mlp else usual)
 
 
