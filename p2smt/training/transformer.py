@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from itertools import groupby
 
@@ -164,6 +164,12 @@ class Transformer:
         for key in ("layers", "hidden", "heads", "kv_heads", "vocab", "head_size"):
             self._check_size(key, getattr(self, key))
         self._check_size("ffn", self.ffn, least=1 if self._has(mlp=Mlp.DENSE) else 0)
+        for key in ("window", "mtp"):
+            self._check_size(key, getattr(self, key), least=0)
+        for name, part in (("experts", self.experts), ("mla", self.mla), ("mamba", self.mamba)):
+            for field in fields(part) if part else ():
+                least = 0 if field.default == 0 else 1
+                self._check_size(f"{name} {field.name}", getattr(part, field.name), least)
         if self.heads % self.kv_heads:
             given = f"model {self.name[:40]}: {self.heads} heads, {self.kv_heads} kv_heads"
             raise InputError(given, "kv_heads must divide heads")

@@ -15,8 +15,9 @@ from tests.refusals import refusal
 Config = dict[str, Any]
 
 
-def usual(kind: str, layers: int, hidden: int, heads: int, vocab: int, **more: Any) -> Config:
-    """The keys that most families share."""
+def usual(sizes: tuple[str, int, int, int, int], **more: Any) -> Config:
+    """The keys that most families share: type, layers, hidden size, heads, vocabulary."""
+    kind, layers, hidden, heads, vocab = sizes
     return {
         "model_type": kind,
         "num_hidden_layers": layers,
@@ -27,7 +28,7 @@ def usual(kind: str, layers: int, hidden: int, heads: int, vocab: int, **more: A
     }
 
 
-MLA = {
+MLA: dict[str, Any] = {
     "kv_lora_rank": 512,
     "qk_nope_head_dim": 128,
     "qk_rope_head_dim": 64,
@@ -35,7 +36,7 @@ MLA = {
     "q_lora_rank": 1536,
 }
 DEEPSEEK_V3 = usual(
-    *("deepseek_v3", 61, 7168, 128, 129_280),
+    ("deepseek_v3", 61, 7168, 128, 129_280),
     **MLA,
     num_key_value_heads=128,
     intermediate_size=18_432,
@@ -61,7 +62,7 @@ KIMI_K2 = DEEPSEEK_V3 | {
     "num_nextn_predict_layers": 0,
 }
 V2_LITE = usual(
-    *("deepseek_v2", 27, 2048, 16, 102_400),
+    ("deepseek_v2", 27, 2048, 16, 102_400),
     **MLA | {"q_lora_rank": None},
     intermediate_size=10_944,
     moe_intermediate_size=1408,
@@ -73,7 +74,7 @@ V2_LITE = usual(
     topk_group=1,
 )
 GPT_OSS = usual(
-    *("gpt_oss", 24, 2880, 64, 201_088),
+    ("gpt_oss", 24, 2880, 64, 201_088),
     num_key_value_heads=8,
     head_dim=64,
     intermediate_size=2880,
@@ -83,7 +84,7 @@ GPT_OSS = usual(
     layer_types=["sliding_attention", "full_attention"] * 12,
 )
 NANO = usual(
-    *("nemotron_h", 52, 2688, 32, 131_072),
+    ("nemotron_h", 52, 2688, 32, 131_072),
     num_key_value_heads=2,
     head_dim=128,
     intermediate_size=1856,
@@ -101,7 +102,7 @@ NANO = usual(
     ssm_state_size=128,
 )
 LLAMA_4 = usual(
-    *("llama4_text", 48, 5120, 40, 202_048),
+    ("llama4_text", 48, 5120, 40, 202_048),
     num_key_value_heads=8,
     head_dim=128,
     intermediate_size=8192,
@@ -112,14 +113,14 @@ LLAMA_4 = usual(
     attention_chunk_size=8192,
 )
 GEMMA_3 = usual(
-    *("gemma3_text", 34, 2560, 8, 262_208),
+    ("gemma3_text", 34, 2560, 8, 262_208),
     num_key_value_heads=4,
     head_dim=256,
     intermediate_size=10_240,
     sliding_window=1024,
 )
 QWEN3 = usual(
-    *("qwen3_moe", 94, 4096, 64, 151_936),
+    ("qwen3_moe", 94, 4096, 64, 151_936),
     num_key_value_heads=4,
     head_dim=128,
     intermediate_size=12_288,
@@ -141,7 +142,7 @@ PUBLISHED: dict[str, Config] = {
     "llama-4-scout": LLAMA_4 | {"num_local_experts": 16, "interleave_moe_layer_step": 1},
     "gemma-3-4b": {"model_type": "gemma3", "text_config": GEMMA_3},
     "gemma-2-2b": usual(
-        *("gemma2", 26, 2304, 8, 256_000),
+        ("gemma2", 26, 2304, 8, 256_000),
         num_key_value_heads=4,
         head_dim=256,
         intermediate_size=9216,
@@ -149,7 +150,7 @@ PUBLISHED: dict[str, Config] = {
     ),
     "qwen3-235b-a22b": QWEN3,
     "qwen1.5-moe-a2.7b": usual(
-        *("qwen2_moe", 24, 2048, 16, 151_936),
+        ("qwen2_moe", 24, 2048, 16, 151_936),
         num_key_value_heads=16,
         moe_intermediate_size=1408,
         shared_expert_intermediate_size=5632,
@@ -158,7 +159,7 @@ PUBLISHED: dict[str, Config] = {
         decoder_sparse_step=1,
     ),
     "mixtral-8x7b": usual(
-        *("mixtral", 32, 4096, 32, 32_000),
+        ("mixtral", 32, 4096, 32, 32_000),
         num_key_value_heads=8,
         intermediate_size=14_336,
         num_local_experts=8,
@@ -166,14 +167,14 @@ PUBLISHED: dict[str, Config] = {
         sliding_window=None,
     ),
     "phi-3.5-moe": usual(
-        *("phimoe", 32, 4096, 32, 32_064),
+        ("phimoe", 32, 4096, 32, 32_064),
         num_key_value_heads=8,
         intermediate_size=6400,
         num_local_experts=16,
         num_experts_per_tok=2,
     ),
     "granite-3.0-1b-a400m": usual(
-        *("granitemoe", 24, 1024, 16, 49_155),
+        ("granitemoe", 24, 1024, 16, 49_155),
         num_key_value_heads=8,
         intermediate_size=512,
         num_local_experts=32,
@@ -181,14 +182,14 @@ PUBLISHED: dict[str, Config] = {
         tie_word_embeddings=True,
     ),
     "olmoe-1b-7b": usual(
-        *("olmoe", 16, 2048, 16, 50_304),
+        ("olmoe", 16, 2048, 16, 50_304),
         num_key_value_heads=16,
         intermediate_size=1024,
         num_experts=64,
         num_experts_per_tok=8,
     ),
     "minimax-m2": usual(
-        *("minimax_m2", 62, 3072, 48, 200_064),
+        ("minimax_m2", 62, 3072, 48, 200_064),
         num_mtp_modules=3,
         num_key_value_heads=8,
         head_dim=128,
@@ -197,7 +198,7 @@ PUBLISHED: dict[str, Config] = {
         num_experts_per_tok=8,
     ),
     "glm-4.5": usual(
-        *("glm4_moe", 92, 5120, 96, 151_552),
+        ("glm4_moe", 92, 5120, 96, 151_552),
         num_key_value_heads=8,
         head_dim=128,
         intermediate_size=12_288,
@@ -218,7 +219,7 @@ PUBLISHED: dict[str, Config] = {
         "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4, "ffn_hidden_size": 10_752},
     },
     "mistral-7b-v0.1": usual(
-        *("mistral", 32, 4096, 32, 32_000),
+        ("mistral", 32, 4096, 32, 32_000),
         num_key_value_heads=8,
         intermediate_size=14_336,
         sliding_window=4096,
@@ -254,7 +255,7 @@ def test_a_wrapper_names_its_text_part_by_itself() -> None:
     ("config", "said"),
     [
         (DEEPSEEK_V3 | {"index_topk": 2048}, "index_topk '2048': sparse or compressed attention"),
-        (usual("qwen3_next", 2, 64, 8, 99), "is none of the families that are read"),
+        (usual(("qwen3_next", 2, 64, 8, 99)), "is none of the families that are read"),
         (GPT_OSS | {"layer_types": ["sliding_attention"]}, "entry for each of the 24 layers"),
         (GPT_OSS | {"layer_types": ["linear_attention"] * 24}, "layers other than full_attention"),
         (NANO | {"hybrid_override_pattern": "MX"}, "must be 52 letters"),

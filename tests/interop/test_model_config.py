@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.model_config import FAMILIES, config_model, read_config
+from p2smt.interop.config_families import FAMILIES
+from p2smt.interop.model_config import config_model, read_config
 from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Attention, Transformer
 from tests.interop import test_mixture_configs as mixtures

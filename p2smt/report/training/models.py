@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from p2smt.report.outputs.lists import ListedModel, ModelsOutput
 from p2smt.report.tables import table
@@ -23,7 +23,7 @@ def one_model_data(name: str) -> ModelsOutput:
     return ModelsOutput(models=[_listed(name)])
 
 
-def model_tables() -> Iterator[Table]:
+def model_tables() -> Iterator[RenderableType]:
     """The list as a table."""
     columns = ["name", "parameters", "active", "layers"]
     rows = [
