@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from p2smt.interop.model_config import FAMILIES
-from p2smt.training.model_file import model_names, read_model
+from p2smt.interop.config_families import FAMILIES
+from p2smt.report.training.models import layers_text
+from p2smt.training.model_file import read_model
+from p2smt.training.model_names import model_names
 from p2smt.training.transformer import Transformer
 
 PAGE = Path(__file__).parent / "models.md"
 BEGIN, END = "<!-- {}: written by docs/models.py -->\n", "<!-- {} end -->\n"
-HEAD = "| model | parameters | layers | hidden | heads | kv_heads | ffn | gated | vocab | tied |\n"
+HEAD = "| model | parameters | active | layers | hidden | heads | vocab | tied |\n"
 
 
 def row(model: Transformer) -> str:
     """One line of the table of models."""
     heads = f"{model.heads} of {model.head_size}"
-    flags = ["yes" if flag else "no" for flag in (model.gated, model.tied)]
-    sizes = (model.layers, model.hidden, heads, model.kv_heads, model.ffn)
-    cells = (f"`{model.name}`", f"{model.parameters / 1e9:.4g} B", *sizes, flags[0])
-    return f"| {' | '.join(map(str, (*cells, model.vocab, flags[1])))} |\n"
+    heads += "" if model.mla else f", {model.kv_heads} kv"
+    numbers = (model.parameters, model.active_parameters)
+    sizes = [f"{number / 1e9:.4g} B" for number in numbers]
+    cells = (*sizes, layers_text(model), model.hidden, heads, model.vocab)
+    return f"| `{model.name}` | {' | '.join(map(str, cells))} | {'yes' if model.tied else 'no'} |\n"
 
 
 def models() -> str:
     """The table of all models that come with the package."""
     found = [read_model(name) for name in model_names()]
-    return HEAD + "|---" * 10 + "|\n" + "".join(map(row, found))
+    return HEAD + "|---" * 8 + "|\n" + "".join(map(row, found))
 
 
 def families() -> str:
     """The list of families."""
-    return ", ".join(f"`{name}`" for name in FAMILIES) + "\n"
+    return ", ".join(f"`{name}`" for name in sorted(FAMILIES)) + "\n"
 
 
 def filled(text: str, name: str, new: str) -> str:

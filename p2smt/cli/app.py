@@ -78,6 +78,7 @@ class OfTexts:
 COMMANDS = (
     "plan",
     "estimate",
+    "models",
     "solve",
     "placements",
     "programs",
@@ -115,6 +116,10 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.training.estimate_command import estimate
 
             return estimate
+        case "models":
+            from p2smt.cli.training.models_command import models
+
+            return models
         case "solve":
             from p2smt.cli.solve_command import solve
 

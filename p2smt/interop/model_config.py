@@ -1,16 +1,15 @@
-"""A ``config.json`` of Hugging Face to the sizes of a dense decoder."""
+"""A ``config.json`` of Hugging Face to the sizes of a decoder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
-from p2smt.training.transformer import MAX_SIZE, Transformer
+from p2smt.interop.config_families import FAMILIES, ConfigFamily, hybrid_layers, mamba, mla
+from p2smt.interop.config_keys import ConfigKeys
+from p2smt.training.transformer import Attention, LayerKind, LayerRun, Mlp, Transformer
 
 CONFIG = "config.json"
 MAX_BYTES = 4 * 1024 * 1024
@@ -37,7 +36,7 @@ def config_model(data: object, source: str) -> Transformer:
     """As :func:`read_config`, of the data of such a file; ``source`` names it."""
     if not isinstance(data, dict):
         raise InputError(source, "must be a JSON object", f"give a {CONFIG}")
-    keys = ConfigKeys(data, source)
+    keys = text_part(ConfigKeys(data, source))
     try:
         return _model(keys, check_type(keys))
     except InputError as error:
@@ -51,20 +50,62 @@ def _model(keys: ConfigKeys, family: ConfigFamily) -> Transformer:
     layers = keys.count(*_names(layers_name, "num_hidden_layers"))
     hidden = keys.count(*_names(hidden_name, "hidden_size"))
     heads = keys.count(*_names(heads_name, "num_attention_heads"))
-    check_layers(keys, family, layers)
+    kinds, window = layer_kinds(keys, family, layers)
+    dense = any(kind.mlp is Mlp.DENSE for kind in kinds)
+    sparse = any(kind.mlp is Mlp.EXPERTS for kind in kinds)
+    latent = mla(keys) if family.latent else None
+    alike = {LayerKind(mlp=Mlp.EXPERTS if sparse else Mlp.DENSE)}
     return Transformer(
         _name(keys),
         layers=layers,
         hidden=hidden,
         heads=heads,
-        kv_heads=family.kv_heads(keys, heads),
-        ffn=family.ffn(keys, hidden),
+        kv_heads=heads if latent else family.kv_heads(keys, heads),
+        ffn=family.ffn(keys, hidden) if dense else 0,
         gated=family.gated,
         vocab=keys.count("vocab_size"),
-        head_size=_head_size(keys, family, hidden, heads),
+        head_size=latent.nope + latent.rope if latent else _head_size(keys, family, hidden, heads),
         tied=keys.switch("tie_word_embeddings", default=family.tied),
         sources=(keys.source,),
+        experts=family.experts(keys) if family.experts and sparse else None,
+        mla=latent,
+        mamba=mamba(keys) if any(one.attention is Attention.MAMBA for one in kinds) else None,
+        window=window,
+        chunked=bool(window) and family.chunked,
+        order=() if set(kinds) == alike else LayerRun.of(kinds),
+        mtp=0 if family.hybrid else _ahead(keys),
     )
+
+
+def _ahead(keys: ConfigKeys) -> int:
+    """Layers that predict later tokens."""
+    named = (name for name in ("num_nextn_predict_layers", "num_mtp_modules") if keys.has(name))
+    return keys.whole(next(named, ""), 0)
+
+
+def layer_kinds(keys: ConfigKeys, family: ConfigFamily, layers: int) -> tuple[list[LayerKind], int]:
+    """What each layer is made of, and the tokens that windowed attention sees (0: none has it).
+
+    Raises:
+        InputError: layers of a kind, or differences between layers, that are not modelled.
+    """
+    if keys.data.get("per_layer_config"):
+        rule = "says that layers differ in size, which is not modelled"
+        raise keys.error("per_layer_config", "{..}", rule)
+    if family.hybrid:
+        return hybrid_layers(keys, layers), 0
+    tokens, windowed = family.window(keys, layers)
+    longest = keys.optional("max_position_embeddings", 0)
+    windowed = frozenset() if longest and tokens >= longest else windowed
+    sparse = set(family.sparse(keys, layers)) if family.experts else set()
+    kinds = [
+        LayerKind(
+            Attention.WINDOW if at in windowed else Attention.FULL,
+            Mlp.EXPERTS if at in sparse else Mlp.DENSE,
+        )
+        for at in range(layers)
+    ]
+    return kinds, tokens if windowed else 0
 
 
 def _names(own: str, usual: str) -> tuple[str, ...]:
@@ -96,325 +137,56 @@ def _name(keys: ConfigKeys) -> str:
     return "".join(letter for letter in found if letter.isprintable())[:MAX_NAME] or "model"
 
 
-# What a ``config.json`` says, key by key; each wrong or missing one is named.
+# What a configuration may say that the model does not hold: named, refused.
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKeys:
-    """The keys of a configuration; ``source`` names it in messages.
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_SPARSE = ("index_topk", "compress_ratios")
+_WRAPPED = {"gemma3": "gemma3_text", "llama4": "llama4_text", "mistral3": "mistral"}
+"""Types of multimodal models, and of their text part where that names none."""
 
-    A key may have several names, of which the first that is there counts; null is as good as none.
+
+def text_part(keys: ConfigKeys) -> ConfigKeys:
+    """The keys of the decoder of a multimodal model, where its type is read; else the same.
+
+    The tower for images or sound is left out.
     """
-
-    data: Mapping[str, Any]
-    source: str
-
-    def has(self, *names: str) -> bool:
-        """Whether one of the names has a value other than null."""
-        return any(self.data.get(name) is not None for name in names)
-
-    def count(self, *names: str) -> int:
-        """A whole number that must be there.
-
-        Raises:
-            InputError: it is missing, or no whole number from 1 up.
-        """
-        if not self.has(*names):
-            given = f"{self.source}: {' or '.join(names)}"
-            raise InputError(given, "this key is missing", "add it: the model's size rests on it")
-        return self._whole(*self._found(*names))
-
-    def optional(self, name: str, default: int) -> int:
-        """A whole number that need not be there.
-
-        Raises:
-            InputError: it is no whole number from 1 up.
-        """
-        return self._whole(name, self.data[name]) if self.has(name) else default
-
-    def switch(self, name: str, default: bool) -> bool:
-        """Whether true.
-
-        Raises:
-            InputError: it is neither true nor false.
-        """
-        found = self.data[name] if self.has(name) else default
-        if not isinstance(found, bool):
-            raise self.error(name, found, "must be true or false")
-        return found
-
-    def text(self, name: str) -> str:
-        """A text; empty where there is none."""
-        found = self.data.get(name)
-        return found if isinstance(found, str) else ""
-
-    def error(self, name: str, value: object, rule: str, remedy: str = "") -> InputError:
-        """That a key's value breaks a rule."""
-        shown = value if isinstance(value, str | int | float) else type(value).__name__
-        return InputError(f"{self.source}: {name} {str(shown)[:60]!r}", rule, remedy)
-
-    def _found(self, *names: str) -> tuple[str, Any]:
-        return next((name, self.data[name]) for name in names if self.has(name))
-
-    def _whole(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
-            raise self.error(name, value, f"must be a whole number from 1 to {MAX_SIZE}")
-        return value
-
-
-# What a configuration may say that the model of a dense decoder does not hold: named, refused.
-
-
-_MIXTURES = frozenset(
-    (
-        *("arctic", "dbrx", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4v_moe", "gpt_oss"),
-        *("grok-1", "jamba", "kimi_k2", "llama4", "llama4_text", "minimax", "mixtral", "phimoe"),
-        "switch_transformers",
-    )
-)
-_EXPERTS = (
-    *("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
-    "moe_intermediate_size",
-)
-_FULL = ("full_attention", "attention")
-_SLIDING = "sliding_attention"
-_NO_WINDOW = "sliding windows of attention are not modelled"
+    kind = keys.data.get("model_type")
+    if not isinstance(keys.data.get("text_config"), dict) or kind in FAMILIES:
+        return keys
+    part = keys.part("text_config").data
+    named = part.get("model_type") or _WRAPPED.get(str(kind))
+    above = {key: keys.data[key] for key in ("_name_or_path",) if key in keys.data}
+    return ConfigKeys({**above, **part, "model_type": named}, keys.source)
 
 
 def check_type(keys: ConfigKeys) -> ConfigFamily:
     """The family of a configuration.
 
     Raises:
-        InputError: it names none, none that is known, or a mixture of experts.
+        InputError: it names none, none that is known, or an attention or experts that it lacks.
     """
     kind = keys.data.get("model_type")
     if not isinstance(kind, str) or not kind:
         rule = "this key is missing, which says what the others mean"
         raise InputError(f"{keys.source}: model_type", rule, "give a whole config.json")
-    _check_experts(keys, kind)
     if keys.switch("is_encoder_decoder", default=False):
         raise keys.error("model_type", kind, "has an encoder; decoders alone are modelled")
+    for key in _SPARSE:
+        if keys.has(key):
+            raise keys.error(key, keys.data[key], "sparse or compressed attention is not modelled")
     if kind not in FAMILIES:
-        rule = f"is none of the dense decoders that are read: {', '.join(FAMILIES)}"
+        rule = f"is none of the families that are read: {', '.join(sorted(FAMILIES))}"
         raise keys.error("model_type", kind, rule, "write its sizes as a model file")
+    if FAMILIES[kind].experts is None:
+        _check_experts(keys)
     return FAMILIES[kind]
 
 
-def _check_experts(keys: ConfigKeys, kind: str) -> None:
-    """A mixture of experts is told by its type, or by a key that says more than one expert."""
-    counted = [name for name in _EXPERTS if _several(keys.data.get(name))]
-    if kind in _MIXTURES or "moe" in kind.lower().split("_") or kind.lower().endswith("moe"):
-        given, value = "model_type", kind
-    elif counted:
-        given, value = counted[0], keys.data[counted[0]]
-    else:
-        return
-    rule = "is of a mixture of experts (MoE), which is not modelled: dense transformers are"
-    raise keys.error(given, value, rule)
-
-
-def _several(value: object) -> bool:
-    return isinstance(value, int) and value > 1
-
-
-def check_layers(keys: ConfigKeys, family: ConfigFamily, layers: int) -> None:
-    """Whether every layer attends to all tokens before, and all layers are alike.
-
-    Raises:
-        InputError: a sliding window is in force, or layers differ in kind or size.
-    """
-    _check_kinds(keys)
-    if keys.data.get("per_layer_config"):
-        rule = "says that layers differ, and the model has equal ones"
-        raise keys.error("per_layer_config", "{..}", rule)
-    seen = family.window(keys, layers)
-    longest = keys.optional("max_position_embeddings", family.positions)
-    if seen and seen < longest:
-        stated = "" if keys.has("sliding_window") else " (the default where the key is absent)"
-        rule = f"is in force below {longest} positions{stated}: {_NO_WINDOW}"
-        remedy = "write null where sequences are no longer than the window"
-        raise keys.error("sliding_window", seen, rule, remedy)
-
-
-def _check_kinds(keys: ConfigKeys) -> None:
-    kinds = keys.data.get("layer_types")
-    if kinds is None:
-        return
-    if not isinstance(kinds, list):
-        raise keys.error("layer_types", kinds, "must be a list")
-    if _SLIDING in kinds:
-        raise keys.error("layer_types", _SLIDING, _NO_WINDOW)
-    other = next((kind for kind in kinds if kind not in _FULL), None)
-    if other is not None:
-        raise keys.error("layer_types", other, "layers other than full_attention are not modelled")
-
-
-# How families state heads of keys, width of the MLP and windows: small functions for the table.
-# Defaults are those of transformers' configuration classes.
-
-
-SizeOf: TypeAlias = Callable[[ConfigKeys, int], int]
-"""A size by the keys and a size that it may follow: heads, or the hidden size."""
-WindowOf: TypeAlias = Callable[[ConfigKeys, int], int]
-"""Tokens that attention sees, 0 where all, by the keys and the number of layers."""
-KV_HEADS = "num_key_value_heads"
-WINDOW = "sliding_window"
-
-
-def as_many(_: ConfigKeys, heads: int) -> int:
-    """Each head has keys of its own."""
-    return heads
-
-
-def grouped(keys: ConfigKeys, heads: int) -> int:
-    """``num_key_value_heads``; without it as many as heads."""
-    return keys.optional(KV_HEADS, heads)
-
-
-def grouped_or(default: int) -> SizeOf:
-    """``num_key_value_heads``; without the key the default, and null is as many as heads."""
-
-    def found(keys: ConfigKeys, heads: int) -> int:
-        return keys.optional(KV_HEADS, heads if KV_HEADS in keys.data else default)
-
-    return found
-
-
-def multi_query(keys: ConfigKeys, heads: int) -> int:
-    """One for all heads, unless ``multi_query`` is false."""
-    return 1 if keys.switch("multi_query", default=True) else heads
-
-
-def mpt_attention(keys: ConfigKeys, heads: int) -> int:
-    """By the type of attention in ``attn_config``.
-
-    Raises:
-        InputError: the type is none that transformers knows.
-    """
-    given = keys.data.get("attn_config") or {}
-    kind = given.get("attn_type", "multihead_attention") if isinstance(given, dict) else given
-    match kind:
-        case "multihead_attention":
-            return heads
-        case "multiquery_attention":
-            return 1
-    rule = "must be multihead_attention or multiquery_attention"
-    raise keys.error("attn_config.attn_type", kind, rule)
-
-
-def stated(keys: ConfigKeys, _: int) -> int:
-    """``intermediate_size``, which must be there."""
-    return keys.count("intermediate_size")
-
-
-def four_times(keys: ConfigKeys, hidden: int) -> int:
-    """``n_inner``; without it four times the hidden size."""
-    return keys.optional("n_inner", 4 * hidden)
-
-
-def expanded(keys: ConfigKeys, hidden: int) -> int:
-    """``expansion_ratio`` times the hidden size; without it four times."""
-    return keys.optional("expansion_ratio", 4) * hidden
-
-
-def no_window(_: ConfigKeys, __: int) -> int:
-    """Attention sees all tokens before."""
-    return 0
-
-
-def window(default: int) -> WindowOf:
-    """``sliding_window``; without the key the default (0: none), and null is none."""
-
-    def found(keys: ConfigKeys, _: int) -> int:
-        return keys.optional(WINDOW, 0 if WINDOW in keys.data else default)
-
-    return found
-
-
-def switched_window(keys: ConfigKeys, layers: int) -> int:
-    """``sliding_window`` where ``use_sliding_window`` is true, of layers from ``max_window_layers``
-    on; ``layer_types`` is judged by itself."""
-    if not keys.switch("use_sliding_window", default=False) or keys.has("layer_types"):
-        return 0
-    first = keys.data.get("max_window_layers", 28)
-    if isinstance(first, int) and first >= layers:
-        return 0
-    return window(4096)(keys, layers)
-
-
-# The families of dense decoders whose configurations are read, as one table.
-# What their keys mean, and defaults of keys that are absent: ``configuration_*.py`` of
-# https://github.com/huggingface/transformers (src/transformers/models), and their MLPs (gated or
-# not) ``modeling_*.py`` beside.
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigFamily:
-    """How a family's ``config.json`` says what a model is.
-
-    ``gated``: its MLP has two input matrices.  ``kv_heads``, ``ffn``, ``window``: how these are
-    stated.  ``names``: further names of layers, hidden size and heads.  ``head_size``: elements of
-    a head without ``head_dim`` (0: hidden / heads).  ``tied``: whether embedding and logits are one
-    matrix where ``tie_word_embeddings`` is absent.  ``positions``: the most tokens of a sequence
-    where ``max_position_embeddings`` is absent; a window is compared to it.
-    """
-
-    gated: bool
-    kv_heads: SizeOf = grouped
-    ffn: SizeOf = stated
-    window: WindowOf = no_window
-    names: tuple[str, str, str] = ("", "", "")
-    head_size: int = 0
-    has_head_dim: bool = True
-    tied: bool = False
-    positions: int = 0
-
-
-_GPT2_NAMES = ("n_layer", "n_embd", "n_head")
-FAMILIES: dict[str, ConfigFamily] = {
-    "gemma": ConfigFamily(gated=True, kv_heads=grouped_or(16), head_size=256, tied=True),
-    "gpt2": ConfigFamily(
-        gated=False,
-        kv_heads=as_many,
-        ffn=four_times,
-        names=_GPT2_NAMES,
-        has_head_dim=False,
-        tied=True,
-    ),
-    "gpt_bigcode": ConfigFamily(
-        gated=False,
-        kv_heads=multi_query,
-        ffn=four_times,
-        names=_GPT2_NAMES,
-        has_head_dim=False,
-        tied=True,
-    ),
-    "gpt_neox": ConfigFamily(gated=False, kv_heads=as_many, has_head_dim=False),
-    "granite": ConfigFamily(gated=True),
-    "llama": ConfigFamily(gated=True),
-    "mistral": ConfigFamily(
-        gated=True, kv_heads=grouped_or(8), window=window(4096), positions=131_072
-    ),
-    "mpt": ConfigFamily(
-        gated=False,
-        kv_heads=mpt_attention,
-        ffn=expanded,
-        names=("n_layers", "d_model", "n_heads"),
-        has_head_dim=False,
-        tied=True,
-    ),
-    "nemotron": ConfigFamily(gated=False),
-    "olmo": ConfigFamily(gated=True),
-    "olmo2": ConfigFamily(gated=True),
-    "phi3": ConfigFamily(gated=True, window=window(0), positions=4096),
-    "qwen2": ConfigFamily(
-        gated=True, kv_heads=grouped_or(32), window=switched_window, positions=32_768
-    ),
-    "qwen3": ConfigFamily(
-        gated=True, kv_heads=grouped_or(32), window=switched_window, head_size=128, positions=32_768
-    ),
-    "starcoder2": ConfigFamily(
-        gated=False, kv_heads=grouped_or(2), window=window(0), tied=True, positions=4096
-    ),
-}
-"""Families by their ``model_type``."""
+def _check_experts(keys: ConfigKeys) -> None:
+    """Whether a dense family says more than one expert."""
+    for name in _EXPERTS:
+        value = keys.data.get(name)
+        if isinstance(value, int) and value > 1:
+            rule = f"is of a mixture of experts, which {keys.text('model_type')} is not"
+            raise keys.error(name, value, rule)

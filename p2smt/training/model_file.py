@@ -1,4 +1,4 @@
-"""Models as YAML files: reading them, and those that come with the package.
+"""Models as YAML files: reading and writing them.
 
 A file, with all keys that must be there (the model below has the others):
 
@@ -9,15 +9,23 @@ A file, with all keys that must be there (the model below has the others):
     ffn: 14336
     gated: true       # SwiGLU: three matrices in the MLP, not two
     vocab: 128256     # rows of the embedding as it is trained, with what pads it
+
+A mixture of experts has ``experts`` and, where not all layers are alike, their ``order``:
+
+    order:
+      - {repeat: 3, mlp: dense}
+      - {repeat: 58, mlp: experts}
+    experts: {count: 256, active: 8, width: 2048, shared_width: 2048}
 """
 
 from __future__ import annotations
 
-import difflib
+import itertools
 import os
-import re
-from importlib.resources import files
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -25,48 +33,34 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel, validated
 from p2smt.files.yaml_text import load_yaml, read_text
-from p2smt.training.transformer import MAX_SIZE, Transformer
+from p2smt.training.model_names import known_as, model_names, model_text
+from p2smt.training.transformer import (
+    MAX_SIZE,
+    Attention,
+    Experts,
+    LatentAttention,
+    LayerKind,
+    LayerRun,
+    Mamba,
+    Mlp,
+    Transformer,
+)
 
-__all__ = ["dump_transformer", "model_from_data", "model_names", "model_text", "read_model"]
-
-_PACKAGED = "p2smt.training.models"
-_SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
-_MIXTURE = re.compile(r"moe|mixtral|deepseek-?(v[2-9]|r1)|gpt-oss|llama-?4|a\d+b$|\d+x\d+b", re.I)
-"""Names of known mixtures of experts."""
-MOST_NEAR = 5
-"""Names listed where a name is not known."""
-
-
-def model_names() -> tuple[str, ...]:
-    """The models that come with the package, sorted."""
-    names = (entry.name for entry in files(_PACKAGED).iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
-
-
-def model_text(name: str) -> str:
-    """The YAML text of a model that comes with the package, with its sources.
-
-    Raises:
-        InputError: there is no model of that name.
-    """
-    if name not in model_names():
-        raise _unknown(name)
-    return files(_PACKAGED).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
 
 
 def read_model(name_or_path: str) -> Transformer:
-    """The model of that name, or in a YAML file.
+    """The model of that name, by any usual writing of it, or in a YAML file.
 
     Raises:
         InputError: there is no such model or file (near names are listed), or the file is bad.
     """
     if name_or_path in model_names():
         return _parsed(model_text(name_or_path), f"model {name_or_path}")
-    by_path = os.sep in name_or_path or os.path.exists(name_or_path)
-    if name_or_path.endswith(_FILE_SUFFIXES) or by_path:
+    if name_or_path.endswith(_FILE_SUFFIXES) or os.path.exists(name_or_path):
         return _parsed(read_text(name_or_path, "model file"), name_or_path)
-    raise _unknown(name_or_path)
+    name = known_as(name_or_path)
+    return _parsed(model_text(name), f"model {name}")
 
 
 def model_from_data(data: object, source: str) -> Transformer:
@@ -80,17 +74,6 @@ def model_from_data(data: object, source: str) -> Transformer:
 
 def _parsed(text: str, source: str) -> Transformer:
     return model_from_data(load_yaml(text, source), source)
-
-
-def _unknown(name: str) -> InputError:
-    """Names near the one given, or all."""
-    if _MIXTURE.search(name[:60]):
-        rule = "is a mixture of experts (MoE), which is not modelled: dense transformers are"
-        raise InputError(f"model {name[:60]!r}", rule, "name a dense model")
-    known = model_names()
-    near = difflib.get_close_matches(name[:60].lower(), known, n=MOST_NEAR, cutoff=0.5)
-    remedy = f"did you mean {', '.join(near)}?" if near else f"the models are {', '.join(known)}"
-    return InputError(f"model {name[:60]!r}", "is neither a known model nor a file", remedy)
 
 
 # The shape of a model file: its keys as a pydantic model, to and from :class:`Transformer`.
@@ -107,7 +90,81 @@ def _as_switch(value: object) -> object:
 ModelSwitch = Annotated[
     bool, BeforeValidator(_as_switch, json_schema_input_type=bool | Literal[0, 1])
 ]
-_EXPERTS = ("experts", "num_experts", "expert_ffn", "topk", "router")
+OptionalSize = Annotated[int, Field(json_schema_extra={"minimum": 0, "maximum": MAX_SIZE})]
+
+
+class LayerKindModel(StrictModel):
+    """A kind of layer; without ``mlp`` it is that of the model's experts, or the dense one."""
+
+    attention: Literal["full", "window", "mamba", "none"] = "full"
+    mlp: Literal["dense", "experts", "none"] | None = None
+
+
+class LayerRunModel(LayerKindModel):
+    """Layers of a kind, or ``kinds`` in this order, ``repeat`` times one after the other."""
+
+    repeat: ModelSize = 1
+    kinds: list[LayerKindModel] | None = None
+
+
+class ExpertsModel(StrictModel):
+    """As :class:`~p2smt.training.transformer.Experts` has it."""
+
+    count: ModelSize
+    active: ModelSize
+    width: ModelSize
+    shared_width: OptionalSize = 0
+    latent: OptionalSize = 0
+    groups: OptionalSize = 0
+    top_groups: OptionalSize = 0
+
+
+class LatentModel(StrictModel):
+    """As :class:`~p2smt.training.transformer.LatentAttention` has it."""
+
+    kv_rank: ModelSize
+    nope: ModelSize
+    rope: ModelSize
+    value: ModelSize
+    query_rank: OptionalSize = 0
+
+
+class MambaModel(StrictModel):
+    """As :class:`~p2smt.training.transformer.Mamba` has it."""
+
+    heads: ModelSize
+    head_size: ModelSize
+    groups: ModelSize
+    state: ModelSize
+
+
+HYBRID: Mapping[str, dict[str, str]] = MappingProxyType(
+    {
+        "M": {"attention": "mamba", "mlp": "none"},
+        "*": {"attention": "full", "mlp": "none"},
+        "E": {"attention": "none", "mlp": "experts"},
+        "-": {"attention": "none", "mlp": "dense"},
+    }
+)
+"""Letters of the patterns of hybrid models, as Megatron-LM and Nemotron write them."""
+
+
+def _as_runs(value: object) -> object:
+    """A pattern such as ``MEM*E`` as runs; others as they are."""
+    if not isinstance(value, str):
+        return value
+    unknown = next((letter for letter in value if letter not in HYBRID), None)
+    if unknown is not None or not value:
+        rule = f"is no pattern of layers: its letters are {' '.join(HYBRID)}"
+        raise InputError(f"order {value[:40]!r}", rule)
+    return [
+        {**HYBRID[letter], "repeat": len(list(run))} for letter, run in itertools.groupby(value)
+    ]
+
+
+LayerOrder = Annotated[
+    list[LayerRunModel], BeforeValidator(_as_runs, json_schema_input_type=list[LayerRunModel] | str)
+]
 
 
 class TransformerModel(StrictModel):
@@ -119,7 +176,8 @@ class TransformerModel(StrictModel):
     model_config = ConfigDict(
         json_schema_extra={
             "$comment": "Not said here: kv_heads divides heads; without head_size heads divides "
-            "hidden."
+            "hidden; ffn is there where a layer is dense; the layers of order are as many as "
+            "layers, and what they have is told; active is at most count."
         }
     )
 
@@ -128,20 +186,24 @@ class TransformerModel(StrictModel):
     hidden: ModelSize
     heads: ModelSize
     kv_heads: ModelSize | None = None
-    ffn: ModelSize
+    ffn: OptionalSize = 0
     gated: ModelSwitch
     vocab: ModelSize
     head_size: ModelSize | None = None
     tied: ModelSwitch = False
+    window: OptionalSize = 0
+    chunked: ModelSwitch = False
+    order: LayerOrder = Field(default_factory=list)
+    experts: ExpertsModel | None = None
+    mla: LatentModel | None = None
+    mamba: MambaModel | None = None
+    mtp: OptionalSize = 0
     sources: list[str] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
-    def _dense(cls, data: Any) -> Any:
-        """What has experts, or is a config.json, is told so: other keys it has are not all."""
-        if isinstance(data, dict) and (found := next((k for k in _EXPERTS if k in data), None)):
-            rule = "a mixture of experts (MoE) is not modelled, dense transformers are"
-            raise InputError(f"key {found}", rule, "name a dense model")
+    def _no_config(cls, data: Any) -> Any:
+        """A config.json is told so: the keys it has mean other things."""
         if isinstance(data, dict) and "model_type" in data:
             rule = "is a key of a config.json of Hugging Face, and this is read as a model file"
             raise InputError("key model_type", rule, "name the file config.json")
@@ -164,12 +226,38 @@ def build_transformer(model: TransformerModel, source: str) -> Transformer:
             ffn=model.ffn,
             gated=model.gated,
             vocab=model.vocab,
-            head_size=head_size_of(model.head_size, model.hidden, model.heads),
+            head_size=_head_size(model),
             tied=model.tied,
             sources=tuple(model.sources),
+            experts=Experts(**model.experts.model_dump()) if model.experts else None,
+            mla=LatentAttention(**model.mla.model_dump()) if model.mla else None,
+            mamba=Mamba(**model.mamba.model_dump()) if model.mamba else None,
+            window=model.window,
+            chunked=model.chunked,
+            order=tuple(
+                _run(run, Mlp.EXPERTS if model.experts else Mlp.DENSE) for run in model.order
+            ),
+            mtp=model.mtp,
         )
     except InputError as error:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
+
+
+def _head_size(model: TransformerModel) -> int:
+    if model.mla and model.head_size is None:
+        return model.mla.nope + model.mla.rope
+    return head_size_of(model.head_size, model.hidden, model.heads)
+
+
+def _run(run: LayerRunModel, usual: Mlp) -> LayerRun:
+    if run.kinds and ({"attention", "mlp"} & run.model_fields_set):
+        raise InputError("order: a run", "has both kinds and a kind of its own", "give one")
+    kinds = run.kinds or [run]
+    return LayerRun(run.repeat, tuple(_kind(kind, usual) for kind in kinds))
+
+
+def _kind(kind: LayerKindModel, usual: Mlp) -> LayerKind:
+    return LayerKind(Attention(kind.attention), Mlp(kind.mlp) if kind.mlp else usual)
 
 
 def head_size_of(given: int | None, hidden: int, heads: int) -> int:
@@ -190,4 +278,16 @@ def dump_transformer(model: Transformer) -> dict[str, object]:
     """A model as plain data for JSON or YAML; reading it back gives an equal one."""
     keys = ("name", "layers", "hidden", "heads", "kv_heads", "ffn", "gated", "vocab", "head_size")
     found = {key: getattr(model, key) for key in (*keys, "tied")}
+    for key in ("window", "chunked", "mtp"):
+        found |= {key: getattr(model, key)} if getattr(model, key) else {}
+    for key in ("experts", "mla", "mamba"):
+        found |= {key: asdict(part)} if (part := getattr(model, key)) else {}
+    if model.order:
+        found["order"] = [_run_data(run) for run in model.order]
     return found | ({"sources": list(model.sources)} if model.sources else {})
+
+
+def _run_data(run: LayerRun) -> dict[str, object]:
+    kinds = [{"attention": one.attention.value, "mlp": one.mlp.value} for one in run.kinds]
+    own = kinds[0] if len(kinds) == 1 else {"kinds": kinds}
+    return {"repeat": run.repeat, **own}

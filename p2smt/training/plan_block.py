@@ -12,15 +12,14 @@ from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.strategy import Batch, Recompute, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
 def training_data(found: RunEstimate) -> dict[str, Any]:
     """The block as plain data, valid under :class:`TrainingBlock`."""
-    model, strategy = asdict(found.run.model), asdict(found.run.strategy)
-    del model["sources"]
+    strategy = asdict(found.run.strategy)
     return {
-        "model": model,
+        "model": {key: getattr(found.run.model, key) for key in DENSE_KEYS},
         "batch": asdict(found.run.batch),
         "strategy": strategy
         | {"recompute": found.run.strategy.recompute.value, "split": list(strategy["split"])},

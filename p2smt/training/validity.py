@@ -233,8 +233,9 @@ def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) ->
     """Whether a strategy can run.
 
     Raises:
-        InputError: it breaks a rule, which the error names.
+        InputError: it breaks a rule, which the error names, or the model's time is not known.
     """
+    model.check_timed(batch.tokens)
     for broken in violations(model, batch, strategy, devices):
         raise broken.error()
 

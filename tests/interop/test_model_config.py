@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.model_config import FAMILIES, config_model, read_config
+from p2smt.interop.config_families import FAMILIES
+from p2smt.interop.model_config import config_model, read_config
 from p2smt.training.model_file import read_model
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Attention, Transformer
+from tests.interop import test_mixture_configs as mixtures
 from tests.refusals import found_or_refusal, refusal
 
 Config = dict[str, Any]
@@ -153,7 +156,9 @@ def sizes(model: Transformer) -> Transformer:
 
 
 def test_every_family_is_tried() -> None:
-    assert {config["model_type"] for config, _ in PUBLISHED.values()} == set(FAMILIES)
+    mixed = (config.get("text_config", config) for config in mixtures.PUBLISHED.values())
+    tried = {config["model_type"] for config in (*mixed, *(one for one, _ in PUBLISHED.values()))}
+    assert tried == set(FAMILIES)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -222,19 +227,10 @@ NEEDED = (
 )
 
 
-@pytest.mark.parametrize(
-    "kind", ["mixtral", "qwen3_moe", "deepseek_v3", "olmoe", "gpt_oss", "phimoe"]
-)
-def test_a_mixture_of_experts_is_refused_by_its_type(kind: str) -> None:
-    config = usual(kind, 2, 64, 8, 128, 99)
-    assert f"model_type '{kind}': is of a mixture of experts (MoE)" in refused(config)
-
-
-@pytest.mark.parametrize(
-    "key", ["num_local_experts", "num_experts", "n_routed_experts", "moe_intermediate_size"]
-)
-def test_a_mixture_of_experts_is_refused_by_its_keys(key: str) -> None:
-    assert f"{key} '8': is of a mixture of experts (MoE)" in refused(LLAMA_3_70B | {key: 8})
+@pytest.mark.parametrize("key", ["num_local_experts", "num_experts", "n_routed_experts"])
+def test_experts_of_a_dense_family_are_refused(key: str) -> None:
+    said = f"{key} '8': is of a mixture of experts, which llama is not"
+    assert said in refused(LLAMA_3_70B | {key: 8})
     dense = config_model(LLAMA_3_70B | {key: 1}, "config.json")
     assert dense == config_model(LLAMA_3_70B, "config.json")
 
@@ -244,24 +240,29 @@ QWEN2 = usual("qwen2", 28, 3584, 28, 18_944, 152_064) | {"num_key_value_heads": 
 SLIDING = QWEN2 | {"use_sliding_window": True, "sliding_window": 4096}
 
 
+PHI_3 = usual("phi3", 32, 3072, 32, 8192, 32_064)
+ALTERNATING = ["full_attention", "sliding_attention"] * 14
+
+
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "window", "windowed"),
     [
-        (MISTRAL | {"sliding_window": 4096}, "sliding_window '4096': is in force below 32768"),
-        (MISTRAL, "the default where the key is absent"),
-        (SLIDING | {"max_window_layers": 21}, "sliding_window '4096': is in force below 32768"),
-        (usual("phi3", 32, 3072, 32, 8192, 32_064) | {"sliding_window": 2047}, "below 4096"),
-        (usual("starcoder2", 32, 64, 8, 99, 99) | {"sliding_window": 2048}, "sliding windows"),
-        (
-            QWEN2 | {"layer_types": ["full_attention", "sliding_attention"]},
-            "layer_types 'sliding_attention': sliding windows",
-        ),
+        (MISTRAL | {"sliding_window": 4096}, 4096, range(32)),
+        (MISTRAL, 4096, range(32)),  # the default where the key is absent
+        (SLIDING | {"max_window_layers": 21}, 4096, range(21, 28)),
+        (PHI_3 | {"sliding_window": 2047}, 2047, range(32)),
+        (SLIDING | {"layer_types": ALTERNATING}, 4096, range(1, 28, 2)),
+        (QWEN2 | {"sliding_window": 4096, "layer_types": ["full_attention"] * 28}, 0, ()),
     ],
 )
-def test_a_sliding_window_in_force_is_refused(config: Config, said: str) -> None:
-    text = refused(config)
-    assert said in text
-    assert "not modelled" in text
+def test_a_sliding_window_is_of_its_layers(
+    config: Config, window: int, windowed: Sequence[int]
+) -> None:
+    model = config_model(config, "config.json")
+    kinds = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+    assert model.window == window
+    found = [at for at, kind in enumerate(kinds) if kind.attention is Attention.WINDOW]
+    assert found == list(windowed)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ def test_a_window_that_never_hides_a_token_is_none(config: Config) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "mamba2"}, "model_type 'mamba2': is none of the dense decoders.*: gemma,"),
+        ({"model_type": "mamba2"}, "model_type 'mamba2': is none of the families that.*: dbrx,"),
         ({"model_type": "t5", "is_encoder_decoder": True}, "has an encoder"),
         ({"model_type": None}, "model_type: this key is missing"),
         ({"model_type": 3}, "model_type: this key is missing"),
@@ -296,8 +297,9 @@ def test_a_window_that_never_hides_a_token_is_none(config: Config) -> None:
         ({"num_attention_heads": 63}, "63 heads: heads must divide it.*add head_dim"),
         ({"num_key_value_heads": 7}, "64 heads, 7 kv_heads: kv_heads must divide heads"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings 'no': must be true or false"),
-        ({"layer_types": ["linear_attention"]}, "layer_types 'linear_attention': layers other"),
-        ({"layer_types": "full"}, "must be a list"),
+        ({"layer_types": ["linear_attention"] * 80}, "layer_types .*: layers other than"),
+        ({"layer_types": ["full_attention"]}, "an entry for each of the 80 layers"),
+        ({"model_type": "mistral", "layer_types": "full"}, "must be a list"),
         ({"per_layer_config": {"0": {"hidden_size": 1}}}, "says that layers differ"),
         ({"max_position_embeddings": "8k"}, "max_position_embeddings '8k': must be a whole"),
     ],

@@ -177,6 +177,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "deep.conf --node dgx1-v100 --oversubscription leaf=2",
     ),
     "classics": ("",),
+    "models": ("", "deepseek-v3"),
     "classics-name": ("ring-all-reduce --ranks 3", "ring-all-reduce --ranks 3 -o made.xml"),
     "schema": ("",),
 }

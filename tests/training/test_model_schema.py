@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.training.model_file import dump_transformer, model_from_data, model_names, read_model
+from p2smt.training.model_file import dump_transformer, model_from_data, read_model
+from p2smt.training.model_names import model_names
 from tests.refusals import found_or_refusal
 from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints

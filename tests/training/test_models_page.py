@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from p2smt.files.yaml_text import load_yaml
-from p2smt.training.model_file import TransformerModel, model_from_data
+from p2smt.training.model_file import TransformerModel, model_from_data, read_model
 from p2smt.training.transformer import Transformer
 from tests.pages import script
 
@@ -19,10 +20,12 @@ def test_the_tables_are_up_to_date() -> None:
 
 
 def test_the_example_is_a_model_with_every_key() -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.S)
-    data = load_yaml(example, "example")
-    assert isinstance(data, dict)
-    assert set(data) == set(TransformerModel.model_fields)
+    examples = [load_yaml(text, "example") for text in re.findall(r"```yaml\n(.*?)```", TEXT, re.S)]
+    data, mixture = (dict(one) for one in examples if isinstance(one, dict))
+    told = {*data, *mixture, *re.findall(r"`(\w+)`", TEXT)}
+    assert told >= set(TransformerModel.model_fields)
+    packaged = replace(read_model("deepseek-v3"), name="example", sources=())
+    assert model_from_data(mixture, "example") == packaged
     sources = ("its paper, table 2",)
     expected = Transformer(
         "mine", 32, 4096, 32, 8, 14_336, True, 128_256, 128, tied=False, sources=sources

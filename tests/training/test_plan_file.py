@@ -30,7 +30,7 @@ from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.prediction import MemoryParts
 from p2smt.training.strategy import Batch, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import DENSE_KEYS, Transformer
 from tests.cli.tools import H100, TINY, cli
 from tests.refusals import refusal
 
@@ -107,7 +107,6 @@ def test_programs_never_take_longer(strategy: str) -> None:
 @pytest.mark.parametrize(
     ("block", "kind"),
     [
-        (ModelBlock, Transformer),
         (BatchBlock, Batch),
         (StrategyBlock, Strategy),
         (FrameworkBlock, Framework),
@@ -117,6 +116,10 @@ def test_programs_never_take_longer(strategy: str) -> None:
 )
 def test_blocks_have_every_field(block: Any, kind: Any) -> None:
     assert set(block.model_fields) == {field.name for field in fields(kind)} - {"sources"}
+
+
+def test_the_block_of_a_model_has_the_sizes_of_a_dense_one() -> None:
+    assert set(ModelBlock.model_fields) == set(DENSE_KEYS)
 
 
 def set_at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:

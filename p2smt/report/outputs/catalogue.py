@@ -21,6 +21,7 @@ from p2smt.report.outputs.journals import VerifyJournalOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
     ClassicsOutput,
+    ModelsOutput,
     PlacementsOutput,
     SchemaOutput,
     TopologyCheckOutput,
@@ -122,6 +123,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "topology-import": (TopologyImportOutput, "topology import --json, topology detect --json"),
         "classics": (ClassicsOutput, "classics --json"),
         "classics-name": (ClassicOutput, "classics NAME --json"),
+        "models": (ModelsOutput, "models --json"),
         "schema": (SchemaOutput, "schema --json"),
     }
 )

@@ -16,7 +16,7 @@ from p2smt.report.outputs.shape import (
 )
 from p2smt.result import Status
 
-# JSON of `topology list | show | check | fabric | import`, of `classics` and of `schema`.
+# JSON of `topology list | show | check | fabric | import`, of `models`, `classics` and `schema`.
 
 
 Devices = Annotated[int, Said("How many devices it has.", ge=1)]
@@ -64,6 +64,23 @@ class TopologyImportOutput(Output):
     lost: Annotated[Sequence[str], Said("What was left out or filled in, in sentences.")]
     devices: Annotated[int, Said("How many there are on the hosts.", ge=1)]
     topology: TopologyData
+
+
+class ListedModel(OutputPart):
+    """A model that is known by its name."""
+
+    name: str
+    names: Annotated[Sequence[str], Said("Others of models with the same sizes.")]
+    parameters: Annotated[Count, Said("Elements of all matrices.")]
+    active: Annotated[Count, Said("Of these, elements of those that a token meets.")]
+    layers: Count
+    layers_text: Annotated[str, Said("How many of which kind, in words.")]
+
+
+class ModelsOutput(Output):
+    """The models that are known by name."""
+
+    models: Sequence[ListedModel]
 
 
 class ListedClassic(OutputPart):

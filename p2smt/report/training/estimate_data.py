@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
@@ -42,7 +41,7 @@ from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
 from p2smt.training.strategy import AXES, Batch, Strategy, key_of, strategy_text
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
 def estimate_data(found: RunEstimate) -> EstimateOutput:
@@ -74,7 +73,8 @@ def _trained(
 
 def _model(model: Transformer) -> DenseModel:
     """A model's sizes and its number of parameters."""
-    return DenseModel(**asdict(model), parameters=model.parameters)
+    sizes = {key: getattr(model, key) for key in DENSE_KEYS}
+    return DenseModel(**sizes, sources=model.sources, parameters=model.parameters)
 
 
 def _named(strategy: Strategy) -> NamedStrategy:

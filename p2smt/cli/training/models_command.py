@@ -1,0 +1,29 @@
+"""`p2smt models`."""
+
+from __future__ import annotations
+
+import typer
+
+from p2smt.cli import option_groups as o
+from p2smt.cli.parameters import Text, argument, opened
+
+
+@opened
+def models(
+    *,
+    name: Text = argument("NAME", "Which to print, as a model file; without: lists them."),
+    json: bool = o.JSON,
+) -> int:
+    """The models that are known by name, with their parameters; what plan and estimate take."""
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.training.models import model_tables, models_data, one_model_data
+    from p2smt.training.model_names import known_as, model_text
+
+    if name is not None and not json:
+        typer.echo(model_text(known_as(name)), nl=False)
+        return 0
+    if name is not None:
+        tell_tables(json, lambda: one_model_data(known_as(name)), tuple)
+        return 0
+    tell_tables(json, models_data, model_tables)
+    return 0
