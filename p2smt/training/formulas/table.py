@@ -66,10 +66,23 @@ def second_rows() -> tuple[FormulaRow, ...]:
 
 @cache
 def formula_table() -> FormulaTable:
-    """The table, compiled once."""
+    """The table of decoders with equal dense layers, compiled once."""
     from p2smt.training.formulas.traffic import TRAFFIC
 
     return FormulaTable(_compiled(count_rows()), _compiled(second_rows()), TRAFFIC)
+
+
+@cache
+def kinds_table(mla: bool) -> FormulaTable:
+    """The table of decoders with layers of several kinds, whose attention may be latent."""
+    from p2smt.training.formulas import kinds_memory, kinds_seconds, kinds_traffic
+    from p2smt.training.formulas.kinds import count_rows
+
+    rows = kinds_traffic.traffic(mla)
+    sent = (one.row(what) for one in rows for what in ("payload", "calls", "part"))
+    counts = (*count_rows(mla), *kinds_memory.memory_rows(mla), *sent)
+    seconds = (*kinds_seconds.seconds_rows(mla), *(one.row("cover_s") for one in rows))
+    return FormulaTable(_compiled(counts), _compiled(seconds), rows)
 
 
 def _compiled(rows: Sequence[FormulaRow]) -> CompiledRows:
