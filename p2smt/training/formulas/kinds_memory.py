@@ -178,7 +178,7 @@ ENDS_KEPT = FormulaRow(
     (last + nt) * _T * (4 * h / SPREAD.symbol + 8 * V / t)
     + Piecewise((4 * V * h / t, Max(first, last) > 0), (0, True)),
     "bytes",
-    "inputs of the last norm and of the logits, logits in fp32 and their gradient; the fp32 gradient "
-    "of embedding or logits while it is made",
+    "inputs of the last norm and of the logits, logits in fp32 and their gradient; the fp32 "
+    "gradient of embedding or logits while it is made",
     f"{PAPER} section 4.3; counted",
 )

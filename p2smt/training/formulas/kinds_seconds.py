@@ -133,7 +133,9 @@ def seconds_rows(mla: bool) -> tuple[FormulaRow, ...]:
 
 
 def _core(flops: str) -> Expr:
-    return row_symbol(flops) * row_symbol("narrow") / (peak * eta_core * (1 + core_8 * (CORE_8 - 1)))
+    return (
+        row_symbol(flops) * row_symbol("narrow") / (peak * eta_core * (1 + core_8 * (CORE_8 - 1)))
+    )
 
 
 def _moved(name: str) -> Expr:
@@ -148,9 +150,7 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
     for name, one in (("attention", core["core"]), ("window", core["window"])):
         again = again_core * one + up + norm
         yield from _part(name, attention + around, one, Rational(5, 2), again)
-    yield from _part(
-        "mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm
-    )
+    yield from _part("mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm)
     dense = _sum(DENSE) + _moved("dense")
     yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm)
     shared = _sum(SHARED)

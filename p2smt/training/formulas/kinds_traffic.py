@@ -1,4 +1,4 @@
-"""Rows of models with layers of several kinds: what each axis sends, how often, under what it hides.
+"""Rows of models with layers of several kinds: what each axis sends, and what hides it.
 
 Experts have axes of their own beside the pipeline: ``ep``, ``et`` (their tensor parallelism) and
 ``ed`` (data parallelism of experts); tokens leave and come back inside ``ep`` and ``et``.
@@ -11,10 +11,10 @@ from dataclasses import replace
 from sympy import Expr, Integer, Max, Min, Rational
 
 from p2smt.collectives.names import RequestKind
+from p2smt.training.dispatch import DISPATCH
 from p2smt.training.formulas.kinds import (
     DENSE,
     GSHARD,
-    KEY,
     MAMBA,
     ROUTED,
     SHARED,
@@ -72,8 +72,6 @@ from p2smt.training.formulas.symbols import (
 from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow
 from p2smt.training.prediction import Cover
 
-DISPATCH = "ep dispatch"
-"""The request that moves tokens to experts, or back."""
 HIDES = Rational(89, 100)
 """Part of a stage's computing under which tokens of another micro-batch move: fitted."""
 _AR, _AG, _RS = RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER, RequestKind.REDUCE_SCATTER
