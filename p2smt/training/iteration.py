@@ -98,7 +98,7 @@ def dispatch_seconds(
         return call_seconds(topology, strategy, request, experts) / part
     sizes = strategy.expert_sizes
     ranks = default_ranks(sizes) if experts is None else experts.ranks(topology.sizes)
-    return flex_seconds(topology, ranks.reshape(sizes), request.payload_bytes, one) / part
+    return flex_seconds(topology, ranks.reshape(sizes), request.payload_bytes, one)
 
 
 def predict_with(

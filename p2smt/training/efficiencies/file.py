@@ -108,7 +108,7 @@ def default_efficiency(device: Device, kinds: bool = False) -> Efficiency:
 
 
 def nearest_efficiency(device: Device) -> Efficiency:
-    """That by kinds of layers whose device is likest: of the same chip, else of the nearest peak."""
+    """That by kinds of layers of the likest device: the same chip, else the nearest peak."""
     known = [one for one in map(read_efficiency, efficiency_names()) if one.layers is not None]
     known = [one for one in known if one.framework.name in BY_KINDS]
     name, peak = device.name.lower(), device.peaks[0][1]

@@ -74,7 +74,8 @@ def quantities(
     }
     if not kinds:
         return Quantities(stages, {**values, **formula_table().counts(values)}, formula_table())
-    values |= {**_of_parts(model, batch), **_of_mixtures(columns)}
+    clamped = model.experts is not None and model.experts.clamped
+    values |= {**_of_parts(model, batch), **_of_mixtures(columns, clamped)}
     table = kinds_table(model.mla is not None)
     return Quantities(stages, {**values, **table.counts(values)}, table)
 
@@ -159,7 +160,6 @@ def _of_parts(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
         "fs": one.shared_width if one else 0,
         "w": (one.latent or model.hidden) if one else 0,
         "wl": one.latent if one else 0,
-        "clamp": CLAMPED if one and one.clamped else 0,
         "rq": mla.query_rank if mla else 0,
         "direct": bool(mla and not mla.query_rank),
         "rkv": mla.kv_rank if mla else 0,
@@ -177,10 +177,11 @@ def _of_parts(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
 
 
 CLAMPED = 65
-"""Bytes more that biased, clamped activations move for each element inside an expert: fitted."""
+"""Bytes more that biased, clamped activations move for each element inside an expert; half of it
+where they are fused, as full graphs ask for: fitted."""
 
 
-def _of_mixtures(columns: StrategyColumns) -> dict[str, FloatArray]:
+def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArray]:
     more, ranks = columns.mixture or MixtureColumns.none(len(columns)), columns.ranks
     again = dict(zip(MODULES, more.modules.T, strict=True))
     selective = columns.recompute == RECOMPUTES.index(Recompute.SELECTIVE)
@@ -200,6 +201,7 @@ def _of_mixtures(columns: StrategyColumns) -> dict[str, FloatArray]:
         "hidden_dispatch": more.overlap,
         "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
         "core_8": more.fp8_attention,
+        "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 
