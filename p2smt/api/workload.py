@@ -13,7 +13,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.training import model_file
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict
-from p2smt.training.pipeline import default_placement
+from p2smt.training.pipeline import default_experts, default_placement
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import usable_bytes
 from p2smt.training.strategy import Batch, Strategy, parse_strategy
@@ -76,6 +76,8 @@ def estimate(
     check_stated(topology)
     run = TrainingRun(trained, batch, chosen)
     where = placement if placement is not None else default_placement(topology, chosen)
+    if experts is None and trained.experts is not None:
+        experts = default_experts(topology, chosen)
     found = predict(run, topology, constants, where, experts)
     capacity = usable_bytes(topology.known_device) if memory is None else memory
-    return RunEstimate(run, topology, constants, where, found, capacity)
+    return RunEstimate(run, topology, constants, where, found, capacity, experts)

@@ -97,7 +97,7 @@ def dispatch_seconds(
     if strategy.dispatcher != "flex" or one is None:
         return call_seconds(topology, strategy, request, experts) / part
     sizes = strategy.expert_sizes
-    ranks = default_ranks(sizes) if experts is None else experts.ranks(topology.sizes)
+    ranks = default_ranks(sizes) if experts is None else experts.rank_tensor()
     return flex_seconds(topology, ranks.reshape(sizes), request.payload_bytes, one)
 
 

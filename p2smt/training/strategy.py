@@ -28,6 +28,8 @@ MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "
 """Modules that may be computed again one by one, as Megatron-LM names them."""
 DISPATCHERS = ("alltoall", "flex")
 """How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
+MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
+"""Fields that dense models in 16 bits leave at their defaults."""
 GRAPHS = ("none", "partial", "full")
 """Which kernels are launched as captured CUDA graphs."""
 
@@ -98,6 +100,8 @@ class Strategy:
         if not set(self.modules) <= set(MODULES) or len(set(self.modules)) < len(self.modules):
             rule = f"must be some of {', '.join(MODULES)}, each once"
             raise InputError(f"strategy recompute={'+'.join(self.modules)[:60]}", rule)
+        in_order = tuple(name for name in MODULES if name in self.modules)
+        object.__setattr__(self, "modules", in_order)
         if self.modules and self.recompute is not Recompute.NONE:
             rule = "computes more than these modules again: name modules, or one of the words"
             raise InputError(f"strategy recompute={self.recompute.value}", rule)

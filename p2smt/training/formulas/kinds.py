@@ -128,7 +128,7 @@ MLA_UP = (
     Product("kv_up", _T, rkv, a * (en + ev) / t, "keys and values of heads"),
 )
 MLA = (
-    Product("q_down", _TAU, h, rq, "queries to their rank"),
+    Product("q_down", _TAU * Min(1, rq), h, rq, "queries to their rank"),
     Product("kv_down", _TAU, h, rkv + er, "keys and values to their rank"),
     *MLA_UP,
     Product("output", _T, a * ev / t, h, "output of attention"),
@@ -146,12 +146,12 @@ EXPERTS = (
     Product("expert_down", _R, fe / et, w, "out of experts", LOCAL.symbol * w * fe / et),
 )
 SHARED = (
-    Product("shared_up", _T, h, g * fs / t, "into shared experts"),
-    Product("shared_down", _T, fs / t, h, "out of shared experts"),
+    Product("shared_up", _T * Min(1, fs), h, g * fs / t, "into shared experts"),
+    Product("shared_down", _T * Min(1, fs), fs / t, h, "out of shared experts"),
 )
 LATENT = (
-    Product("latent_in", _TAU, h, wl, "tokens to what experts see of them"),
-    Product("latent_out", _TAU, wl, h, "and back"),
+    Product("latent_in", _TAU * Min(1, wl), h, wl, "tokens to what experts see of them"),
+    Product("latent_out", _TAU * Min(1, wl), wl, h, "and back"),
 )
 AHEAD = Product("mtp_in", _T, 2 * h, h / t, "state and embedding into a layer of MTP")
 LOGITS = Product("logits", _T, h, V / t, "logits")

@@ -191,7 +191,11 @@ def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
     yield HOST_S
     ends = {
         "forward": (4 * TOKENS.symbol * h / _W, LOGITS_S.symbol + 18 * _LOSS, _FORWARD),
-        "backward": (8 * TOKENS.symbol * h / _W, 2 * LOGITS_S.symbol + 14 * _LOSS, 1 - _FORWARD),
+        "backward": (
+            8 * TOKENS.symbol * h / _W,
+            2 * LOGITS_S.symbol + 14 * _LOSS,
+            1 - _FORWARD + full * _FORWARD,  # what is computed again is launched again
+        ),
     }
     for way, (embedding, logits, share) in ends.items():
         ahead = _product_s(AHEAD).symbol * (1 if way == "forward" else 2)

@@ -29,6 +29,7 @@ from p2smt.training.formulas.symbols import (
     RING,
     TOKENS,
     ZERO,
+    E,
     G,
     a,
     again_core,
@@ -182,14 +183,16 @@ def _data() -> tuple[TrafficRow, ...]:
     each = (_P - _ENDS * END_PARAMETERS.symbol) / Max(n, 1)
     return (
         *_once("dp", ("dp", "cp"), _P),
-        *_once("experts", ("ed",), _X),
+        *_once("experts", ("ed",), _X, Min(1, E)),
         *_layers("dp", ("dp", "cp"), each, n),
         *_layers("experts", ("ed",), _X / Max(nx, 1), nx),
         *_layers("dp ends", ("dp", "cp"), END_PARAMETERS.symbol, _ENDS, edge=0),
     )
 
 
-def _once(name: str, axes: tuple[str, ...], elements: Expr) -> tuple[TrafficRow, ...]:
+def _once(
+    name: str, axes: tuple[str, ...], elements: Expr, times: Expr | int = 1
+) -> tuple[TrafficRow, ...]:
     part = overlap_dp * (1 - 1 / Max(n, 1))
     section = f"{ZERO} section 7.2.1"
 
@@ -197,7 +200,8 @@ def _once(name: str, axes: tuple[str, ...], elements: Expr) -> tuple[TrafficRow,
         cover = Cover.FORWARD if forward else Cover.BACKWARD
         under = _FORWARD_S if forward else _BACKWARD_S
         named = f"{name} {what}"
-        return TrafficRow(named, kind, axes, payload, calls, section, cover, part, under, once=True)
+        of = (named, kind, axes, payload, times * calls, section, cover, part, under)
+        return TrafficRow(*of, once=True)
 
     return (
         row("gradients", _AR, G * elements, 1 - zero_1, False),

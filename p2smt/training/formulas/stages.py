@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
-from p2smt.training.strategy import MODULES, Recompute, Strategy
+from p2smt.training.strategy import MIXTURE_FIELDS, MODULES, Recompute, Strategy
 from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _ENDS = 2  # the embedding and the logits
@@ -288,7 +288,7 @@ class StrategyColumns:
 
     def strategy(self, row: int) -> Strategy:
         """One of them as a strategy."""
-        whole = {name: int(getattr(self, name)[row]) for name in _WHOLE}
+        whole: dict[str, Any] = {name: int(getattr(self, name)[row]) for name in _WHOLE}
         return Strategy(
             **whole,
             sequence_parallel=bool(self.sequence_parallel[row]),
@@ -336,7 +336,7 @@ class MixtureColumns:
     def of(strategies: Sequence[Strategy]) -> MixtureColumns | None:
         """Those of strategies; None where all have the defaults."""
         usual = Strategy()
-        names = (*_MIXTURE, "modules")
+        names = MIXTURE_FIELDS
         if all(getattr(one, name) == getattr(usual, name) for one in strategies for name in names):
             return None
         columns = {name: np.array([getattr(one, name) for one in strategies]) for name in _MIXTURE}
@@ -362,4 +362,4 @@ class MixtureColumns:
         return found | {"modules": again}
 
 
-_MIXTURE = ("ep", "etp", "dispatcher", "overlap", "graphs", "fp8_attention")
+_MIXTURE = tuple(name for name in MIXTURE_FIELDS if name != "modules")

@@ -159,6 +159,58 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
 )
 """Every symbol that is given from outside, and what it stands for."""
 
+KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
+    (E, "experts of a layer"),
+    (r, "experts that a token goes through"),
+    (fe, "width inside an expert"),
+    (fs, "width inside all shared experts together"),
+    (w, "elements of a token that experts see"),
+    (wl, "the same where it is projected to them, else 0"),
+    (clamp, "bytes more that clamped activations with biases move for an element inside an expert"),
+    (rq, "elements of a token's queries before they are expanded, in latent attention"),
+    (rkv, "elements of its keys and values before they are expanded"),
+    (en, "elements of a head's query and key without rotation"),
+    (er, "elements with rotation"),
+    (ev, "elements of a head's value"),
+    (direct, "1 if queries are made of all h elements"),
+    (win, "tokens under a window"),
+    (HP, "elements of all heads of Mamba-2"),
+    (GN, "elements of its groups' states"),
+    (Hm, "its heads"),
+    (Ns, "elements of a head's state"),
+    (token_flops, "operations of a token, forward and backward, nothing computed twice"),
+    (ep, "expert parallelism"),
+    (et, "tensor parallelism of experts"),
+    (ed, "data parallelism of experts"),
+    (low, "1 if products are in 8 bits or fewer"),
+    (again_core, "1 if the core of attention is computed again"),
+    (again_up, "1 if latent attention's expansions are"),
+    (again_norm, "1 if norms are"),
+    (again_act, "1 if activations inside experts are"),
+    (again_experts, "1 if mixtures are, whole"),
+    (again_mlp, "1 if dense MLPs are"),
+    (again_shared, "1 if shared experts are"),
+    (hidden_dispatch, "1 if tokens move beside the computing of another micro-batch"),
+    (launches, "part of launches that is left: 1, 0.95 with partial graphs, 0 with full ones"),
+    (core_8, "1 if the core of attention is in 8 bits"),
+    (peak_low, "flop/s of matrix products in the strategy's data type"),
+    (eta_low, "part of it that they reach"),
+    (eta_memory, "part of the memory's bandwidth that is reached"),
+    (eta_core, "part of the peak of 16 bits that the core of attention reaches"),
+    (eta_logits, "part of it that logits reach"),
+    (host_dense_s, "seconds of launches of a dense layer, forward and backward"),
+    (host_mamba_s, "of a Mamba-2 layer"),
+    (host_experts_s, "of a layer with experts"),
+    (host_expert_s, "more for each expert on a device"),
+    (nf, "layers of the stage with full attention"),
+    (nw, "with a window"),
+    (nm, "with Mamba-2"),
+    (nd, "with a dense MLP"),
+    (nx, "with experts"),
+    (nt, "that predict later tokens"),
+)
+"""What models with layers of several kinds, low precision and their constants have besides."""
+
 
 # A row of the table of formulas.
 

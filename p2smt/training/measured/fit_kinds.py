@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from p2smt.parallelism.placement import FloatArray
+from p2smt.parallelism.placement import BoolArray, FloatArray
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Efficiency, LayerConstants
 from p2smt.training.formulas.stages import StrategyColumns
@@ -33,6 +34,8 @@ CORE: Mapping[str, float] = {
 """Part of the peak of 16 bits that the core of attention reaches: fitted; the chips of B300 and
 GB300 have twice the exponentials of B200's."""
 _WIDE = "bf16"
+MODELS = 2
+"""Whose runs in a precision tell a part of its peak; of fewer, runs in all precisions do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,15 @@ def _fit(framework_name: str, hardware: str, runs: Sequence[MeasuredRun]) -> Kin
     peaks = np.array([_peak(run) for run in runs])
     groups = np.array([run.group for run in runs])
     ratios = np.array(curves) / measured[:, None]
-    best = {peak: _best(ratios[peaks == peak]) for peak in dict.fromkeys(peaks.tolist())}
+    best = {
+        peak: _best(ratios[_told_by(peaks == peak, groups)])
+        for peak in dict.fromkeys(peaks.tolist())
+    }
     fitted = [ratios[row, best[peaks[row]]] for row in range(len(runs))]
     left_out = []
     for row in range(len(runs)):
         others = groups != groups[row]
-        alike = others & (peaks == peaks[row])
-        chosen = alike if alike.any() else others
+        chosen = _told_by(others & (peaks == peaks[row]), groups, others)
         left_out.append(ratios[row, _best(ratios[chosen])] if chosen.any() else fitted[row])
     fractions = {peak: float(FRACTIONS[at]) for peak, at in best.items()}
     wide = fractions.get(_WIDE) or max(fractions.values())
@@ -89,6 +94,18 @@ def _fit(framework_name: str, hardware: str, runs: Sequence[MeasuredRun]) -> Kin
     return KindFit(
         efficiency, tuple(runs), tuple(fitted * measured), tuple(np.array(left_out) * measured)
     )
+
+
+def _told_by(
+    mine: BoolArray, groups: npt.NDArray[np.str_], among: BoolArray | None = None
+) -> BoolArray:
+    """The runs that tell a part: those in its precision, unless they are of one model alone.
+
+    What one model tells of a precision measures that model; then all runs tell it together.
+    """
+    several = len(set(groups[mine].tolist())) >= MODELS
+    everything = np.ones_like(mine) if among is None else among
+    return mine if several else everything
 
 
 def _peak(run: MeasuredRun) -> str:
