@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from p2smt.cli import run
-from p2smt.training.formulas.symbols import MEANINGS
-from p2smt.training.formulas.table import count_rows, second_rows
+from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
+from p2smt.training.formulas.table import count_rows, kind_rows, second_rows
 from p2smt.training.validity import RULES
 
 PAGE = Path(__file__).parent / "planning.md"
+MIXTURES = Path(__file__).parent / "mixtures.md"
 PICTURE = Path(__file__).parent / "figures" / "planning.svg"
 
 
@@ -62,6 +63,32 @@ def formulas() -> str:
     return _table(("name", "formula", "unit", "meaning", "source"), rows)
 
 
+def kind_symbols() -> str:
+    """Every symbol that models with layers of several kinds have besides."""
+    named = ((f"`{one.name}`", what) for one, what in KIND_MEANINGS)
+    return _table(("symbol", "meaning"), named)
+
+
+def kind_formulas(mla: bool) -> str:
+    """Every row of their table; of latent attention those alone that differ."""
+    rows = [row for part in kind_rows(mla) for row in part]
+    others = {(row.name, str(row.expression)) for part in kind_rows(False) for row in part}
+    chosen = (row for row in rows if not mla or (row.name, str(row.expression)) not in others)
+    cells = (
+        (f"`{row.name}`", f"`{row.expression}`", row.unit, row.meaning, row.source)
+        for row in chosen
+    )
+    return _table(("name", "formula", "unit", "meaning", "source"), cells)
+
+
+def mixtures_page(text: str) -> str:
+    """The page on mixtures with what its commands print and the tables of now."""
+    text = re.sub(r"```console\n\$ p2smt (.*?)\n(.*?)```", _command, text, flags=re.S)
+    text = _between(text, "symbols", kind_symbols())
+    text = _between(text, "formulas", kind_formulas(mla=False))
+    return _between(text, "latent", kind_formulas(mla=True))
+
+
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
     return head + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
@@ -87,3 +114,5 @@ def _printed(what: Callable[[], object]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    text = MIXTURES.read_text(encoding="utf-8")
+    MIXTURES.write_text(mixtures_page(text), encoding="utf-8")

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def efficiency_of(
-    topology: Topology, name_or_path: StrPath | None = None, launcher: str = ""
+    topology: Topology,
+    name_or_path: StrPath | None = None,
+    launcher: str = "",
+    kinds: bool = False,
 ) -> Efficiency:
     """An efficiency by its name or from a file; None: the default of the topology's device.
 
-    That is one of the launcher's framework if there is one, else Megatron's.
+    That is one of the launcher's framework if there is one, else Megatron's; ``kinds``: one that
+    was fitted by kinds of layers, for mixtures, hybrids and low precision.
 
     Raises:
         InputError: there is no such efficiency or launcher, or none was fitted on the device.
@@ -32,16 +36,17 @@ def efficiency_of(
     if name_or_path is not None:
         return read_efficiency(os.fspath(name_or_path))
     device = topology.known_device
-    own = find_efficiency(device, find_trainer(launcher).frameworks) if launcher else None
-    return own or default_efficiency(device)
+    own = find_efficiency(device, find_trainer(launcher).frameworks, kinds) if launcher else None
+    return own or default_efficiency(device, kinds)
 
 
 def is_default(topology: Topology, efficiency: Efficiency, launcher: str = "") -> bool:
     """Whether an efficiency is the one that is taken where none is named."""
     device = topology.known_device
-    if find_efficiency(device) is None:
+    kinds = efficiency.layers is not None
+    if not kinds and find_efficiency(device) is None:
         return False
-    return efficiency == efficiency_of(topology, None, launcher)
+    return efficiency == efficiency_of(topology, None, launcher, kinds)
 
 
 def efficiency_notes(

@@ -13,7 +13,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.training import model_file
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict
-from p2smt.training.pipeline import default_placement
+from p2smt.training.pipeline import default_experts, default_placement
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import usable_bytes
 from p2smt.training.strategy import Batch, Strategy, parse_strategy
@@ -30,8 +30,8 @@ def read_model(name_or_path: StrPath) -> Transformer:
     """A model by its name, from a YAML file, or from a ``config.json`` of Hugging Face.
 
     Raises:
-        InputError: there is no such model or file, a key is missing, or the model is none of the
-            dense decoders that are known: mixtures of experts and sliding windows are refused.
+        InputError: there is no such model or file, a key is missing, or the model has layers that
+            are not known: sparse attention, gated delta nets, encoders.
     """
     text = os.fspath(name_or_path)
     return read_config(text) if text.endswith(CONFIG) else model_file.read_model(text)
@@ -45,6 +45,7 @@ def estimate(
     efficiency: Efficiency | StrPath | None = None,
     *,
     placement: Placement | None = None,
+    experts: Placement | None = None,
     memory: int | None = None,
 ) -> RunEstimate:
     """Time and memory of an iteration of one run.
@@ -56,6 +57,7 @@ def estimate(
         batch: sequences of an iteration, and tokens of each.
         efficiency: or its name or file; None: Megatron's on the topology's device.
         placement: a matrix with rows for pp, dp, cp, tp; None: ranks in that order.
+        experts: of a mixture, a matrix with rows for pp, ed, ep, et; None: ranks in that order.
         memory: bytes that a run may take on a device; None: all but a reserve, see
             :func:`~p2smt.training.search.question.usable_bytes`.
 
@@ -64,13 +66,18 @@ def estimate(
     """
     trained = model if isinstance(model, Transformer) else read_model(model)
     chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+    kinds = chosen.low_precision or not trained.seen(batch.tokens).dense
     constants = (
-        efficiency if isinstance(efficiency, Efficiency) else efficiency_of(topology, efficiency)
+        efficiency
+        if isinstance(efficiency, Efficiency)
+        else efficiency_of(topology, efficiency, kinds=kinds)
     )
     check(trained, batch, chosen, topology.devices)
     check_stated(topology)
     run = TrainingRun(trained, batch, chosen)
     where = placement if placement is not None else default_placement(topology, chosen)
-    found = predict(run, topology, constants, where)
+    if experts is None and trained.experts is not None:
+        experts = default_experts(topology, chosen)
+    found = predict(run, topology, constants, where, experts)
     capacity = usable_bytes(topology.known_device) if memory is None else memory
-    return RunEstimate(run, topology, constants, where, found, capacity)
+    return RunEstimate(run, topology, constants, where, found, capacity, experts)

@@ -251,7 +251,7 @@ class Link:
 # What a device of a cluster can do by itself: arithmetic, memory.
 
 
-DTYPES = ("bf16", "fp16")
+DTYPES = ("bf16", "fp16", "fp8", "fp4")
 """Data types of matrix products that a peak may be given for."""
 
 

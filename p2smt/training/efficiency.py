@@ -54,12 +54,44 @@ class Framework:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerConstants:
+    """Constants of layers of all kinds, fitted to runs of mixtures and of low precision together.
+
+    ``low``: parts of the peaks of fp8 and fp4 that products reach, by that peak's name; of 16 bits
+    it is the efficiency's own.  ``memory``: part of the memory's bandwidth; ``core`` and
+    ``logits``: parts of the peak of 16 bits that the core of attention and the logits reach.
+    ``host_*_s``: launches of a layer's kernels, forward and backward: of a dense layer, of Mamba-2,
+    of a mixture, and more for each expert on a device.  ``dispatch``: part of a library's rate that
+    tokens reach on their way.
+    """
+
+    core: float = 0.6
+    low: tuple[tuple[str, float], ...] = ()
+    memory: float = 0.64
+    logits: float = 0.72
+    host_dense_s: float = 3.5e-3
+    host_mamba_s: float = 6.7e-3
+    host_experts_s: float = 3.3e-3
+    host_expert_s: float = 0.32e-3
+    dispatch: float = 0.65
+
+    def __post_init__(self) -> None:
+        parts = (self.core, self.memory, self.logits, self.dispatch, *(one for _, one in self.low))
+        if not all(MIN_PART <= part <= 1 for part in parts):
+            raise InputError(f"constants of layers {parts}", f"are parts from {MIN_PART:g} to 1")
+        hosts = (self.host_dense_s, self.host_mamba_s, self.host_experts_s, self.host_expert_s)
+        if not all(0 <= host <= MAX_LAYER_S for host in hosts):
+            raise InputError(f"host seconds {hosts}", f"are from 0 to {MAX_LAYER_S:g} s")
+
+
+@dataclass(frozen=True, slots=True)
 class Efficiency:
     """The part of the peak that matrix products reach by a framework on a device.
 
     ``fraction`` multiplies peak and memory bandwidth; ``layer_s`` is spent in each layer besides
     (launches of kernels), forward and backward together.  ``runs``: how many measured runs it was
     fitted to; ``error``: their mean relative error where the group of each was left out.
+    ``layers``: constants of a fit by kinds of layers; None: of dense models in 16 bits alone.
     """
 
     name: str
@@ -69,6 +101,7 @@ class Efficiency:
     layer_s: float
     runs: int
     error: float
+    layers: LayerConstants | None = None
 
     def __post_init__(self) -> None:
         whose = f"efficiency {self.name[:40]}"
@@ -79,6 +112,10 @@ class Efficiency:
         if self.runs < 0 or not 0 <= self.error < inf:
             given = f"{whose}: {self.runs} runs, error {self.error}"
             raise InputError(given, "must be a count and a finite error, neither negative")
+
+    def fraction_of(self, peak: str) -> float:
+        """The part of a peak, by its name, that products reach; unknown: that of 16 bits."""
+        return dict(self.layers.low if self.layers else ()).get(peak, self.fraction)
 
 
 # A training run as it is asked about: what is trained, on what, and how it is spread.

@@ -6,8 +6,9 @@ import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
-from p2smt.parallelism.placement import FloatArray, Placement
-from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.parallelism.placement import FloatArray, Placement, default_ranks
+from p2smt.training.dispatch import DISPATCH, flex_seconds
+from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import (
     RequestTime,
@@ -17,11 +18,12 @@ from p2smt.training.pipeline import (
     axis_requests,
     call_seconds,
     default_placement,
+    is_of_experts,
     stage_times,
     work,
 )
 from p2smt.training.prediction import AxisRequest, MemoryParts, Prediction, PricedRequest, TimeParts
-from p2smt.training.strategy import AXES
+from p2smt.training.strategy import AXES, PEAK_OF
 from p2smt.training.validity import check
 
 
@@ -30,6 +32,7 @@ def predict(
     topology: Topology,
     efficiency: Efficiency,
     placement: Placement | None = None,
+    experts: Placement | None = None,
 ) -> Prediction:
     """Time and memory of an iteration; one collective answers each request.
 
@@ -38,6 +41,7 @@ def predict(
         topology: its device and its links; its library prices the collectives.
         efficiency: what the framework reaches and overlaps.
         placement: a row for each of ``AXES`` in their order; None: Megatron's order.
+        experts: a row for each of ``EXPERT_AXES``, of a mixture; None: Megatron's order.
 
     Raises:
         InputError: the strategy cannot run (:mod:`p2smt.training.validity`), the placement is of
@@ -48,9 +52,53 @@ def predict(
         placement = default_placement(topology, run.strategy)
     else:
         placement.check(topology.sizes, run.strategy.sizes)
-    requests = axis_requests(run.model, run.batch, run.strategy, efficiency.framework)
-    call_s = {one.name: call_seconds(topology, run.strategy, one, placement) for one in requests}
-    return predict_with(run, topology.known_device, efficiency, call_s)
+    if experts is not None:
+        experts.check(topology.sizes, run.strategy.expert_sizes)
+    return predict_with(
+        run,
+        topology.known_device,
+        efficiency,
+        call_prices(run, topology, efficiency, placement, experts),
+    )
+
+
+def call_prices(
+    run: TrainingRun,
+    topology: Topology,
+    efficiency: Efficiency,
+    placement: Placement | None,
+    experts: Placement | None = None,
+) -> dict[str, float]:
+    """Seconds of a call of each request of a run, by its name."""
+    found: dict[str, float] = {}
+    strategy, framework = run.strategy, efficiency.framework
+    for one in axis_requests(run.model, run.batch, strategy, framework, efficiency):
+        if one.name == DISPATCH:
+            found[one.name] = dispatch_seconds(run, topology, efficiency, one, experts)
+            continue
+        where = experts if is_of_experts(one.axes) else placement
+        found[one.name] = call_seconds(topology, strategy, one, where)
+    return found
+
+
+def dispatch_seconds(
+    run: TrainingRun,
+    topology: Topology,
+    efficiency: Efficiency,
+    request: AxisRequest,
+    experts: Placement | None,
+) -> float:
+    """Seconds in which the tokens of a device reach their experts, or come back.
+
+    They reach a part of what the library's all-to-all does: as fitted to published runs.
+    """
+    one, strategy = run.model.experts, run.strategy
+    part = (efficiency.layers or LayerConstants()).dispatch
+    if strategy.dispatcher != "flex" or one is None:
+        return call_seconds(topology, strategy, request, experts) / part
+    sizes = strategy.expert_sizes
+    ranks = default_ranks(sizes) if experts is None else experts.rank_tensor()
+    return flex_seconds(topology, ranks.reshape(sizes), request.payload_bytes, one)
 
 
 def predict_with(
@@ -72,13 +120,14 @@ def predict_with(
         model_flops=done.flops,
         tokens=run.batch.sequences * run.batch.tokens,
         devices=run.strategy.devices,
-        peak_flops=device.peak_flops(run.strategy.dtype),
+        peak_flops=device.peak_flops(PEAK_OF[run.strategy.dtype]),
     )
 
 
 def _time_parts(times: StageTimes, stage: int) -> TimeParts:
     micro_batches = float(times.work.micro_batches[0])
-    visible = dict.fromkeys(AXES, 0.0)
+    mixed = {_axis(one): 0.0 for one in (*times.repeated, *times.once)}
+    visible = dict.fromkeys(AXES, 0.0) | {k: v for k, v in mixed.items() if k not in AXES}
     for time in times.repeated:
         visible[_axis(time)] += micro_batches * float(time.visible_s[0, stage])
     for time in times.once:

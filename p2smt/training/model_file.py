@@ -117,6 +117,7 @@ class ExpertsModel(StrictModel):
     latent: OptionalSize = 0
     groups: OptionalSize = 0
     top_groups: OptionalSize = 0
+    clamped: ModelSwitch = False
 
 
 class LatentModel(StrictModel):

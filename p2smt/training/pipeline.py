@@ -25,9 +25,8 @@ from p2smt.parallelism.rank_list import matrix_of
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
-from p2smt.training.formulas.table import formula_table
 from p2smt.training.prediction import AxisRequest, Cover
-from p2smt.training.strategy import AXES, Batch, Strategy
+from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Strategy
 from p2smt.training.transformer import Transformer
 
 CallSeconds = Mapping[str, FloatArray | float]
@@ -192,7 +191,16 @@ class FreeWork:
 
 def default_placement(topology: Topology, strategy: Strategy) -> Placement | None:
     """The matrix of Megatron's order, over all of ``AXES``; None if no matrix expresses it."""
-    matrix = matrix_of(default_ranks(strategy.sizes), topology.sizes)
+    return _expressed(topology, strategy.sizes)
+
+
+def default_experts(topology: Topology, strategy: Strategy) -> Placement | None:
+    """The same of experts, over all of ``EXPERT_AXES``: et innermost, then ep, ed and pp."""
+    return _expressed(topology, strategy.expert_sizes)
+
+
+def _expressed(topology: Topology, sizes: tuple[int, ...]) -> Placement | None:
+    matrix = matrix_of(default_ranks(sizes), topology.sizes)
     return None if matrix is None else Placement(matrix)
 
 
@@ -201,17 +209,25 @@ def call_seconds(
 ) -> float:
     """Seconds of the single collective, or the send, that answers a request.
 
-    ``placement`` has a row for each of ``AXES``; None: ranks in Megatron's order lie on the devices
-    in theirs, whether or not a matrix expresses that.
+    ``placement`` has a row for each of ``AXES``, or of ``EXPERT_AXES`` where the request is of
+    experts; None: ranks in Megatron's order lie on the devices in theirs, whether or not a matrix
+    expresses that.
     """
-    axes = [AXES.index(axis) for axis in request.axes]
+    experts = is_of_experts(request.axes)
+    names, sizes = (EXPERT_AXES, strategy.expert_sizes) if experts else (AXES, strategy.sizes)
+    axes = [names.index(axis) for axis in request.axes]
     if placement is None:
-        placement = default_placement(topology, strategy)
+        placement = _expressed(topology, sizes)
     if placement is None:
-        ranks: IntArray = default_ranks(strategy.sizes)
+        ranks: IntArray = default_ranks(sizes)
         return single_time(topology, ranks, axes, request.kind, request.payload_bytes).seconds
     scene = Scene.of(topology, placement, axes)
     return scene.fixed_time(request.kind, request.payload_bytes).seconds
+
+
+def is_of_experts(axes: Sequence[str]) -> bool:
+    """Whether a request is along axes of experts."""
+    return bool(set(axes) & set(EXPERT_AXES[1:]))
 
 
 # The requests of strategies, for arrays of strategies or for one.
@@ -254,8 +270,9 @@ class RequestColumn:
 def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[RequestColumn, ...]:
     """Every request that a strategy may have, in the order of the table."""
     found = []
-    for row in formula_table().traffic:
-        ranks = np.prod([getattr(columns, axis) for axis in row.axes], axis=0)
+    sizes = columns.ranks
+    for row in counted.table.traffic:
+        ranks = np.prod([sizes[axis] for axis in row.axes], axis=0)
         payload = counted.of_stage(row.row("payload").name).max(axis=1)
         calls = counted.of_stage(row.row("calls").name) * (ranks > 1)[:, None]
         found.append(
@@ -274,7 +291,11 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
 
 
 def axis_requests(
-    model: Transformer, batch: Batch, strategy: Strategy, framework: Framework
+    model: Transformer,
+    batch: Batch,
+    strategy: Strategy,
+    framework: Framework,
+    efficiency: Efficiency | None = None,
 ) -> tuple[AxisRequest, ...]:
     """Every request of a strategy, each with its calls in an iteration on the stage with most.
 
@@ -284,7 +305,7 @@ def axis_requests(
         InputError: the split does not fit the model.
     """
     columns = StrategyColumns.of((strategy,))
-    counted = quantities(model, batch, columns, framework)
+    counted = quantities(model, batch, columns, framework, efficiency)
     micro_batches = counted.of_strategy("micro_batches")
     found = []
     for column in request_columns(counted, columns):
@@ -297,6 +318,7 @@ def axis_requests(
 def axis_request(column: RequestColumn, strategy: Strategy, row: int, calls: int) -> AxisRequest:
     """The request of the strategy in that row of the column, along axes with ranks."""
     sizes = dict(zip(AXES, strategy.sizes, strict=True))
+    sizes |= dict(zip(EXPERT_AXES, strategy.expert_sizes, strict=True))
     axes = tuple(axis for axis in column.axes if sizes[axis] > 1)
     payload_bytes = int(column.payload_bytes[row])
     cover = column.cover if column.part[row].any() else Cover.NOTHING
@@ -382,7 +404,7 @@ def work(
     Raises:
         InputError: a split does not fit the model, or the device has no peak for a data type.
     """
-    counted = quantities(model, batch, columns, efficiency.framework)
+    counted = quantities(model, batch, columns, efficiency.framework, efficiency)
     timed = with_seconds(counted, columns, device, efficiency)
     backward_s = timed.of_stage("stage_backward_s")
     return StrategyWork(
@@ -402,5 +424,5 @@ def _covered(timed: Quantities, columns: StrategyColumns) -> tuple[CoveredReques
     sent = request_columns(timed, columns)
     return tuple(
         CoveredRequest(column, timed.of_stage(row.row("cover_s").name), row.edge)
-        for row, column in zip(formula_table().traffic, sent, strict=True)
+        for row, column in zip(timed.table.traffic, sent, strict=True)
     )

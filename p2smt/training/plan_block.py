@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
+from p2smt.plans.training.file_model import PredictionBlock, StrategyBlock, TrainingBlock
 from p2smt.result import SAME
-from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
@@ -17,16 +17,27 @@ from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 def training_data(found: RunEstimate) -> dict[str, Any]:
     """The block as plain data, valid under :class:`TrainingBlock`."""
-    strategy = asdict(found.run.strategy)
+    fields = asdict(found.run.strategy)
+    strategy = {name: fields[name] for name in StrategyBlock.model_fields}
     return {
         "model": {key: getattr(found.run.model, key) for key in DENSE_KEYS},
         "batch": asdict(found.run.batch),
         "strategy": strategy
         | {"recompute": found.run.strategy.recompute.value, "split": list(strategy["split"])},
-        "efficiency": asdict(found.efficiency),
+        "efficiency": _constants(found.efficiency),
         "memory_bytes": found.capacity_bytes,
         "prediction": prediction_data(found.prediction),
     }
+
+
+def _constants(efficiency: Efficiency) -> dict[str, Any]:
+    """An efficiency as plain data; without constants by kinds of layers where it has none."""
+    found = asdict(efficiency)
+    if efficiency.layers is None:
+        del found["layers"]
+    else:
+        found["layers"]["low"] = [list(one) for one in efficiency.layers.low]
+    return found
 
 
 def prediction_data(prediction: Prediction) -> dict[str, Any]:
@@ -76,7 +87,11 @@ def efficiency_in(block: TrainingBlock, source: str) -> Efficiency:
     """
     with located(f"{source}: training"):
         values = block.efficiency.model_dump()
-        return Efficiency(**values | {"framework": Framework(**values["framework"])})
+        layers = values.pop("layers")
+        if layers is not None:
+            layers = LayerConstants(**layers | {"low": tuple(map(tuple, layers["low"]))})
+        values["framework"] = Framework(**values["framework"])
+        return Efficiency(**values, layers=layers)
 
 
 def misstated(said: PredictionBlock, found: Prediction) -> Iterator[str]:

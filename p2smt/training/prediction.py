@@ -103,7 +103,7 @@ class RunEstimate:
     """What the model of cost says of a training run on a cluster.
 
     ``placement`` None: the default order of ranks, which no matrix expresses there.
-    ``capacity_bytes``: what a device may hold.
+    ``capacity_bytes``: what a device may hold.  ``experts``: the placement of a mixture's experts.
     """
 
     run: TrainingRun
@@ -112,6 +112,7 @@ class RunEstimate:
     placement: Placement | None
     prediction: Prediction
     capacity_bytes: int
+    experts: Placement | None = None
 
     @property
     def iteration_s(self) -> float:

@@ -80,6 +80,7 @@ def _changes(strategy: Strategy) -> Iterator[_Change]:
         changed = replace(
             spread_out,
             recompute=kind,
+            modules=() if kind is not strategy.recompute else strategy.modules,
             zero=0 if alone else zero,
             sequence_parallel=sequence_parallel,
             micro_batch=micro_batch,

@@ -10,12 +10,28 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from p2smt.cluster.link import DTYPES
 from p2smt.errors import InputError
 from p2smt.units import parse_count
 
 AXES = ("pp", "dp", "cp", "tp")
 """Parallelism axes in Megatron's order, outermost first."""
+EXPERT_AXES = ("pp", "ed", "ep", "et")
+"""Those of experts over the same devices: data, expert and tensor parallelism of experts."""
+PEAK_OF = MappingProxyType(
+    {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+)
+"""Data types of matrix products, and the peak of a device that each has."""
+DTYPES = tuple(PEAK_OF)
+SIXTEEN = ("bf16", "fp16")
+"""Data types that are not of low precision."""
+MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"),)
+"""Modules that may be computed again one by one, as Megatron-LM names them."""
+DISPATCHERS = ("alltoall", "flex")
+"""How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
+MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
+"""Fields that dense models in 16 bits leave at their defaults."""
+GRAPHS = ("none", "partial", "full")
+"""Which kernels are launched as captured CUDA graphs."""
 
 
 class Recompute(Enum):
@@ -37,6 +53,10 @@ class Strategy:
     parameters;
     ``flash``: fused attention, which keeps no scores; ``dtype`` of parameters and activations.
     ``split``: layers of each of the pp * vpp chunks in the order of the model; empty: evenly.
+    Of a mixture of experts, ``ep`` expert and ``etp`` expert tensor parallelism lie over the
+    devices of dp, cp and tp; ``dispatcher`` moves tokens, beside computing if ``overlap``;
+    ``modules`` are computed again one by one.  ``graphs``: which kernels are captured;
+    ``fp8_attention``: the core of attention is in 8 bits.
     """
 
     tp: int = 1
@@ -51,23 +71,40 @@ class Strategy:
     flash: bool = True
     dtype: str = "bf16"
     split: tuple[int, ...] = ()
+    ep: int = 1
+    etp: int = 1
+    dispatcher: str = "alltoall"
+    overlap: bool = False
+    modules: tuple[str, ...] = ()
+    graphs: str = "none"
+    fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        for key in (*AXES, "vpp", "micro_batch"):
+        for key in (*AXES, "vpp", "micro_batch", "ep", "etp"):
             if not _is_whole(getattr(self, key)) or getattr(self, key) < 1:
                 rule = "must be a whole number, at least 1"
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
         if not _is_whole(self.zero) or not 0 <= self.zero <= 3:
             raise InputError(f"strategy zero={self.zero!r:.40}", "ZeRO has stages 0 to 3")
-        for key in ("sequence_parallel", "flash"):
+        for key in ("sequence_parallel", "flash", "overlap", "fp8_attention"):
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", "is yes or no")
         if not isinstance(self.recompute, Recompute):
             rule = f"must be one of {', '.join(kind.value for kind in Recompute)}"
             raise InputError(f"strategy recompute={self.recompute!r:.40}", rule)
-        if self.dtype not in DTYPES:
-            rule = f"must be one of {', '.join(DTYPES)}"
-            raise InputError(f"strategy dtype={self.dtype!r:.40}", rule)
+        named = (("dtype", DTYPES), ("dispatcher", DISPATCHERS), ("graphs", GRAPHS))
+        for key, known in named:
+            if getattr(self, key) not in known:
+                rule = f"must be one of {', '.join(known)}"
+                raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
+        if not set(self.modules) <= set(MODULES) or len(set(self.modules)) < len(self.modules):
+            rule = f"must be some of {', '.join(MODULES)}, each once"
+            raise InputError(f"strategy recompute={'+'.join(self.modules)[:60]}", rule)
+        in_order = tuple(name for name in MODULES if name in self.modules)
+        object.__setattr__(self, "modules", in_order)
+        if self.modules and self.recompute is not Recompute.NONE:
+            rule = "computes more than these modules again: name modules, or one of the words"
+            raise InputError(f"strategy recompute={self.recompute.value}", rule)
         if not all(map(_is_whole, self.split)):
             raise InputError(f"strategy split={self.split!r:.60}", "must hold whole numbers")
 
@@ -80,6 +117,21 @@ class Strategy:
     def sizes(self) -> tuple[int, ...]:
         """Sizes of the axes in the order of ``AXES``."""
         return (self.pp, self.dp, self.cp, self.tp)
+
+    @property
+    def ed(self) -> int:
+        """Data parallelism of experts: what ep and etp leave of dp, cp and tp."""
+        return self.dp * self.cp * self.tp // (self.ep * self.etp)
+
+    @property
+    def expert_sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes in the order of ``EXPERT_AXES``."""
+        return (self.pp, self.ed, self.ep, self.etp)
+
+    @property
+    def low_precision(self) -> bool:
+        """Whether products are in 8 bits or fewer."""
+        return self.dtype not in SIXTEEN
 
     @property
     def chunks(self) -> int:
@@ -155,8 +207,11 @@ def _one_of(names: Sequence[str]) -> Callable[[str, str], str]:
     return read
 
 
-def _recompute(text: str, given: str) -> Recompute:
-    return Recompute(_one_of([kind.value for kind in Recompute])(text, given))
+def _recompute(text: str, given: str) -> Recompute | tuple[str, ...]:
+    """none, selective, full, or modules such as ``moe_act+layernorm``."""
+    if text in MODULES or "+" in text:
+        return tuple(_one_of(MODULES)(name.strip(), given) for name in text.split("+"))
+    return Recompute(_one_of([*(kind.value for kind in Recompute), *MODULES])(text, given))
 
 
 def _split(text: str, given: str) -> tuple[int, ...]:
@@ -209,6 +264,12 @@ _KEYS: Mapping[str, _Key] = MappingProxyType(
         "flash": _Key("flash", _switch, _switch_text),
         "dtype": _Key("dtype", _one_of(DTYPES)),
         "split": _Key("split", _split, _split_text),
+        "ep": _Key("ep", _degree),
+        "etp": _Key("etp", _degree),
+        "dispatcher": _Key("dispatcher", _one_of(DISPATCHERS)),
+        "overlap": _Key("overlap", _switch, _switch_text),
+        "graphs": _Key("graphs", _one_of(GRAPHS)),
+        "fp8_attention": _Key("fp8_attention", _switch, _switch_text),
     }
 )
 KEYS = tuple(_KEYS)
@@ -222,7 +283,9 @@ def parse_strategy(text: str) -> Strategy:
 
     Keys: ``tp``, ``pp``, ``dp``, ``cp`` (degrees), ``vpp`` (chunks a stage), ``mbs``
     (micro-batch), ``sp`` and ``flash`` (0 or 1), ``zero`` (0 to 3), ``recompute`` (none, selective,
-    full), ``dtype`` (bf16, fp16), ``split`` (layers of each chunk: ``19/20*2/21``).  What is not
+    full, or modules such as ``moe_act+layernorm``), ``dtype`` (bf16, fp16, fp8, mxfp8, nvfp4),
+    ``split`` (layers of each chunk: ``19/20*2/21``); of mixtures ``ep``, ``etp``, ``dispatcher``
+    (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``.  What is not
     given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
 
     Raises:
@@ -237,7 +300,8 @@ def parse_strategy(text: str) -> Strategy:
         key = _key_of(name, given)
         if key.field in found:
             raise InputError(given, f"{name} is given twice", "give each key once")
-        found[key.field] = key.read(value, given)
+        read = key.read(value, given)
+        found["modules" if isinstance(read, tuple) and name == "recompute" else key.field] = read
     return Strategy(**found)
 
 
@@ -281,6 +345,8 @@ def strategy_text(strategy: Strategy) -> str:
     parts = []
     for name, key in _KEYS.items():
         value = getattr(strategy, key.field)
-        if name in LEAST or value != getattr(default, key.field):
+        if name == "recompute" and strategy.modules:
+            parts.append(f"recompute={'+'.join(strategy.modules)}")
+        elif name in LEAST or value != getattr(default, key.field):
             parts.append(f"{name}={key.write(value)}")
     return ",".join(parts)

@@ -83,7 +83,8 @@ class Experts:
     ``width`` is the width inside an expert, ``shared_width`` that of all shared experts together,
     which every token goes through.  ``latent``: elements of a token that experts see where it is
     projected to fewer than ``hidden`` before (0: all).  ``groups``: into so many groups the experts
-    are divided, and a token meets those of ``top_groups`` only (0: no groups).
+    are divided, and a token meets those of ``top_groups`` only (0: no groups).  ``clamped``: the
+    activation inside has biases and is clamped.
     """
 
     count: int
@@ -93,6 +94,7 @@ class Experts:
     latent: int = 0
     groups: int = 0
     top_groups: int = 0
+    clamped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,11 @@ class Transformer:
         self._check_experts()
 
     @property
+    def dense(self) -> bool:
+        """Whether all layers have full attention and a dense MLP, none for later tokens."""
+        return not (self.mla or self.mtp) and set(self.kinds()) == {LayerKind()}
+
+    @property
     def runs(self) -> tuple[LayerRun, ...]:
         """The kinds of all layers; see ``order``."""
         return self.order or (LayerRun(self.layers, (self._usual(),)),)
@@ -197,8 +204,8 @@ class Transformer:
         alike = {kind for run in runs for kind in run.kinds} == {self._usual()}
         return replace(self, window=0, chunked=False, order=() if alike else tuple(runs))
 
-    def check_timed(self, tokens: int) -> None:
-        """Whether time and memory of its training on sequences of so many tokens are known.
+    def check_searched(self, tokens: int) -> None:
+        """Whether strategies of its training on sequences of so many tokens are searched.
 
         Raises:
             InputError: it has experts, latent or windowed attention, or Mamba layers.
@@ -213,8 +220,9 @@ class Transformer:
         )
         what = next((said for there, said in unknown if there), "")
         if what:
-            rule = f"{what} known by size only: no time or memory of its training is modelled yet"
-            raise InputError(f"model {self.name[:40]}", rule, "name a dense model")
+            rule = f"{what} timed by estimate, and not searched by plan yet"
+            remedy = "name its strategy: p2smt estimate --strategy .."
+            raise InputError(f"model {self.name[:40]}", rule, remedy)
 
     @property
     def query_width(self) -> int:

@@ -7,14 +7,14 @@ may leave out whole families by that (a test holds it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
-from p2smt.training.strategy import Batch, Strategy, key_of
+from p2smt.training.strategy import Batch, Recompute, Strategy, key_of
 from p2smt.training.transformer import Transformer
 
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
@@ -123,7 +123,9 @@ def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
     chunks, layers = values["pp"] * values["vpp"], setting.model.layers
-    return _divides(chunks, layers) | _divides(chunks, layers + 2)
+    ahead = setting.model.mtp
+    even = _divides(chunks, layers) | _divides(chunks, layers + 2)
+    return even | (_divides(chunks, layers + ahead + 2) if ahead else False)
 
 
 EVEN_SPLIT = "layers"
@@ -226,16 +228,16 @@ def violations(
     setting = _Setting(model, batch, devices)
     rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
-    return tuple(_invalid(rule, setting, strategy) for rule in broken) + _split(model, strategy)
+    found = tuple(_invalid(rule, setting, strategy) for rule in broken)
+    return found + _split(model, strategy) + tuple(mixture_violations(model, strategy))
 
 
 def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
     """Whether a strategy can run.
 
     Raises:
-        InputError: it breaks a rule, which the error names, or the model's time is not known.
+        InputError: it breaks a rule, which the error names.
     """
-    model.check_timed(batch.tokens)
     for broken in violations(model, batch, strategy, devices):
         raise broken.error()
 
@@ -280,3 +282,57 @@ def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...
         rule = f"must be numbers from 0 whose sum is the {model.layers} layers"
         return (InvalidStrategy("split", given, rule, remedy),)
     return ()
+
+
+# Rules of mixtures of experts, as Megatron-LM checks them (megatron/core/transformer:
+# transformer_config.py, moe/moe_layer.py; megatron/core/parallel_state.py, of d98e8a64).
+
+
+def mixture_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
+    """The rules that a strategy of a mixture breaks, or one that has its fields without experts."""
+    one, ranks = model.experts, strategy.dp * strategy.cp * strategy.tp
+    ep, etp = strategy.ep, strategy.etp
+    if one is None:
+        if ep * etp > 1 or strategy.overlap or strategy.dispatcher != "alltoall":
+            rule = f"are of mixtures of experts, and {model.name[:40]} is none"
+            yield InvalidStrategy("experts", f"ep={ep},etp={etp}", rule, "leave them out")
+        return
+    if one.count % ep:
+        rule = f"must divide the {one.count} experts"
+        yield InvalidStrategy("ep", f"ep={ep}", rule, "take a divisor of them")
+    if one.width % etp:
+        rule = f"must divide the width of an expert, {one.width}"
+        yield InvalidStrategy("etp", f"etp={etp}", rule, "take etp=1")
+    if ranks % (ep * etp):
+        rule = f"ep * etp must divide dp * cp * tp = {ranks}"
+        given = f"ep={ep},etp={etp},dp={strategy.dp},cp={strategy.cp},tp={strategy.tp}"
+        yield InvalidStrategy("expert-ranks", given, rule, "take fewer, or other degrees")
+    if strategy.tp > 1 and not strategy.sequence_parallel:
+        rule = "experts with tp > 1 need sequence parallelism (moe_layer.py)"
+        yield InvalidStrategy("expert-sp", f"tp={strategy.tp},sp=0", rule, "add sp=1")
+    if strategy.overlap:
+        yield from _overlap_violations(model, strategy)
+    if strategy.recompute is Recompute.FULL and strategy.graphs == "partial":
+        rule = "whole layers are computed again with no graphs, or with full ones"
+        yield InvalidStrategy("graphs", "recompute=full,graphs=partial", rule, "take graphs=none")
+
+
+def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
+    """Of computing beside dispatch (transformer_config.py: overlap_moe_expert_parallel_comm)."""
+    wrong = (
+        (strategy.ep == 1, "ep=1", "overlap=1 needs ep > 1"),
+        (
+            strategy.pp > 1 and strategy.vpp == 1,
+            f"pp={strategy.pp},vpp=1",
+            "overlap=1 needs vpp > 1 where pp > 1",
+        ),
+        (
+            strategy.recompute is not Recompute.NONE or "moe" in strategy.modules,
+            f"recompute={'+'.join(strategy.modules) or strategy.recompute.value}",
+            "overlap=1 allows neither full recomputation nor that of moe",
+        ),
+        (model.mtp > 1, f"mtp={model.mtp}", "overlap=1 allows one layer of MTP at most"),
+    )
+    for broken, given, rule in wrong:
+        if broken:
+            yield InvalidStrategy("overlap", f"overlap=1,{given}", rule, "take overlap=0")

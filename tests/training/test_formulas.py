@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from p2smt.training.formulas.symbols import MEANINGS
-from p2smt.training.formulas.table import count_rows, formula_table, second_rows
+import pytest
+
+from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
+from p2smt.training.formulas.table import count_rows, formula_table, kind_rows, second_rows
 from tests.interpreter import assert_silent
 
 UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
@@ -20,6 +22,25 @@ def test_rows_use_symbols_with_a_meaning_and_rows_before_them() -> None:
         known.add(row.name)
         used |= needed
     assert {symbol.name for symbol, _ in MEANINGS} <= used
+
+
+@pytest.mark.parametrize("mla", [False, True])
+def test_rows_of_kinds_use_symbols_with_a_meaning_and_rows_before_them(mla: bool) -> None:
+    known = {symbol.name for symbol, _ in (*MEANINGS, *KIND_MEANINGS)}
+    assert len(known) == len(MEANINGS) + len(KIND_MEANINGS)
+    counts, seconds = kind_rows(mla)
+    for row in (*counts, *seconds):
+        needed = {symbol.name for symbol in row.expression.free_symbols}
+        assert needed <= known, row.name
+        known.add(row.name)
+        assert all((row.meaning, row.source)), row.name
+        assert row.unit in UNITS, row.name
+
+
+def test_every_symbol_of_kinds_is_used() -> None:
+    rows = [row for mla in (False, True) for part in kind_rows(mla) for row in part]
+    used = {symbol.name for row in rows for symbol in row.expression.free_symbols}
+    assert {symbol.name for symbol, _ in KIND_MEANINGS} <= used
 
 
 def test_counts_need_no_device() -> None:

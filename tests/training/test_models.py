@@ -344,10 +344,10 @@ def test_no_two_names_are_written_alike(name: str) -> None:
         ("gemma-2-9b", 8192, "sliding windows of 4096, below 8192 tokens"),
     ],
 )
-def test_what_has_no_known_time_is_refused(name: str, tokens: int, said: str) -> None:
+def test_what_is_not_searched_is_refused(name: str, tokens: int, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        read_model(name).check_timed(tokens)
-    read_model("gemma-2-9b").check_timed(4096)
+        read_model(name).check_searched(tokens)
+    read_model("gemma-2-9b").check_searched(4096)
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from p2smt.cli.parameters import Text, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
-    from p2smt.training.strategy import Strategy
 
 
 @opened
@@ -21,13 +22,18 @@ def estimate(
     cluster: o.ClusterOptions,
     strategy: Text = option(
         "KEY=N,..",
-        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full), "
-        "flash (0, 1), dtype (bf16, fp16), split (layers of each chunk: 19/20*2/21).",
+        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, or "
+        "modules: moe_act+layernorm), flash (0, 1), dtype (bf16, fp16, fp8, mxfp8, nvfp4), split "
+        "(layers of each chunk: 19/20*2/21); of mixtures ep, etp, dispatcher (alltoall, flex), "
+        "overlap (0, 1), graphs (none, partial, full), fp8_attention (0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,
     placement: Text = option(
         "MATRIX", "Rows for pp, dp, cp, tp; default: ranks in order, pp outermost."
+    ),
+    expert_placement: Text = option(
+        "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
@@ -43,20 +49,23 @@ def estimate(
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.remedies import remedies
-    from p2smt.training.strategy import parse_strategy
+    from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
 
     if strategy is None:
         raise InputError("strategy", "is missing", "give --strategy tp=8,pp=4,dp=2")
     chosen = parse_strategy(strategy)
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
-    where = None if placement is None else _placement(placement, topology, chosen)
+    where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
+    theirs = None
+    if expert_placement is not None:
+        theirs = _placement(expert_placement, topology, EXPERT_AXES, chosen.expert_sizes)
     writable(svg)
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
     of_what = trained, topology, chosen, batch, workload.efficiency
-    found = estimated(*of_what, placement=where, memory=most)
+    found = estimated(*of_what, placement=where, experts=theirs, memory=most)
     if svg is not None:
         write_run_picture([found], svg)
     tell_tables(
@@ -67,10 +76,11 @@ def estimate(
     return 0
 
 
-def _placement(text: str, topology: Topology, strategy: Strategy) -> Placement:
-    """The matrix of --placement, which has a row for each axis in Megatron's order."""
+def _placement(
+    text: str, topology: Topology, names: Sequence[str], sizes: Sequence[int]
+) -> Placement:
+    """The matrix of an option, which has a row for each axis in Megatron's order."""
     from p2smt.parallelism.placement import ParallelismAxis
-    from p2smt.training.strategy import AXES
 
-    sizes = zip(AXES, strategy.sizes, strict=True)
-    return o.placement_of(text, topology, tuple(ParallelismAxis(*one) for one in sizes))
+    axes = zip(names, sizes, strict=True)
+    return o.placement_of(text, topology, tuple(ParallelismAxis(*one) for one in axes))

@@ -45,7 +45,7 @@ class StrategyOptions:
     recompute: Text = option("NAMES", "Some of none, selective, full; default: all.")
     zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3.")
     flash: str = option("0|1", "Fused attention.", default="1")
-    dtype: str = option("NAME", "bf16 or fp16.", default="bf16")
+    dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
     def question(
         self,
@@ -62,7 +62,7 @@ class StrategyOptions:
             model,
             batch,
             topology,
-            workload.constants(topology, self.launcher),
+            workload.constants(topology, self.launcher, self.dtype),
             self._space(),
             self._fixed(),
             self._rules(topology),

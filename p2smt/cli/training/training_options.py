@@ -60,8 +60,10 @@ class WorkloadOptions:
         )
         return read_model(model), batch
 
-    def constants(self, topology: Topology, launcher: Text) -> Efficiency:
+    def constants(self, topology: Topology, launcher: Text, dtype: str) -> Efficiency:
         """The efficiency, or the default for the launcher on the device of the topology."""
         from p2smt.api.efficiencies import efficiency_of
+        from p2smt.training.strategy import SIXTEEN
 
-        return efficiency_of(topology, self.efficiency, launcher or "")
+        kinds = dtype not in SIXTEEN
+        return efficiency_of(topology, self.efficiency, launcher or "", kinds)

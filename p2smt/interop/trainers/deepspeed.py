@@ -14,12 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from p2smt.cluster.link import DTYPES
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.torchtitan import counts_ends, micro_batches
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import SIXTEEN, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
 _MISSING = (
@@ -86,7 +85,7 @@ DEEPSPEED = Trainer(
     title="DeepSpeed",
     commit="edaa7221267243c7be7fb49c5d5f5c4fb97b4641",
     frameworks=("deepspeed",),
-    dtypes=DTYPES,
+    dtypes=SIXTEEN,
     missing=_MISSING,
     split=_split,
     write=_write,

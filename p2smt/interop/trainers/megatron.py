@@ -13,13 +13,12 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
-from p2smt.cluster.link import DTYPES
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import SIXTEEN, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
 _MISSING = (
@@ -164,7 +163,7 @@ MEGATRON = Trainer(
     title="Megatron-LM",
     commit="d98e8a64ddf34856e74b24714e3bedb2f5a39553",
     frameworks=("megatron-core", "megatron", "nemo", "megatron-deepspeed"),
-    dtypes=DTYPES,
+    dtypes=SIXTEEN,
     missing=_MISSING,
     split=lambda _, __: "",
     write=_write,

@@ -51,7 +51,7 @@ class StrategyBlock(StrictModel):
     zero: Annotated[int, Field(ge=0, le=3)]
     recompute: Literal["none", "selective", "full"]
     flash: bool
-    dtype: Literal["bf16", "fp16"]
+    dtype: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
     split: list[Annotated[int, Field(ge=0, lt=2**31)]]
 
 
@@ -68,6 +68,20 @@ class FrameworkBlock(StrictModel):
     attention: Annotated[float, Field(gt=0, le=10)]
 
 
+class LayersBlock(StrictModel):
+    """Constants by kinds of layers (:class:`~p2smt.training.efficiency.LayerConstants`)."""
+
+    core: Positive
+    low: list[tuple[Literal["fp4", "fp8"], Positive]]
+    memory: Positive
+    logits: Positive
+    host_dense_s: Seconds
+    host_mamba_s: Seconds
+    host_experts_s: Seconds
+    host_expert_s: Seconds
+    dispatch: Positive
+
+
 class EfficiencyBlock(StrictModel):
     """Constants of the framework on the device, and the runs that they were fitted to."""
 
@@ -78,6 +92,7 @@ class EfficiencyBlock(StrictModel):
     layer_s: Seconds
     runs: Annotated[int, Field(ge=0)]
     error: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    layers: LayersBlock | None = None
 
 
 class MemoryBlock(StrictModel):

@@ -37,7 +37,7 @@ AxisNames = Annotated[
 
 
 class DenseModel(OutputPart):
-    """A dense decoder transformer."""
+    """A decoder transformer by its sizes; ``ffn`` 0 where no MLP is dense."""
 
     name: str
     layers: Count
@@ -51,6 +51,10 @@ class DenseModel(OutputPart):
     tied: bool
     sources: Sequence[str]
     parameters: Annotated[Count, Said("Elements of all matrices.")]
+    active: Annotated[Count | None, Said("Those that a token meets; of mixtures.")] = None
+    kinds: Annotated[str | None, Said("How many layers of which kind, unless all are dense.")] = (
+        None
+    )
 
 
 _FRAMEWORK = Noted(
@@ -91,6 +95,13 @@ class StrategyDegrees(OutputPart):
     flash: Annotated[bool, Said("Fused attention.")]
     dtype: str
     split: Annotated[Sequence[Count] | None, Said("Layers of each chunk; null: an even split.")]
+    ep: Annotated[Count | None, Said("Expert parallelism.")] = None
+    etp: Annotated[Count | None, Said("Tensor parallelism of experts.")] = None
+    dispatcher: Annotated[str | None, Said("alltoall or flex.")] = None
+    overlap: Annotated[bool | None, Said("Dispatch runs beside computing.")] = None
+    modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
+    graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
+    fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
 
 
 MemoryByPart = Annotated[
@@ -144,6 +155,8 @@ class PredictedFigures(OutputPart):
     tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
     mfu: Annotated[Ratio, Said("That over the device's peak.")]
     requests: Sequence[IterationRequest]
+    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
 
 
 class StrategyFigures(PredictedFigures, NamedStrategy):

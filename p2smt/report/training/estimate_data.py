@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.api.planning import Planned, TrainerOptions
@@ -34,13 +34,22 @@ from p2smt.report.outputs.training import (
     StrategySeconds,
     TrainedModel,
 )
+from p2smt.report.training.models import layers_text
 from p2smt.report.training.words import time_parts
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
-from p2smt.training.strategy import AXES, Batch, Strategy, key_of, strategy_text
+from p2smt.training.strategy import (
+    AXES,
+    EXPERT_AXES,
+    MIXTURE_FIELDS,
+    Batch,
+    Strategy,
+    key_of,
+    strategy_text,
+)
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
@@ -74,7 +83,13 @@ def _trained(
 def _model(model: Transformer) -> DenseModel:
     """A model's sizes and its number of parameters."""
     sizes = {key: getattr(model, key) for key in DENSE_KEYS}
-    return DenseModel(**sizes, sources=model.sources, parameters=model.parameters)
+    return DenseModel(
+        **sizes,
+        sources=model.sources,
+        parameters=model.parameters,
+        active=model.active_parameters if model.experts else None,
+        kinds=None if model.dense else layers_text(model),
+    )
 
 
 def _named(strategy: Strategy) -> NamedStrategy:
@@ -97,7 +112,16 @@ def _degrees(strategy: Strategy) -> StrategyDegrees:
         flash=strategy.flash,
         dtype=strategy.dtype,
         split=list(strategy.split) or None,
+        **_mixture(strategy),
     )
+
+
+def _mixture(strategy: Strategy) -> dict[str, Any]:
+    """What is not as of a dense model in 16 bits."""
+    usual = Strategy()
+    found = {name: getattr(strategy, name) for name in MIXTURE_FIELDS}
+    told = {name: value for name, value in found.items() if value != getattr(usual, name)}
+    return told | ({"modules": list(strategy.modules)} if strategy.modules else {})
 
 
 def _figures(found: RunEstimate) -> PredictedFigures:
@@ -116,6 +140,8 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,
         requests=_requests(predicted),
+        expert_axes=list(EXPERT_AXES) if found.experts else None,
+        expert_matrix=found.experts.matrix if found.experts else None,
     )
 
 

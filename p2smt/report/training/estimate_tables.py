@@ -17,7 +17,7 @@ from p2smt.report.training.words import (
     time_parts,
 )
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import AXES, strategy_text
+from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
 from p2smt.units import format_bytes, format_gigabytes, format_time
 
 LITTLE = 0.1
@@ -31,7 +31,7 @@ def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> Renderable
         f"{model_words(run.model)} on {cluster_words(found.topology)}",
         f"batch of {batch_words(run.batch)}",
         f"strategy {strategy_text(run.strategy)}",
-        *efficiency_lines(found.topology, found.efficiency),
+        *efficiency_lines(found.topology, found.efficiency, dtype=run.strategy.dtype),
         "",
         *strategy_parts(found, helps),
     )
@@ -50,6 +50,7 @@ def strategy_parts(found: RunEstimate, helps: Sequence[str] = ()) -> list[Render
         requests_table(found),
         "",
         placement_table(found.placement, found.topology.names),
+        *expert_table(found),
     ]
 
 
@@ -125,14 +126,26 @@ def requests_table(found: RunEstimate) -> RenderableType:
     return table("communication of an iteration", heads, rows)
 
 
-def placement_table(placement: Placement | None, levels: Sequence[str]) -> RenderableType:
+def placement_table(
+    placement: Placement | None,
+    levels: Sequence[str],
+    axes: Sequence[str] = AXES,
+    what: str = "placement",
+) -> RenderableType:
     """Which axis spans which level: a row for each axis, outermost first."""
     if placement is None:
-        return "placement: ranks in order over pp, dp, cp, tp, which no matrix expresses here"
+        return f"{what}: ranks in order over {', '.join(axes)}, which no matrix expresses here"
     rows = [
         [axis, *(str(entry) for entry in row)]
-        for axis, row in zip(AXES, placement.matrix, strict=True)
+        for axis, row in zip(axes, placement.matrix, strict=True)
     ]
-    return table(
-        "placement: parts of each axis at each level", ["axis", *(f">{n}" for n in levels)], rows
-    )
+    heads = ["axis", *(f">{name}" for name in levels)]
+    return table(f"{what}: parts of each axis at each level", heads, rows)
+
+
+def expert_table(found: RunEstimate) -> list[RenderableType]:
+    """The same of a mixture's experts, over the same devices."""
+    if found.run.model.experts is None:
+        return []
+    what = "placement of experts"
+    return ["", placement_table(found.experts, found.topology.names, EXPERT_AXES, what)]

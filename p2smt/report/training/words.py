@@ -9,7 +9,7 @@ from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import AxisRequest, Prediction
-from p2smt.training.strategy import Batch
+from p2smt.training.strategy import PEAK_OF, Batch
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
 
@@ -36,21 +36,24 @@ def cluster_words(topology: Topology) -> str:
 
 
 def efficiency_lines(
-    topology: Topology, efficiency: Efficiency, launcher: str = ""
+    topology: Topology, efficiency: Efficiency, launcher: str = "", dtype: str = "bf16"
 ) -> tuple[str, ...]:
     """What of the peak a framework reaches, how well that is known, and what is odd about it."""
     default = is_default(topology, efficiency, launcher)
     chosen = ", the default here: --efficiency takes another" if default else ""
     notes = efficiency_notes(topology, efficiency, launcher)
     return (
-        f"efficiency {_efficiency_words(efficiency)}{chosen}",
+        f"efficiency {_efficiency_words(efficiency, dtype)}{chosen}",
         *(f"note: {text}" for text in notes),
     )
 
 
-def _efficiency_words(efficiency: Efficiency) -> str:
+def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
     overhead = f" and {format_time(efficiency.layer_s)} a layer" if efficiency.layer_s else ""
-    text = f"{efficiency.name}: {efficiency.fraction:.3g} of the peak{overhead}"
+    peak = PEAK_OF[dtype]
+    low = peak in dict(efficiency.layers.low if efficiency.layers else ())
+    whose = f" of {peak}" if low else ""
+    text = f"{efficiency.name}: {efficiency.fraction_of(peak):.3g} of the peak{whose}{overhead}"
     if not efficiency.runs:
         return f"{text}, not fitted to measured runs"
     plural = "s" * (efficiency.runs != 1)

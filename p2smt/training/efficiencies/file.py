@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
 
 from p2smt.cluster.link import Device
 from p2smt.errors import InputError, did_you_mean
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml, read_text
-from p2smt.training.efficiencies.file_model import EfficiencyModel
+from p2smt.training.efficiencies.file_model import EfficiencyModel, LayerConstantsModel
 from p2smt.training.efficiencies.frameworks import FOLDER, framework
-from p2smt.training.efficiency import Efficiency
+from p2smt.training.efficiency import Efficiency, LayerConstants
 
 _SUFFIX = ".yaml"
 _NOT_EFFICIENCIES = ("frameworks", "hardware")
 MEGATRON = ("megatron-core", "megatron")
+BY_KINDS = ("megatron-bridge", "primus")
+"""The frameworks of the default efficiency of mixtures and of low precision."""
 """The frameworks of the default efficiency: the first that was fitted on a device."""
 DIGITS = 4
 
@@ -60,29 +63,68 @@ def parse_efficiency(text: str, source: str) -> Efficiency:
         layer_s=read.layer_s,
         runs=read.runs,
         error=read.error,
+        layers=None if read.layers is None else _layers(read.layers),
     )
 
 
-def find_efficiency(device: Device, frameworks: Sequence[str] = MEGATRON) -> Efficiency | None:
-    """Of those that come with the package, that of the first of the frameworks on a device."""
+def _layers(model: LayerConstantsModel) -> LayerConstants:
+    """The constants that a file gives; others have their defaults."""
+    given = {name: value for name, value in model.model_dump().items() if value is not None}
+    return LayerConstants(**given | {"low": tuple(sorted(given["low"].items()))})
+
+
+def find_efficiency(
+    device: Device, frameworks: Sequence[str] = MEGATRON, kinds: bool = False
+) -> Efficiency | None:
+    """Of those that come with the package, that of the first of the frameworks on a device.
+
+    ``kinds``: one that was fitted by kinds of layers, for mixtures and low precision; else none
+    such.
+    """
     known = [read_efficiency(name) for name in efficiency_names()]
     here = [one for one in known if same_device(device.name, one.device)]
+    here = [one for one in here if (one.layers is not None) == kinds]
     mine = (one for name in frameworks for one in here if one.framework.name == name)
     return next(mine, None)
 
 
-def default_efficiency(device: Device) -> Efficiency:
-    """Megatron's on a device, by the device's name.
+def default_efficiency(device: Device, kinds: bool = False) -> Efficiency:
+    """Megatron's on a device, by the device's name; ``kinds`` as in :func:`find_efficiency`.
+
+    Of a device whose runs were not fitted by kinds of layers it is that of the device which is
+    nearest: the same chip, or the one whose peak of 16 bits is nearest.
 
     Raises:
         InputError: no run of Megatron on such a device was fitted.
     """
-    found = find_efficiency(device)
+    found = find_efficiency(device, BY_KINDS if kinds else MEGATRON, kinds)
     if found is not None:
         return found
+    if kinds:
+        return nearest_efficiency(device)
     rule = "has no efficiency that was fitted to measured runs"
     known = ", ".join(efficiency_names())
     raise InputError(f"device {device.name}", rule, f"name one: {known}, or a file")
+
+
+def nearest_efficiency(device: Device) -> Efficiency:
+    """That by kinds of layers of the likest device: the same chip, else the nearest peak."""
+    known = [one for one in map(read_efficiency, efficiency_names()) if one.layers is not None]
+    known = [one for one in known if one.framework.name in BY_KINDS]
+    name, peak = device.name.lower(), device.peaks[0][1]
+
+    def far(one: Efficiency) -> tuple[bool, float]:
+        chip = CHIPS.get(name.partition("-")[0], name)
+        mine = CHIPS.get(one.device, one.device)
+        return (chip != mine, abs(PEAKS.get(one.device, peak) / peak - 1))
+
+    return min(known, key=far)
+
+
+CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100"}
+"""Devices with the same chip as another, for rates of products."""
+PEAKS = {"h100": 989e12, "b200": 2250e12, "gb200": 2500e12, "gb300": 2500e12, "mi355x": 2517e12}
+"""Flop/s in bf16 of the devices with efficiencies by kinds of layers."""
 
 
 def same_device(name: str, family: str) -> bool:
@@ -102,4 +144,18 @@ def dump_efficiency(efficiency: Efficiency, sources: Sequence[str] = ()) -> str:
         "runs": efficiency.runs,
         "error": float(f"{efficiency.error:.{DIGITS}g}"),
     }
+    if efficiency.layers is not None:
+        data["layers"] = _layers_data(efficiency.layers)
     return dump_yaml(data | ({"sources": list(sources)} if sources else {}))
+
+
+def _layers_data(layers: LayerConstants) -> dict[str, object]:
+    """What differs from the defaults, and the core's rate."""
+    usual = asdict(LayerConstants())
+    rounded = {name: float(f"{part:.{DIGITS}g}") for name, part in layers.low}
+    told = {
+        name: float(f"{value:.{DIGITS}g}")
+        for name, value in asdict(layers).items()
+        if name != "low" and (name == "core" or value != usual[name])
+    }
+    return told | ({"low": rounded} if rounded else {})

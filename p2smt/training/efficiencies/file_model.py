@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -53,6 +53,20 @@ class FrameworksModel(StrictModel):
     frameworks: list[FrameworkModel]
 
 
+class LayerConstantsModel(StrictModel):
+    """As :class:`~p2smt.training.efficiency.LayerConstants` has it, with its defaults."""
+
+    core: Part | None = None
+    low: dict[Literal["fp8", "fp4"], Part] = Field(default_factory=dict)
+    memory: Part | None = None
+    logits: Part | None = None
+    host_dense_s: Number | None = None
+    host_mamba_s: Number | None = None
+    host_experts_s: Number | None = None
+    host_expert_s: Number | None = None
+    dispatch: Part | None = None
+
+
 class EfficiencyModel(StrictModel):
     """A constant with what it was fitted to."""
 
@@ -63,6 +77,7 @@ class EfficiencyModel(StrictModel):
     layer_s: Number
     runs: Annotated[int, Field(ge=0)]
     error: Annotated[Number, Field(ge=0)]
+    layers: LayerConstantsModel | None = None
     sources: list[str] = Field(default_factory=list)
 
 
@@ -70,6 +85,7 @@ class RunHardwareModel(StrictModel):
     """What a name in files of runs stands for.
 
     ``framework``: that of runs which name none.  ``device``: where it is not the topology's own.
+    ``use``: how many devices of each rack runs have.
     """
 
     name: Name
@@ -77,6 +93,7 @@ class RunHardwareModel(StrictModel):
     family: Name
     framework: Name
     device: DeviceModel | None = None
+    use: Annotated[int, Field(ge=1)] | None = None
 
 
 class RunHardwaresModel(StrictModel):

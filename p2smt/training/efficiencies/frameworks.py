@@ -9,6 +9,7 @@ from importlib.resources import files
 from p2smt.cluster.error_model import build_device
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
+from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError, did_you_mean
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml
@@ -117,10 +118,12 @@ def topology_of(name: str, devices: int) -> Topology:
     """
     found = _found_hardware(name)
     topology = load_topology(f"{found.topology}:1")
+    inner = topology.levels[-1].name
+    if found.use is not None:
+        topology = trimmed(topology, {inner: found.use})
     node = topology.devices
     if devices < node:
-        inner = replace(topology.levels[-1], size=devices)
-        topology = replace(topology, levels=(*topology.levels[:-1], inner))
+        topology = trimmed(topology, {inner: devices})
     elif devices % node:
         rule = f"must be a multiple of {node}, as {found.topology} has in a node"
         raise InputError(f"{devices} devices of {name}", rule)

@@ -9,10 +9,10 @@ import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import FloatArray
-from p2smt.training.efficiency import Efficiency, Framework
-from p2smt.training.formulas.stages import RECOMPUTES, Stages, StrategyColumns
-from p2smt.training.formulas.table import formula_table
-from p2smt.training.strategy import Batch, Recompute
+from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
+from p2smt.training.formulas.stages import RECOMPUTES, MixtureColumns, Stages, StrategyColumns
+from p2smt.training.formulas.table import FormulaTable, formula_table, kinds_table
+from p2smt.training.strategy import MODULES, PEAK_OF, SIXTEEN, Batch, Recompute
 from p2smt.training.transformer import Transformer
 
 
@@ -25,6 +25,7 @@ class Quantities:
 
     stages: Stages
     values: Mapping[str, FloatArray]
+    table: FormulaTable
 
     def of_strategy(self, name: str) -> FloatArray:
         """A value that does not differ by stage: shape (strategies,)."""
@@ -35,23 +36,48 @@ class Quantities:
         return np.broadcast_to(self.values[name], self.stages.index.shape)
 
 
+def by_kinds(model: Transformer, columns: StrategyColumns, efficiency: Efficiency | None) -> bool:
+    """Whether the formulas of layers of several kinds are needed, or those of an efficiency.
+
+    The formulas of dense models in 16 bits are exact copies of these, with constants of their own.
+    """
+    low = not set(np.unique(columns.dtype).tolist()) <= set(SIXTEEN)
+    fitted = efficiency is not None and efficiency.layers is not None
+    return fitted or low or not model.dense or columns.mixture is not None
+
+
 def quantities(
-    model: Transformer, batch: Batch, columns: StrategyColumns, framework: Framework
+    model: Transformer,
+    batch: Batch,
+    columns: StrategyColumns,
+    framework: Framework,
+    efficiency: Efficiency | None = None,
 ) -> Quantities:
     """Sizes, operations, memory and what requests carry: all that needs no device.
 
     Raises:
         InputError: a split does not fit the model.
     """
+    model = model.seen(batch.tokens)
     micro_batches = batch.sequences // (columns.dp * columns.micro_batch)
-    stages = Stages.of(model.layers, columns, micro_batches)
+    kinds = by_kinds(model, columns, efficiency)
+    stages = (
+        Stages.of_kinds(model, columns, micro_batches)
+        if kinds
+        else Stages.of(model.layers, columns, micro_batches)
+    )
     values = {
         **_of_model(model, batch),
         **_of_framework(framework, columns),
         **_of_strategies(columns),
         **_of_stages(stages, columns),
     }
-    return Quantities(stages, {**values, **formula_table().counts(values)})
+    if not kinds:
+        return Quantities(stages, {**values, **formula_table().counts(values)}, formula_table())
+    clamped = model.experts is not None and model.experts.clamped
+    values |= {**_of_parts(model, batch), **_of_mixtures(columns, clamped)}
+    table = kinds_table(model.mla is not None)
+    return Quantities(stages, {**values, **table.counts(values)}, table)
 
 
 def with_seconds(
@@ -62,7 +88,8 @@ def with_seconds(
     Raises:
         InputError: the device states no peak for a data type.
     """
-    kinds = {str(dtype): device.peak_flops(str(dtype)) for dtype in np.unique(columns.dtype)}
+    names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
+    kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
     values = {
         **counted.values,
@@ -71,7 +98,38 @@ def with_seconds(
         "eta": np.array(efficiency.fraction),
         "layer_s": np.array(efficiency.layer_s),
     }
-    return Quantities(counted.stages, {**values, **formula_table().seconds(values)})
+    if counted.stages.kinds:
+        values |= _of_constants(columns, device, efficiency, names, peaks)
+    seconds = counted.table.seconds(values)
+    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def _of_constants(
+    columns: StrategyColumns,
+    device: Device,
+    efficiency: Efficiency,
+    names: Mapping[str, str],
+    peaks: FloatArray,
+) -> dict[str, FloatArray]:
+    """What the formulas of kinds ask of a device and an efficiency besides."""
+    layers = efficiency.layers or LayerConstants()
+    low = {dtype: efficiency.fraction_of(peak) for dtype, peak in names.items()}
+    wide = {dtype: device.peak_flops("fp16" if dtype == "fp16" else "bf16") for dtype in names}
+    numbers = {
+        "eta_memory": layers.memory,
+        "eta_core": layers.core,
+        "eta_logits": layers.logits,
+        "host_dense_s": layers.host_dense_s,
+        "host_mamba_s": layers.host_mamba_s,
+        "host_experts_s": layers.host_experts_s,
+        "host_expert_s": layers.host_expert_s,
+    }
+    return {
+        "peak": np.array([wide[str(dtype)] for dtype in columns.dtype])[:, None],
+        "peak_low": peaks,
+        "eta_low": np.array([low[str(dtype)] for dtype in columns.dtype])[:, None],
+        **{name: np.array(float(number)) for name, number in numbers.items()},
+    }
 
 
 def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
@@ -90,6 +148,62 @@ def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
         "s": batch.tokens,
     }
     return {name: np.array(float(number)) for name, number in numbers.items()}
+
+
+def _of_parts(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
+    """Sizes of experts, latent attention and Mamba-2; 0 where a model has none."""
+    one, mla, mamba = model.experts, model.mla, model.mamba
+    numbers = {
+        "E": one.count if one else 0,
+        "r": one.active if one else 0,
+        "fe": one.width if one else 0,
+        "fs": one.shared_width if one else 0,
+        "w": (one.latent or model.hidden) if one else 0,
+        "wl": one.latent if one else 0,
+        "rq": mla.query_rank if mla else 0,
+        "direct": bool(mla and not mla.query_rank),
+        "rkv": mla.kv_rank if mla else 0,
+        "en": mla.nope if mla else 0,
+        "er": mla.rope if mla else 0,
+        "ev": mla.value if mla else 0,
+        "win": model.window,
+        "HP": mamba.width if mamba else 0,
+        "GN": mamba.groups * mamba.state if mamba else 0,
+        "Hm": mamba.heads if mamba else 0,
+        "Ns": mamba.state if mamba else 0,
+        "token_flops": model.token_flops(batch.tokens),
+    }
+    return {name: np.array(float(number)) for name, number in numbers.items()}
+
+
+CLAMPED = 65
+"""Bytes more that biased, clamped activations move for each element inside an expert; half of it
+where they are fused, as full graphs ask for: fitted."""
+
+
+def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArray]:
+    more, ranks = columns.mixture or MixtureColumns.none(len(columns)), columns.ranks
+    again = dict(zip(MODULES, more.modules.T, strict=True))
+    selective = columns.recompute == RECOMPUTES.index(Recompute.SELECTIVE)
+    low = ~np.isin(columns.dtype, SIXTEEN)
+    numbers = {
+        "ep": ranks["ep"],
+        "et": ranks["et"],
+        "ed": ranks["ed"],
+        "low": low,
+        "again_core": again["core_attn"] | selective,
+        "again_up": again["mla_up_proj"],
+        "again_norm": again["layernorm"],
+        "again_act": again["moe_act"],
+        "again_experts": again["moe"],
+        "again_mlp": again["mlp"],
+        "again_shared": again["shared_experts"],
+        "hidden_dispatch": more.overlap,
+        "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
+        "core_8": more.fp8_attention,
+        "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
+    }
+    return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 
 
 def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, FloatArray]:
@@ -136,5 +250,6 @@ def _of_stages(stages: Stages, columns: StrategyColumns) -> dict[str, FloatArray
         "n_uneven": stages.uneven,
         "first": stages.index == 0,
         "last": stages.index == columns.pp[:, None] - 1,
+        **stages.kinds,
     }
     return {name: np.asarray(number, dtype=np.float64) for name, number in numbers.items()}

@@ -8,15 +8,17 @@ first and the last chunk have one layer fewer (Megatron-LM's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
-from p2smt.training.strategy import Recompute, Strategy
+from p2smt.training.strategy import MIXTURE_FIELDS, MODULES, Recompute, Strategy
+from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _ENDS = 2  # the embedding and the logits
 
@@ -28,13 +30,15 @@ class Stages:
     Of an even split these are the first, the second and the last stage, since those between are
     alike; of a given split all.  ``weight``: how many stages a representative stands for, 0 where
     it is a repetition.  ``layers`` are on it; ``uneven``: how many more of them hold activations at
-    once than if its chunks were alike.
+    once than if its chunks were alike.  ``kinds``: of layers of several kinds, how many of each are
+    on it, by the symbol of the formulas.
     """
 
     index: IntArray
     weight: IntArray
     layers: IntArray
     uneven: FloatArray
+    kinds: Mapping[str, IntArray] = field(default_factory=dict)
 
     @staticmethod
     def of(layers: int, columns: StrategyColumns, micro_batches: IntArray) -> Stages:
@@ -54,11 +58,40 @@ class Stages:
             self.weight[rows],
             self.layers[rows],
             self.uneven[rows],
+            {name: counts[rows] for name, counts in self.kinds.items()},
         )
 
+    @staticmethod
+    def of_kinds(model: Transformer, columns: StrategyColumns, micro_batches: IntArray) -> Stages:
+        """Every stage of each strategy for a model with layers of several kinds.
 
-def chunk_layers(layers: int, strategy: Strategy) -> tuple[int, ...]:
-    """Layers of each chunk in the order of the model.
+        Raises:
+            InputError: as of :meth:`of`.
+        """
+        most = int(columns.pp.max())
+        found = [np.zeros((len(columns), most)) for _ in range(2 + len(KINDS))]
+        known: dict[tuple[object, ...], FloatArray] = {}
+        splits = columns.splits or ((),) * len(columns)
+        cases = zip(
+            columns.pp.tolist(), columns.vpp.tolist(), micro_batches.tolist(), splits, strict=True
+        )
+        for row, case in enumerate(cases):
+            if case not in known:
+                known[case] = _kinds_of_stages(model, *case)
+            for at, column in enumerate(known[case]):
+                found[at][row, : case[0]] = column
+                found[at][row, case[0] :] = column[-1]
+        index = np.minimum(np.arange(most), columns.pp[:, None] - 1)
+        weight = (np.arange(most) < columns.pp[:, None]).astype(np.int64)
+        layers, uneven, *kinds = found
+        counts = {name: one.astype(np.int64) for name, one in zip(KINDS, kinds, strict=True)}
+        return Stages(index, weight, layers.astype(np.int64), uneven, counts)
+
+
+def chunk_layers(layers: int, strategy: Strategy, ahead: int = 0) -> tuple[int, ...]:
+    """Layers of each chunk in the order of the model, but those of multi-token prediction.
+
+    ``ahead``: how many these are; they lie in the last chunk, which has fewer others for it.
 
     Raises:
         InputError: a given split has a wrong length or sum, or no even split exists.
@@ -67,13 +100,56 @@ def chunk_layers(layers: int, strategy: Strategy) -> tuple[int, ...]:
         if len(strategy.split) != strategy.chunks or sum(strategy.split) != layers:
             raise _unsplit(layers, strategy.pp, strategy.vpp)
         return strategy.split
-    chunks = strategy.chunks
+    return _even_chunks(layers, strategy.pp, strategy.vpp, ahead)
+
+
+def _even_chunks(layers: int, pp: int, vpp: int, ahead: int) -> tuple[int, ...]:
+    """As many in each chunk, ends counted where that is needed."""
+    chunks = pp * vpp
     if layers % chunks == 0:
         return (layers // chunks,) * chunks
-    if strategy.pp == 1 or (layers + _ENDS) % chunks:
-        raise _unsplit(layers, strategy.pp, strategy.vpp)
-    each = (layers + _ENDS) // chunks
-    return (each - 1, *(each,) * (chunks - 2), each - 1)
+    if pp > 1 and (layers + _ENDS) % chunks == 0:
+        each = (layers + _ENDS) // chunks
+        return (each - 1, *(each,) * (chunks - 2), each - 1)
+    if pp == 1 or not ahead or (layers + _ENDS + ahead) % chunks:
+        raise _unsplit(layers, pp, vpp)
+    each = (layers + _ENDS + ahead) // chunks
+    lacking = max(0, 1 + ahead - each)  # what the last chunk cannot give up, the first does
+    first = each - 1 - lacking
+    if first < 0:
+        raise _unsplit(layers, pp, vpp)
+    return (first, *(each,) * (chunks - 2), max(0, each - 1 - ahead))
+
+
+KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
+"""Symbols of how many layers of a stage have full, windowed and Mamba attention, a dense MLP and
+experts, and how many predict later tokens."""
+
+
+def _kinds_of_stages(
+    model: Transformer, pp: int, vpp: int, micro_batches: int, split: tuple[int, ...]
+) -> FloatArray:
+    """Layers, uneven layers and layers of each kind of the stages of a strategy: (columns, pp)."""
+    strategy = Strategy(pp=pp, vpp=vpp, split=split)
+    chunks = chunk_layers(model.layers, strategy, model.mtp)
+    every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+    bounds = np.cumsum((0, *chunks))
+    ahead = [0] * (len(chunks) - 1) + [model.mtp]
+    found = np.zeros((2 + len(KINDS), pp))
+    for stage in range(pp):
+        mine = range(stage, len(chunks), pp)
+        held = tuple(chunks[at] + ahead[at] for at in mine)
+        of = [kind for at in mine for kind in every[bounds[at] : bounds[at + 1]]]
+        of += [every[-1]] * sum(ahead[at] for at in mine)
+        attention = [sum(one.attention is kind for one in of) for kind in _ATTENTIONS]
+        mlps = [sum(one.mlp is kind for one in of) for kind in (Mlp.DENSE, Mlp.EXPERTS)]
+        uneven = uneven_layers(held, stage, pp, micro_batches)
+        last = sum(ahead[at] for at in mine)
+        found[:, stage] = (sum(held), uneven, *attention, *mlps, last)
+    return found
+
+
+_ATTENTIONS = (Attention.FULL, Attention.WINDOW, Attention.MAMBA)
 
 
 def _unsplit(layers: int, pp: int, vpp: int) -> InputError:
@@ -178,6 +254,7 @@ class StrategyColumns:
     flash: BoolArray
     dtype: npt.NDArray[np.str_]
     splits: tuple[tuple[int, ...], ...] = ()
+    mixture: MixtureColumns | None = None
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> StrategyColumns:
@@ -190,7 +267,8 @@ class StrategyColumns:
             [RECOMPUTES.index(one.recompute) for one in strategies], dtype=np.int64
         )
         splits = tuple(one.split for one in strategies)
-        return StrategyColumns(**values, splits=splits if any(splits) else ())  # type: ignore[arg-type]
+        mixture = MixtureColumns.of(strategies)
+        return StrategyColumns(**values, splits=splits if any(splits) else (), mixture=mixture)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.tp)
@@ -200,14 +278,17 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name != "splits"
+            if field.name not in ("splits", "mixture")
         }
         order = np.arange(len(self))[rows].tolist() if self.splits else []
-        return StrategyColumns(**chosen, splits=tuple(self.splits[i] for i in order))
+        mixture = self.mixture.take(rows) if self.mixture else None
+        return StrategyColumns(
+            **chosen, splits=tuple(self.splits[i] for i in order), mixture=mixture
+        )
 
     def strategy(self, row: int) -> Strategy:
         """One of them as a strategy."""
-        whole = {name: int(getattr(self, name)[row]) for name in _WHOLE}
+        whole: dict[str, Any] = {name: int(getattr(self, name)[row]) for name in _WHOLE}
         return Strategy(
             **whole,
             sequence_parallel=bool(self.sequence_parallel[row]),
@@ -215,7 +296,16 @@ class StrategyColumns:
             flash=bool(self.flash[row]),
             dtype=str(self.dtype[row]),
             split=self.splits[row] if self.splits else (),
+            **(self.mixture.fields(row) if self.mixture else {}),
         )
+
+    @property
+    def ranks(self) -> Mapping[str, IntArray]:
+        """The sizes of all axes by name, experts' too."""
+        more = self.mixture or MixtureColumns.none(len(self))
+        ed = self.dp * self.cp * self.tp // (more.ep * more.etp)
+        own = {"pp": self.pp, "dp": self.dp, "cp": self.cp, "tp": self.tp}
+        return {**own, "ed": ed, "ep": more.ep, "et": more.etp}
 
 
 _WHOLE = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "zero")
@@ -225,3 +315,51 @@ _DTYPES: dict[str, type[np.generic]] = {
     "flash": np.bool_,
     "dtype": np.str_,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureColumns:
+    """What strategies of a mixture or in low precision have besides, as arrays.
+
+    ``modules``: whether each of ``MODULES`` is computed again, shape (strategies, modules).
+    """
+
+    ep: IntArray
+    etp: IntArray
+    dispatcher: npt.NDArray[np.str_]
+    overlap: BoolArray
+    graphs: npt.NDArray[np.str_]
+    fp8_attention: BoolArray
+    modules: BoolArray
+
+    @staticmethod
+    def of(strategies: Sequence[Strategy]) -> MixtureColumns | None:
+        """Those of strategies; None where all have the defaults."""
+        usual = Strategy()
+        names = MIXTURE_FIELDS
+        if all(getattr(one, name) == getattr(usual, name) for one in strategies for name in names):
+            return None
+        columns = {name: np.array([getattr(one, name) for one in strategies]) for name in _MIXTURE}
+        modules = [[name in one.modules for name in MODULES] for one in strategies]
+        return MixtureColumns(**columns, modules=np.array(modules, dtype=bool))
+
+    @staticmethod
+    def none(count: int) -> MixtureColumns:
+        """The defaults of so many strategies."""
+        usual = Strategy()
+        columns = {name: np.full(count, getattr(usual, name)) for name in _MIXTURE}
+        return MixtureColumns(**columns, modules=np.zeros((count, len(MODULES)), dtype=bool))
+
+    def take(self, rows: IntArray | BoolArray) -> MixtureColumns:
+        """Those of some of the strategies."""
+        return MixtureColumns(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+
+    def fields(self, row: int) -> dict[str, Any]:
+        """The fields of a strategy."""
+        found = {name: getattr(self, name)[row].item() for name in _MIXTURE}
+        chosen = self.modules[row].tolist()
+        again = tuple(name for name, is_again in zip(MODULES, chosen, strict=True) if is_again)
+        return found | {"modules": again}
+
+
+_MIXTURE = tuple(name for name in MIXTURE_FIELDS if name != "modules")

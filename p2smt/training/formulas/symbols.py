@@ -26,6 +26,26 @@ g = _symbol("g")
 V = _symbol("V")
 tied = _symbol("tied")
 
+E = _symbol("E")
+r = _symbol("r")
+fe = _symbol("fe")
+fs = _symbol("fs")
+w = _symbol("w")
+wl = _symbol("wl")
+clamp = _symbol("clamp")
+rq = _symbol("rq")
+rkv = _symbol("rkv")
+en = _symbol("en")
+er = _symbol("er")
+ev = _symbol("ev")
+direct = _symbol("direct")
+win = _symbol("win")
+HP = _symbol("HP")
+GN = _symbol("GN")
+Hm = _symbol("Hm")
+Ns = _symbol("Ns")
+token_flops = _symbol("token_flops")
+
 # of the batch
 B = _symbol("B")
 s = _symbol("s")
@@ -44,6 +64,20 @@ zero_3 = _symbol("zero_3")
 selective = _symbol("selective")
 full = _symbol("full")
 flash = _symbol("flash")
+ep = _symbol("ep")
+et = _symbol("et")
+ed = _symbol("ed")
+low = _symbol("low")
+again_core = _symbol("again_core")
+again_up = _symbol("again_up")
+again_norm = _symbol("again_norm")
+again_act = _symbol("again_act")
+again_experts = _symbol("again_experts")
+again_mlp = _symbol("again_mlp")
+again_shared = _symbol("again_shared")
+hidden_dispatch = _symbol("hidden_dispatch")
+launches = _symbol("launches")
+core_8 = _symbol("core_8")
 
 # of the framework
 G = _symbol("G")
@@ -58,10 +92,25 @@ peak = _symbol("peak")
 W = _symbol("W")
 eta = _symbol("eta")
 layer_s = _symbol("layer_s")
+peak_low = _symbol("peak_low")
+eta_low = _symbol("eta_low")
+eta_memory = _symbol("eta_memory")
+eta_core = _symbol("eta_core")
+eta_logits = _symbol("eta_logits")
+host_dense_s = _symbol("host_dense_s")
+host_mamba_s = _symbol("host_mamba_s")
+host_experts_s = _symbol("host_experts_s")
+host_expert_s = _symbol("host_expert_s")
 
 # of a stage
 i = _symbol("i")
 n = _symbol("n")
+nf = _symbol("nf")
+nw = _symbol("nw")
+nm = _symbol("nm")
+nd = _symbol("nd")
+nx = _symbol("nx")
+nt = _symbol("nt")
 n_uneven = Symbol("n_uneven", real=True)
 first = _symbol("first")
 last = _symbol("last")
@@ -109,6 +158,58 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (last, "1 if the stage has the logits"),
 )
 """Every symbol that is given from outside, and what it stands for."""
+
+KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
+    (E, "experts of a layer"),
+    (r, "experts that a token goes through"),
+    (fe, "width inside an expert"),
+    (fs, "width inside all shared experts together"),
+    (w, "elements of a token that experts see"),
+    (wl, "the same where it is projected to them, else 0"),
+    (clamp, "bytes more that clamped activations with biases move for an element inside an expert"),
+    (rq, "elements of a token's queries before they are expanded, in latent attention"),
+    (rkv, "elements of its keys and values before they are expanded"),
+    (en, "elements of a head's query and key without rotation"),
+    (er, "elements with rotation"),
+    (ev, "elements of a head's value"),
+    (direct, "1 if queries are made of all h elements"),
+    (win, "tokens under a window"),
+    (HP, "elements of all heads of Mamba-2"),
+    (GN, "elements of its groups' states"),
+    (Hm, "its heads"),
+    (Ns, "elements of a head's state"),
+    (token_flops, "operations of a token, forward and backward, nothing computed twice"),
+    (ep, "expert parallelism"),
+    (et, "tensor parallelism of experts"),
+    (ed, "data parallelism of experts"),
+    (low, "1 if products are in 8 bits or fewer"),
+    (again_core, "1 if the core of attention is computed again"),
+    (again_up, "1 if latent attention's expansions are"),
+    (again_norm, "1 if norms are"),
+    (again_act, "1 if activations inside experts are"),
+    (again_experts, "1 if mixtures are, whole"),
+    (again_mlp, "1 if dense MLPs are"),
+    (again_shared, "1 if shared experts are"),
+    (hidden_dispatch, "1 if tokens move beside the computing of another micro-batch"),
+    (launches, "part of launches that is left: 1, 0.95 with partial graphs, 0 with full ones"),
+    (core_8, "1 if the core of attention is in 8 bits"),
+    (peak_low, "flop/s of matrix products in the strategy's data type"),
+    (eta_low, "part of it that they reach"),
+    (eta_memory, "part of the memory's bandwidth that is reached"),
+    (eta_core, "part of the peak of 16 bits that the core of attention reaches"),
+    (eta_logits, "part of it that logits reach"),
+    (host_dense_s, "seconds of launches of a dense layer, forward and backward"),
+    (host_mamba_s, "of a Mamba-2 layer"),
+    (host_experts_s, "of a layer with experts"),
+    (host_expert_s, "more for each expert on a device"),
+    (nf, "layers of the stage with full attention"),
+    (nw, "with a window"),
+    (nm, "with Mamba-2"),
+    (nd, "with a dense MLP"),
+    (nx, "with experts"),
+    (nt, "that predict later tokens"),
+)
+"""What models with layers of several kinds, low precision and their constants have besides."""
 
 
 # A row of the table of formulas.
@@ -194,3 +295,8 @@ SIZE_ROWS = (
     END_PARAMETERS,
     STAGE_PARAMETERS,
 )
+
+
+def row_symbol(name: str) -> Symbol:
+    """The symbol of a row of that name, where the row itself depends on the kind of a model."""
+    return Symbol(name, nonnegative=True)

@@ -66,10 +66,29 @@ def second_rows() -> tuple[FormulaRow, ...]:
 
 @cache
 def formula_table() -> FormulaTable:
-    """The table, compiled once."""
+    """The table of decoders with equal dense layers, compiled once."""
     from p2smt.training.formulas.traffic import TRAFFIC
 
     return FormulaTable(_compiled(count_rows()), _compiled(second_rows()), TRAFFIC)
+
+
+@cache
+def kinds_table(mla: bool) -> FormulaTable:
+    """The table of decoders with layers of several kinds, whose attention may be latent."""
+    from p2smt.training.formulas import kinds_traffic
+
+    counts, seconds = kind_rows(mla)
+    return FormulaTable(_compiled(counts), _compiled(seconds), kinds_traffic.traffic(mla))
+
+
+def kind_rows(mla: bool) -> tuple[tuple[FormulaRow, ...], tuple[FormulaRow, ...]]:
+    """Rows that need no device, and seconds, of models with layers of several kinds."""
+    from p2smt.training.formulas import kinds, kinds_memory, kinds_seconds, kinds_traffic
+
+    rows = kinds_traffic.traffic(mla)
+    sent = (one.row(what) for one in rows for what in ("payload", "calls", "part"))
+    counts = (*kinds.count_rows(mla), *kinds_memory.memory_rows(mla), *sent)
+    return counts, (*kinds_seconds.seconds_rows(mla), *(one.row("cover_s") for one in rows))
 
 
 def _compiled(rows: Sequence[FormulaRow]) -> CompiledRows:

@@ -166,7 +166,7 @@ class PlanQuestion:
     tie: float = 1e-6
 
     def __post_init__(self) -> None:
-        self.model.check_timed(self.batch.tokens)
+        self.model.check_searched(self.batch.tokens)
         names = [name for name, _ in self.fixed]
         for name, value in self.fixed:
             if name not in SEARCHED:

@@ -1,0 +1,230 @@
+"""Rows of models with layers of several kinds: seconds without communication.
+
+Products run in low precision where the strategy has one; the core of attention, routers, embedding
+and logits do not.  The host launches kernels beside the device: where it takes about as long, both
+are seen (``OVERLAP``), and where kernels are captured in graphs it takes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr, Max, Rational
+
+from p2smt.training.formulas.kinds import (
+    AHEAD,
+    DENSE,
+    EXPERTS,
+    LATENT,
+    LOCAL,
+    LOGITS,
+    MAMBA,
+    MLA_UP,
+    SHARED,
+    TAU,
+    Product,
+    attention_products,
+    products,
+)
+from p2smt.training.formulas.seconds import ROOFLINE
+from p2smt.training.formulas.symbols import (
+    COUNTED,
+    FLASH,
+    PAPER,
+    TOKENS,
+    FormulaRow,
+    V,
+    again_act,
+    again_core,
+    again_experts,
+    again_mlp,
+    again_norm,
+    again_shared,
+    again_up,
+    c,
+    core_8,
+    d,
+    ed,
+    eta,
+    eta_core,
+    eta_logits,
+    eta_low,
+    eta_memory,
+    first,
+    full,
+    h,
+    host_dense_s,
+    host_expert_s,
+    host_experts_s,
+    host_mamba_s,
+    last,
+    launches,
+    layer_s,
+    low,
+    n,
+    nd,
+    nf,
+    nm,
+    nt,
+    nw,
+    nx,
+    peak,
+    peak_low,
+    row_symbol,
+    t,
+    zero_1,
+)
+from p2smt.training.formulas.symbols import W as BANDWIDTH
+
+FITTED = "fitted to published runs: docs/planning.md"
+QUANTISED = 4.3
+"""Bytes that quantising moves for an element of a product's input, forward; twice backward."""
+OVERLAP = Rational(7, 4)
+"""Device and host together take (device^p + host^p)^(1/p)."""
+CORE_8 = 1.28
+"""How much faster the core of attention is in 8 bits."""
+MAMBA_RATE = Rational(1, 2)
+"""Of what products reach, by Mamba-2's states."""
+_W = BANDWIDTH * eta_memory
+_FORWARD = Rational(1, 3)
+
+
+def _product_s(one: Product) -> FormulaRow:
+    """Seconds of a product, and of quantising its input."""
+    flops_s = one.flops.symbol / (peak_low * eta_low)
+    seconds = Max(flops_s, one.bytes.symbol / _W) + low * QUANTISED * one.inputs / _W
+    return FormulaRow(f"{one.name}_s", seconds, "s", f"{one.meaning}, forward", ROOFLINE)
+
+
+def _sum(these: Iterable[Product]) -> Expr:
+    found: Expr = sum((_product_s(one).symbol for one in these), Rational(0))
+    return found
+
+
+LOGITS_S = FormulaRow(
+    "logits_s",
+    Max(LOGITS.flops.symbol / (peak * eta_logits), LOGITS.bytes.symbol / _W),
+    "s",
+    "logits, forward, in 16 bits",
+    ROOFLINE,
+)
+_LOSS = TOKENS.symbol * V / t / _W
+
+
+def seconds_rows(mla: bool) -> tuple[FormulaRow, ...]:
+    """Seconds of parts of layers, of stages, and of the optimizer."""
+    core = {
+        name: FormulaRow(f"{name}_s", what, "s", text, FITTED)
+        for name, what, text in (
+            ("core", _core("core_flops"), "core of attention, forward"),
+            ("window", _core("window_flops"), "the same under a window"),
+            ("states", row_symbol("mamba_flops") / (peak * eta * MAMBA_RATE), "states of Mamba-2"),
+        )
+    }
+    parts = tuple(_parts(mla, {name: row.symbol for name, row in core.items()}))
+    return (
+        *map(_product_s, products(mla)),
+        LOGITS_S,
+        *core.values(),
+        *parts,
+        *_stages({row.name: row.symbol for row in parts}),
+        OPTIMIZER_S,
+    )
+
+
+def _core(flops: str) -> Expr:
+    return (
+        row_symbol(flops) * row_symbol("narrow") / (peak * eta_core * (1 + core_8 * (CORE_8 - 1)))
+    )
+
+
+def _moved(name: str) -> Expr:
+    return row_symbol(f"{name}_moved") / _W
+
+
+def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
+    """Seconds of each part of a layer: forward, and backward with what is computed again."""
+    attention, norm = _sum(attention_products(mla)), again_norm * 4 * TAU.symbol * h / _W
+    up = again_up * _sum(MLA_UP) if mla else Rational(0)
+    around = _moved("attention")
+    for name, one in (("attention", core["core"]), ("window", core["window"])):
+        again = again_core * one + up + norm
+        yield from _part(name, attention + around, one, Rational(5, 2), again)
+    yield from _part("mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm)
+    dense = _sum(DENSE) + _moved("dense")
+    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm)
+    shared = _sum(SHARED)
+    mixture = _sum((*EXPERTS, *LATENT)) + _moved("act") + _moved("experts")
+    again = (
+        again_experts * (mixture + shared)
+        + (1 - again_experts) * (again_act * _moved("act") + again_shared * shared)
+        + norm
+    )
+    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again)
+
+
+def _part(
+    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr
+) -> Iterable[FormulaRow]:
+    forward = FormulaRow(f"{name}_forward_s", plain + core, "s", f"{name}, forward", COUNTED)
+    yield forward
+    backward = 2 * plain + core_backward * core + full * forward.symbol + (1 - full) * again
+    text = f"{name}, backward, with what is computed again"
+    yield FormulaRow(f"{name}_backward_s", backward, "s", text, f"{PAPER} section 5; {FLASH}")
+
+
+HOST_S = FormulaRow(
+    "host_s",
+    launches
+    * (
+        nx * (host_experts_s + host_expert_s * LOCAL.symbol)
+        + nm * host_mamba_s
+        + (n - nx - nm) * host_dense_s
+    ),
+    "s",
+    "launches of a stage's kernels, forward and backward",
+    FITTED,
+)
+
+
+def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
+    yield HOST_S
+    ends = {
+        "forward": (4 * TOKENS.symbol * h / _W, LOGITS_S.symbol + 18 * _LOSS, _FORWARD),
+        "backward": (
+            8 * TOKENS.symbol * h / _W,
+            2 * LOGITS_S.symbol + 14 * _LOSS,
+            1 - _FORWARD + full * _FORWARD,  # what is computed again is launched again
+        ),
+    }
+    for way, (embedding, logits, share) in ends.items():
+        ahead = _product_s(AHEAD).symbol * (1 if way == "forward" else 2)
+        device = (
+            nf * parts[f"attention_{way}_s"]
+            + nw * parts[f"window_{way}_s"]
+            + nm * parts[f"mamba_{way}_s"]
+            + nd * parts[f"dense_{way}_s"]
+            + nx * parts[f"mixture_{way}_s"]
+            + first * embedding
+            + last * logits
+            + nt * (ahead + logits)
+        )
+        row = FormulaRow(f"device_{way}_s", device, "s", f"a stage on its device, {way}", COUNTED)
+        yield row
+        host = share * HOST_S.symbol
+        both = (row.symbol**OVERLAP + host**OVERLAP) ** (1 / OVERLAP) + share * n * layer_s
+        yield FormulaRow(f"stage_{way}_s", both, "s", f"a stage, {way}, with its host", FITTED)
+
+
+OPTIMIZER_S = FormulaRow(
+    "optimizer_s",
+    30
+    * (
+        row_symbol("stage_parameters") / (1 + zero_1 * (d * c - 1))
+        + row_symbol("stage_experts") / (1 + zero_1 * (ed - 1))
+    )
+    / _W,
+    "s",
+    "step of Adam: gradient (4), fp32 parameter and moments read and written (24), parameter (2)",
+    COUNTED,
+)
