@@ -22,8 +22,9 @@ from p2smt.interop.nccl_tests.elements import (
     TimingTable,
     check_times,
     counted,
-    operation_named,
+    operation_of_test,
     parts_of,
+    ran_alone,
     test_in,
 )
 from p2smt.interop.nccl_tests.parse_text import parse_text
@@ -246,7 +247,7 @@ def operation_of(table: TimingTable, given: Operation | None = None) -> Operatio
     """
     reduced = any(_ratio(t)[0] > _ABOVE for t in table.timings)  # all-reduce alone goes above 1
     if table.test and not (table.carried and reduced):
-        named = operation_named(table.test, table.where)
+        named = operation_of_test(table.test, table.where)
         if not table.carried or _agrees(table, named):
             return named
     if reduced:
@@ -345,6 +346,9 @@ def ranks_shown(table: TimingTable, operation: Operation) -> tuple[int, int]:
     low, high = UNKNOWN
     for timing in table.timings:
         least, most = _row_ranks(timing, operation)
+        if operation in _PASSES and not timing.busbw and timing.algbw > 10 * timing.busbw_error > 0:
+            given = f"{table.at(timing)}: busbw 0 at algbw {timing.algbw:g} GB/s"
+            raise ran_alone(given)
         if least > most:
             raise InputError(
                 f"{table.at(timing)}: busbw {timing.busbw:g} at algbw {timing.algbw:g} GB/s",
@@ -455,7 +459,9 @@ def _measured(table: TimingTable, given: Operation | None, ranks: int | None) ->
     ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
         rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
-        raise InputError(f"{table.where}: {ranks} ranks", rule, "measure on more devices")
+        remedy = "measure on more devices; if mpirun or srun started several, build with MPI=1"
+        given = f"{table.where}: {ranks} rank{'s' * (ranks != 1)}"
+        raise InputError(given, rule, remedy if ranks == 1 else "measure on more devices")
     return RankedTable(table, what, ranks, per_host_of(table, ranks))
 
 
