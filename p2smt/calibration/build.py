@@ -291,7 +291,9 @@ def _above_nominal(
     """The refusal, which names the algorithms that could have run, as then no rate is exceeded."""
     by = f", {excess.what}" if excess.what else ""
     others = [algorithm.value for algorithm in Algorithm if _explains(fits, algorithm)]
-    ran = f"name what ran, as --algorithm {' or '.join(others)} would explain it; " if others else ""
+    ran = (
+        f"name what ran, as --algorithm {' or '.join(others)} would explain it; " if others else ""
+    )
     return InputError(
         f"level {topology.levels[excess.level].name}{by}: {format_bandwidth(excess.found)} a port",
         f"is above the link's nominal {format_bandwidth(_nominal(topology, excess.level))}",

@@ -42,8 +42,7 @@ class Fit:
     """The pieces of one link for one set of rows.
 
     ``errors`` holds predicted / measured - 1 of every row, ``outliers`` the rows left out,
-    ``wire_share`` the largest part of a time that bytes on this link make up where nothing inside
-    holds them up (1 where something does), ``held_out`` the held-out error (mean of abs(log(predicted / measured))) of 1, 2, .. pieces,
+    ``wire_share`` the largest part of a time that bytes make up, ``held_out`` the held-out error (mean of abs(log(predicted / measured))) of 1, 2, .. pieces,
     and ``held_out_errors`` that of each row with the number of pieces chosen (inf: left out).
     """
 
@@ -221,12 +220,11 @@ class Lines:
         return {int(k) for k in np.take_along_axis(table.piece, best[:, None], axis=1).ravel()}
 
     def wire_share(self, table: FitTable) -> float:
-        """The largest part of a predicted time that is load b; 1 where inner levels set W."""
+        """The largest part of a predicted time that bytes make up, on this link or inside it."""
         times = _times(table, self.latency_s, self.seconds_per_byte)
-        wire = table.load_bytes * self.seconds_per_byte[table.piece]
+        _, wire = _parts(table, self.latency_s, self.seconds_per_byte)
         best = times.argmin(axis=1)[:, None]
-        share = np.where(wire < table.floor_s, 1.0, wire / times)
-        return float(np.take_along_axis(share, best, axis=1).max())
+        return float(np.take_along_axis(wire / times, best, axis=1).max())
 
     def log_errors(self, table: FitTable) -> Floats:
         """log(predicted / measured) of each row."""
@@ -285,6 +283,8 @@ def _starts(table: FitTable, count: int) -> Iterator[tuple[Floats, Floats]]:
             least = beta[k - 1] if k else _SECONDS_PER_BYTE[0]
             latency[k], beta[k] = _line(table, chosen, k, least)
         yield latency, beta
+        if table.passes.any():  # of whose latencies the line has twice and a root's worth too much
+            yield latency / 8, beta
 
 
 def _line(table: FitTable, chosen: np.ndarray, k: int, least: float) -> tuple[float, float]:

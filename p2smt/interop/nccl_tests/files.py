@@ -280,6 +280,8 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
         return given
     said = _that_count(table, shown)
     for one in said:
+        if one.ranks == 1 and shown == UNKNOWN:
+            raise _count_unfit(table, 1)
         if one.ranks is not None and not low <= one.ranks <= high:
             remedy = "correct the file, or name the right number with --ranks"
             raise InputError(f"{one.where}: {one.what} has {one.ranks} ranks", rows, remedy)
@@ -290,6 +292,13 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
         raise InputError(table.where, rule, "name it with --ranks")
     _check_said(said, ranks)
     return ranks
+
+
+def _count_unfit(table: TimingTable, ranks: int) -> InputError:
+    rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
+    remedy = "measure on more devices; if mpirun or srun started several, build with MPI=1"
+    given = f"{table.where}: {ranks} rank{'s' * (ranks != 1)}"
+    return InputError(given, rule, remedy if ranks == 1 else "measure on more devices")
 
 
 def _that_count(table: TimingTable, shown: tuple[int, int]) -> tuple[RankCount, ...]:
@@ -458,10 +467,7 @@ def _measured(table: TimingTable, given: Operation | None, ranks: int | None) ->
     what = operation_of(table, given)
     ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
-        rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
-        remedy = "measure on more devices; if mpirun or srun started several, build with MPI=1"
-        given = f"{table.where}: {ranks} rank{'s' * (ranks != 1)}"
-        raise InputError(given, rule, remedy if ranks == 1 else "measure on more devices")
+        raise _count_unfit(table, ranks)
     return RankedTable(table, what, ranks, per_host_of(table, ranks))
 
 
