@@ -26,15 +26,20 @@ if TYPE_CHECKING:
 CONFIG = ".json"
 
 
-def read_model(name_or_path: StrPath) -> Transformer:
+def read_model(name_or_path: StrPath, sequence: int | None = None) -> Transformer:
     """A model by its name, from a YAML file, or from a ``config.json`` of Hugging Face.
+
+    ``sequence``: tokens of a sequence, if they are known: a sliding window of a ``config.json``
+    that is no shorter hides nothing.
 
     Raises:
         InputError: there is no such model or file, a key is missing, or the model is none of the
             dense decoders that are known: mixtures of experts and sliding windows are refused.
     """
     text = os.fspath(name_or_path)
-    return read_config(text) if text.endswith(CONFIG) else model_file.read_model(text)
+    if text.endswith(CONFIG):
+        return read_config(text, sequence)
+    return model_file.read_model(text)
 
 
 def estimate(
@@ -62,7 +67,7 @@ def estimate(
     Raises:
         InputError: the strategy breaks a rule, which is named, or something is not known.
     """
-    trained = model if isinstance(model, Transformer) else read_model(model)
+    trained = model if isinstance(model, Transformer) else read_model(model, batch.tokens)
     chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
     constants = (
         efficiency if isinstance(efficiency, Efficiency) else efficiency_of(topology, efficiency)

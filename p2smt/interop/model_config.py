@@ -18,9 +18,10 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_NAME = 60
 
 
-def read_config(path: str) -> Transformer:
+def read_config(path: str, sequence: int | None = None) -> Transformer:
     """The model that a ``config.json`` describes, or the one in a folder that has such a file.
 
+    ``sequence``: tokens of a sequence, where they are known: a window that is no shorter is none.
     Keys that are absent have the defaults of transformers' configuration class of that type; sizes
     must be there.
 
@@ -30,14 +31,14 @@ def read_config(path: str) -> Transformer:
     """
     file = os.path.join(path, CONFIG) if os.path.isdir(path) else path
     data = read_json(file, f"model file {file!r}", f"give a {CONFIG}", MAX_BYTES)
-    return config_model(data, file)
+    return config_model(data, file, sequence)
 
 
-def config_model(data: object, source: str) -> Transformer:
+def config_model(data: object, source: str, sequence: int | None = None) -> Transformer:
     """As :func:`read_config`, of the data of such a file; ``source`` names it."""
     if not isinstance(data, dict):
         raise InputError(source, "must be a JSON object", f"give a {CONFIG}")
-    keys = ConfigKeys(data, source)
+    keys = ConfigKeys(data, source, sequence)
     try:
         return _model(keys, check_type(keys))
     except InputError as error:
@@ -103,11 +104,13 @@ def _name(keys: ConfigKeys) -> str:
 class ConfigKeys:
     """The keys of a configuration; ``source`` names it in messages.
 
+    ``sequence``: tokens of the sequences that it is read for; None: any that the model can have.
     A key may have several names, of which the first that is there counts; null is as good as none.
     """
 
     data: Mapping[str, Any]
     source: str
+    sequence: int | None = None
 
     def has(self, *names: str) -> bool:
         """Whether one of the names has a value other than null."""
@@ -176,6 +179,7 @@ _EXPERTS = (
     *("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
     "moe_intermediate_size",
 )
+_TEXT_PARTS = ("text_config", "language_config", "llm_config")
 _FULL = ("full_attention", "attention")
 _SLIDING = "sliding_attention"
 _NO_WINDOW = "sliding windows of attention are not modelled"
@@ -195,9 +199,25 @@ def check_type(keys: ConfigKeys) -> ConfigFamily:
     if keys.switch("is_encoder_decoder", default=False):
         raise keys.error("model_type", kind, "has an encoder; decoders alone are modelled")
     if kind not in FAMILIES:
+        _check_wrapper(keys, kind)
         rule = f"is none of the dense decoders that are read: {', '.join(FAMILIES)}"
         raise keys.error("model_type", kind, rule, "write its sizes as a model file")
     return FAMILIES[kind]
+
+
+def _check_wrapper(keys: ConfigKeys, kind: str) -> None:
+    """A model of several parts has a configuration for each, and that of its text may be read.
+
+    Raises:
+        InputError: it is one, and its text part is.
+    """
+    for name in _TEXT_PARTS:
+        part = keys.data.get(name)
+        inner = part.get("model_type") if isinstance(part, Mapping) else None
+        if inner in FAMILIES:
+            rule = f"holds models of several kinds, of which {name} ({inner}) can be read"
+            remedy = f"save what stands under {name} as a file of its own, and give that"
+            raise keys.error("model_type", kind, rule, remedy)
 
 
 def _check_experts(keys: ConfigKeys, kind: str) -> None:
@@ -229,11 +249,20 @@ def check_layers(keys: ConfigKeys, family: ConfigFamily, layers: int) -> None:
         raise keys.error("per_layer_config", "{..}", rule)
     seen = family.window(keys, layers)
     longest = keys.optional("max_position_embeddings", family.positions)
-    if seen and seen < longest:
-        stated = "" if keys.has("sliding_window") else " (the default where the key is absent)"
+    if not seen or seen >= longest or _never_hides(keys, seen):
+        return
+    stated = "" if keys.has("sliding_window") else " (the default where the key is absent)"
+    if keys.sequence is None:
         rule = f"is in force below {longest} positions{stated}: {_NO_WINDOW}"
         remedy = "write null where sequences are no longer than the window"
         raise keys.error("sliding_window", seen, rule, remedy)
+    rule = f"is in force in sequences of {keys.sequence} tokens{stated}: {_NO_WINDOW}"
+    raise keys.error("sliding_window", seen, rule, f"take sequences of at most {seen} tokens")
+
+
+def _never_hides(keys: ConfigKeys, seen: int) -> bool:
+    """Whether no sequence is longer than a window, as far as that is known."""
+    return keys.sequence is not None and keys.sequence <= seen
 
 
 def _check_kinds(keys: ConfigKeys) -> None:
@@ -242,9 +271,10 @@ def _check_kinds(keys: ConfigKeys) -> None:
         return
     if not isinstance(kinds, list):
         raise keys.error("layer_types", kinds, "must be a list")
-    if _SLIDING in kinds:
+    full = (*_FULL, _SLIDING) if _never_hides(keys, keys.optional("sliding_window", 0)) else _FULL
+    if _SLIDING in kinds and _SLIDING not in full:
         raise keys.error("layer_types", _SLIDING, _NO_WINDOW)
-    other = next((kind for kind in kinds if kind not in _FULL), None)
+    other = next((kind for kind in kinds if kind not in full), None)
     if other is not None:
         raise keys.error("layer_types", other, "layers other than full_attention are not modelled")
 

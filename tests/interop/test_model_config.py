@@ -241,6 +241,7 @@ def test_a_mixture_of_experts_is_refused_by_its_keys(key: str) -> None:
 
 MISTRAL = usual("mistral", 32, 4096, 32, 14_336, 32_000) | {"max_position_embeddings": 32_768}
 QWEN2 = usual("qwen2", 28, 3584, 28, 18_944, 152_064) | {"num_key_value_heads": 4}
+LONG = {"max_position_embeddings": 16_384}
 SLIDING = QWEN2 | {"use_sliding_window": True, "sliding_window": 4096}
 
 
@@ -278,6 +279,49 @@ def test_a_sliding_window_in_force_is_refused(config: Config, said: str) -> None
 )
 def test_a_window_that_never_hides_a_token_is_none(config: Config) -> None:
     assert config_model(config, "config.json").layers == config["num_hidden_layers"]
+
+
+ALTERNATING = {"layer_types": ["full_attention", "sliding_attention"] * 14}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MISTRAL | {"sliding_window": 4096},
+        MISTRAL,
+        SLIDING | {"max_window_layers": 21},
+        QWEN2 | ALTERNATING | {"sliding_window": 4096, "use_sliding_window": True},
+        usual("starcoder2", 32, 64, 8, 99, 99) | {"sliding_window": 4096} | LONG,
+    ],
+)
+def test_a_window_no_shorter_than_the_sequences_is_none(config: Config) -> None:
+    """It hides nothing up to its length, and a token from another one beyond."""
+    for sequence in (1, 4095, 4096):
+        found = config_model(config, "config.json", sequence)
+        assert found.layers == config["num_hidden_layers"]
+    for sequence in (4097, None):
+        with pytest.raises(InputError, match="config.json: .*not modelled"):
+            config_model(config, "config.json", sequence)
+
+
+def test_a_window_in_force_names_the_longest_sequences() -> None:
+    said = "in force in sequences of 8192 tokens: .*; take sequences of at most 4096 tokens"
+    with pytest.raises(InputError, match=said):
+        config_model(MISTRAL | {"sliding_window": 4096}, "config.json", 8192)
+
+
+@pytest.mark.parametrize("name", ["text_config", "language_config", "llm_config"])
+@pytest.mark.parametrize("kind", ["mistral3", "llava", "internvl_chat"])
+def test_a_model_of_several_parts_names_the_part_that_can_be_read(name: str, kind: str) -> None:
+    config = {"model_type": kind, name: LLAMA_3_70B, "vision_config": {"model_type": "siglip"}}
+    assert f"of which {name} (llama) can be read; save what stands under {name}" in refused(config)
+    assert config_model(config[name], "x.json") == config_model(LLAMA_3_70B, "x.json")
+
+
+@pytest.mark.parametrize("part", [{"model_type": "gemma3_text"}, {}, None, "llama", [1]])
+def test_a_part_that_cannot_be_read_either_is_not_named(part: object) -> None:
+    text = refused({"model_type": "gemma3", "text_config": part})
+    assert "model_type 'gemma3': is none of the dense decoders" in text
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class WorkloadOptions:
             given.count_of(self.global_batch, "--global-batch", MAX_BATCH),
             given.count_of(self.seq, "--seq", MAX_BATCH),
         )
-        return read_model(model), batch
+        return read_model(model, batch.tokens), batch
 
     def constants(self, topology: Topology, launcher: Text) -> Efficiency:
         """The efficiency, or the default for the launcher on the device of the topology."""
