@@ -42,8 +42,9 @@ class Fit:
     """The pieces of one link for one set of rows.
 
     ``errors`` holds predicted / measured - 1 of every row, ``outliers`` the rows left out,
-    ``wire_share`` the largest part of a time that bytes make up, ``held_out`` the held-out error (mean of abs(log(predicted / measured))) of 1, 2, .. pieces,
-    and ``held_out_errors`` that of each row with the number of pieces chosen (inf: left out).
+    ``wire_share`` the largest part of a time that bytes make up, ``held_out`` the held-out error
+    (mean of abs(log(predicted / measured))) of 1, 2, .. pieces, and ``held_out_errors`` that of
+    each row with the number of pieces chosen (inf: left out).
     """
 
     pieces: tuple[Piece, ...]

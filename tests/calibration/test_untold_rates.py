@@ -20,8 +20,12 @@ TWO = parse_topology(
 name: two
 library: nccl-2.12
 levels:
-  - {name: node, size: 2, link: {kind: switch, ports: 2, bandwidth: 25 GB/s, latency: 14 us, fabric: infiniband}}
-  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 300 GB/s, latency: 3 us, fabric: nvlink3}}
+  - name: node
+    size: 2
+    link: {kind: switch, ports: 2, bandwidth: 25 GB/s, latency: 14 us, fabric: infiniband}
+  - name: gpu
+    size: 8
+    link: {kind: switch, bandwidth: 300 GB/s, latency: 3 us, fabric: nvlink3}
 """,
     "two",
 )

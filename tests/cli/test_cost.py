@@ -333,7 +333,8 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> 
     found = cli(*asked, "--reduce", "dp=8GiB")
     assert "nvls-tree" in found.out
     shown = re.search(r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own ring", found.err)
-    assert shown and "(NCCL_ALGO=Ring): its rule chooses nvls-tree simple" in found.err
+    assert shown
+    assert "(NCCL_ALGO=Ring): its rule chooses nvls-tree simple" in found.err
     ring = cli(*asked, "--reduce", "dp=8GiB", "--algorithm", "ring")
     assert f"{shown[1]}; single collective {shown[1]}" in ring.out
     assert "its rule chooses" not in ring.err

@@ -300,7 +300,7 @@ def test_a_window_no_shorter_than_the_sequences_is_none(config: Config) -> None:
         found = config_model(config, "config.json", sequence)
         assert found.layers == config["num_hidden_layers"]
     for sequence in (4097, None):
-        with pytest.raises(InputError, match="config.json: .*not modelled"):
+        with pytest.raises(InputError, match=r"config\.json: .*not modelled"):
             config_model(config, "config.json", sequence)
 
 

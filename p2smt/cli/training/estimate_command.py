@@ -40,8 +40,9 @@ def estimate(
     from p2smt.errors import InputError
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
-    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.estimate_tables import estimate_tables, memory_tables
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.training.efficiencies.file import fitted_on, unfitted_efficiency
     from p2smt.training.remedies import remedies
     from p2smt.training.strategy import parse_strategy
 
@@ -55,14 +56,18 @@ def estimate(
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    of_what = trained, topology, chosen, batch, workload.efficiency
+    told = workload.efficiency
+    if alone := told is None and svg is None and not json and not fitted_on(topology.known_device):
+        told = unfitted_efficiency(topology.known_device)
+    of_what = trained, topology, chosen, batch, told
     found = estimated(*of_what, placement=where, memory=most)
+    tables = memory_tables if alone else estimate_tables
     if svg is not None:
         write_run_picture([found], svg)
     tell_tables(
         json,
         lambda: estimate_data(found),
-        lambda: (estimate_tables(found, () if found.fits else remedies(found)),),
+        lambda: (tables(found, () if found.fits else remedies(found)),),
     )
     return 0
 

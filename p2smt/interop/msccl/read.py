@@ -104,7 +104,7 @@ def _beside(algo: RawAlgo) -> Iterator[str]:
     for text, line in algo.beside:
         yield (
             f"line {line}: text beside <algo> is left out, such as a generator prints of its own "
-            f"check: {ascii(text[:80])}"
+            f"check: {text[:80]!a}"
         )
 
 

@@ -1,7 +1,8 @@
 """Repairs: change the type, an offset or a dependency of one step, and verify again.
 
-Where one and the same fault was made at several steps, so are the changes.  Steps that the violations name are tried first, then all that their data went through.  A repair
-is proposed only if the whole schedule with it is verified valid.
+Where one and the same fault was made at several steps, so are the changes.  Steps that the
+violations name are tried first, then all that their data went through.  A repair is proposed
+only if the whole schedule with it is verified valid.
 """
 
 from __future__ import annotations

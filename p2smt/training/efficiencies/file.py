@@ -65,8 +65,7 @@ def parse_efficiency(text: str, source: str) -> Efficiency:
 
 def find_efficiency(device: Device, frameworks: Sequence[str] = MEGATRON) -> Efficiency | None:
     """Of those that come with the package, that of the first of the frameworks on a device."""
-    known = [read_efficiency(name) for name in efficiency_names()]
-    here = [one for one in known if same_device(device.name, one.device)]
+    here = fitted_on(device)
     mine = (one for name in frameworks for one in here if one.framework.name == name)
     return next(mine, None)
 
@@ -83,6 +82,21 @@ def default_efficiency(device: Device) -> Efficiency:
     rule = "has no efficiency that was fitted to measured runs"
     known = ", ".join(efficiency_names())
     raise InputError(f"device {device.name}", rule, f"name one: {known}, or a file")
+
+
+def unfitted_efficiency(device: Device) -> Efficiency:
+    """What stands for an efficiency where memory alone is asked for: Megatron's at the peak.
+
+    Memory rests on the framework's types alone; a time by it would be none that anything reaches.
+    """
+    frame = framework(MEGATRON[0])
+    return Efficiency("none", device.name, frame, fraction=1.0, layer_s=0.0, runs=0, error=0.0)
+
+
+def fitted_on(device: Device) -> tuple[Efficiency, ...]:
+    """Those that come with the package and were fitted on a device, by name."""
+    known = [read_efficiency(name) for name in efficiency_names()]
+    return tuple(one for one in known if same_device(device.name, one.device))
 
 
 def same_device(name: str, family: str) -> bool:

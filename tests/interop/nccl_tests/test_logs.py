@@ -70,7 +70,8 @@ def test_marks_are_left_out_without_heading_and_of_device_lists(mark: str) -> No
     assert one(marked(rows, mark)).timings == one(rows).timings
     listed = "".join(f"#  Rank {r} Pid {r} on h{r} device  0 [0x1b] X\n" for r in range(4))
     hosts = read_rank_headers(marked(listed, mark), "f.txt").outside
-    assert hosts is not None and hosts.loose == ("h0", "h1", "h2", "h3")
+    assert hosts is not None
+    assert hosts.loose == ("h0", "h1", "h2", "h3")
 
 
 def test_a_log_of_two_launchers_is_read() -> None:
