@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,9 @@ from p2smt.resharding.types import Layout, Mesh, SubAxis, layout_text, parse_lay
 from tests.cli.tools import assert_one_error, cli
 from tests.refusals import refusal
 from tests.tiers import examples_of
+
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def ours(text: str, mesh: str, dimensions: int) -> str:
@@ -78,6 +83,15 @@ def ours(text: str, mesh: str, dimensions: int) -> str:
 def test_a_notation_is_read(text: str, mesh: str, dimensions: int, layout: str) -> None:
     assert ours(text, mesh, dimensions) == layout
     assert ours(f" {text} ", mesh, dimensions) == layout
+
+
+def test_the_page_says_what_is_read() -> None:
+    page = (DOCS / "redistribution.md").read_text().partition("Layouts of frameworks are read")[2]
+    rows = re.findall(r"^\| \w* ?\| (`.*`) \| `(.*?)`", page.partition("\n\nAxes")[0], re.MULTILINE)
+    found = [(text, layout) for texts, layout in rows for text in re.findall("`(.*?)`", texts)]
+    assert len(found) >= 8
+    for text, layout in found:
+        assert ours(text, "dp=4,tp=8", 2) == layout
 
 
 @pytest.mark.parametrize(

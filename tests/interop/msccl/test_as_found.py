@@ -13,7 +13,7 @@ from p2smt.schedules.verify.repair import find_repair
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.cli.tools import cli
-from tests.interop.msccl.texts import algo, block, gpu, ring, step
+from tests.interop.msccl.texts import algo, block, gpu, ring, step, waiting
 
 CHECKED = "Rank 0 chunk 1 is incorrect should be chunk(1,0) given None\nRank 1 chunk 0 is wrong\n"
 
@@ -115,14 +115,6 @@ def test_gpus_are_counted_where_their_number_is_missing() -> None:
 
 
 # Faults that were made at several steps alike.
-
-
-def waiting(ranks: int) -> str:
-    """A ring, and on each gpu a block that waits for one which announces nothing."""
-    text = ring(ranks).replace('s_chunks="0"', 's_chunks="1"')
-    first = block(1, step(0, "cpy", "i0", "s0"))
-    second = block(2, step(0, "nop", depid=1, deps=0), step(1, "cpy", "s0", "s0", cnt=0))
-    return text.replace("  </gpu>", f"{first}\n{second}\n  </gpu>")
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
