@@ -27,6 +27,7 @@ from p2smt.interop.nccl_tests.elements import (
     ran_alone,
     test_in,
 )
+from p2smt.interop.nccl_tests.log_lines import is_json_log
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.programs.program import Grouping
 
@@ -450,7 +451,7 @@ def read_nccl_tests(
         InputError: the file cannot be read, is too large, malformed, or leaves open what ran.
     """
     text = _text(path)
-    is_json = text.lstrip("\ufeff \t\r\n").startswith("{")
+    is_json = text.lstrip("\ufeff \t\r\n").startswith("{") and not is_json_log(text)
     tables = parse_json(text, path) if is_json else parse_text(text, path)
     return [_measured(table, operation, ranks) for table in tables if table.timings or table.wrong]
 

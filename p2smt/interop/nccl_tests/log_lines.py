@@ -3,7 +3,8 @@
 Every launcher and collector of logs marks lines in its own way (``[1,0]<stdout>:``, ``0:``, a
 time, the name of a pod, several of these), so no list of them is ever whole.  But what stands
 before a heading or a line of the device list is the mark, and the marks of other lines have its
-shape: the same punctuation with other words and numbers between.
+shape: the same punctuation with other words and numbers between.  Where each line is a JSON
+object, as Docker keeps them, one of its values is the line.
 """
 
 from __future__ import annotations
@@ -11,21 +12,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from p2smt.files.json_text import loads
+
 MAX_LINE = 4096
 MAX_MARK = 256
 MAX_SHAPES = 16
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
-_HEADING = re.compile(r"(?<![\w/])size(?:\s+[a-z#_]+){0,64}?\s+(?:cpu)?time\b")
+_HEADING = re.compile(r"(?<![\w/])size(?:\(B\))?(?:\s+[a-z#_()]+){0,64}?\s+(?:cpu)?time\b")
 _DEVICE = re.compile(r"(?<!\w)Rank\s+\d{1,9}\s+(?:Group|Pid|on|device)\s")
 _ROW = re.compile(r"(?<![\w.\-])\d{1,20}\s+\d{1,20}\s+u?(?:float|half|double|bfloat|int|char|f8e)")
+_TEXTS = ("log", "message", "msg", "textPayload")
 _PIECE = re.compile(r"(\d+)|([0-9A-Za-z]+)|(\s+)|(.)", re.ASCII)
 
 
 def plain_lines(text: str) -> list[str]:
     """The lines of a text, stripped, each without its mark; as many as there are."""
-    lines = [_ESCAPE.sub("", line[:MAX_LINE]).strip() for line in text.split("\n")]
+    found = text.split("\n")
+    if is_json_log(text):
+        found = [_json_text(line) or "" for line in found]
+    lines = [_ESCAPE.sub("", line[:MAX_LINE]).strip() for line in found]
     shapes = _shapes(lines)
     return [_unmarked(line, shapes) for line in lines] if shapes else lines
+
+
+def is_json_log(text: str) -> bool:
+    """Whether the first line is a JSON object that holds the text of a line of a log."""
+    return text[:1] == "{" and _json_text(text.partition("\n")[0]) is not None
+
+
+def _json_text(line: str) -> str | None:
+    try:
+        found = loads(line[: 8 * MAX_LINE])
+    except (ValueError, RecursionError):
+        return None
+    values = [found.get(name) for name in _TEXTS] if isinstance(found, dict) else []
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 def _shapes(lines: list[str]) -> list[re.Pattern[str]]:

@@ -134,8 +134,11 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
 
 def _read_line(reading: _Reading, line: str, number: int) -> None:
     words = line.lstrip("#").split() if len(line) < MAX_LINE else []
-    if words[:1] == ["size"] and {"time", "cputime"} & set(words):
-        _start_table(reading, words, number)
+    names = [word.partition("(")[0] for word in words]  # size(B) of AWS's nccom-test
+    if names[:1] == ["size"] and {"time", "cputime"} & set(names):
+        if units := [word for word in words if word.startswith("time(")]:
+            _check_units(reading, [unit.removeprefix("time") for unit in units], number)
+        _start_table(reading, names, number)
     elif line[:1] != "#" and _begins(reading, words):
         reading.begin(implied_columns(words), number, implied=True)
         _read_row(reading, words, number)

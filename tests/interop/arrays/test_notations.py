@@ -18,7 +18,6 @@ from tests.cli.tools import assert_one_error, cli
 from tests.refusals import refusal
 from tests.tiers import examples_of
 
-
 DOCS = Path(__file__).parents[3] / "docs"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from p2smt.interop.nccl_tests.elements import TimingTable
 from p2smt.interop.nccl_tests.files import read_nccl_tests
 from p2smt.interop.nccl_tests.log_lines import plain_lines
 from p2smt.interop.nccl_tests.parse_text import parse_text
-from tests.calibration.fixtures import ALL, HEADER, TRUTH, made_samples, printed, row
+from tests.calibration.fixtures import ALL, HEADER, TRUTH, made_samples, printed, report, row
 
 PLAIN = printed(made_samples(TRUTH, ALL, sizes=[2**20, 2**24, 2**28]), 32, 4)
 MARKS = [
@@ -180,6 +181,39 @@ def test_rows_of_mscclpp_test_have_one_time_of_two(tmp_path: Path) -> None:
     assert found.ranks == 8
     with pytest.raises(InputError, match="5 columns: the table has 10"):
         parse_text(MSCCLPP.replace("45.88      0", "45.88"), "f.txt")
+
+
+NCCOM = """\
+     size(B)    count(elems)     type    time(us)    algbw(GB/s)    busbw(GB/s)
+    33554432        33554432    uint8         768          40.69          40.69
+    67108864        67108864    uint8        1500          41.67          41.67
+Avg bus bandwidth:      41.1800GB/s
+"""
+
+
+def test_headings_with_units_in_them_are_read(tmp_path: Path) -> None:
+    """Those of AWS's nccom-test, whose times are in us as well, or else refused."""
+    path = tmp_path / "f.txt"
+    path.write_text(marked(NCCOM, "2024-07-18T15:41:05.{n}Z "))
+    (found,) = read_nccl_tests(str(path), Collective.ALL_REDUCE)
+    assert [t.seconds for t in found.table.timings] == [768e-6, 1500e-6]
+    assert found.ranks == 2
+    with pytest.raises(InputError, match=r"times must be in \(us\), not \(ms\)"):
+        parse_text(NCCOM.replace("(us)", "(ms)"), "f.txt")
+
+
+@pytest.mark.parametrize("key", ["log", "message", "msg", "textPayload"])
+def test_logs_of_a_json_object_a_line_are_read(tmp_path: Path, key: str) -> None:
+    """With the marks of a launcher inside; a report of nccl-tests on one line is none."""
+    lines = marked(PLAIN, "[1,0]<stdout>:").splitlines(keepends=True)
+    records = [{"stream": "stdout", key: line, "time": "2024-07-18"} for line in lines]
+    path = tmp_path / "f.txt"
+    path.write_text("\n".join(map(json.dumps, records)))
+    (found,) = read_nccl_tests(str(path))
+    assert found.table.timings == one(PLAIN).timings
+    assert (found.ranks, found.per_host) == (32, 8)
+    path.write_text(json.dumps(report(made_samples(TRUTH, ALL), 32, 4)))
+    assert read_nccl_tests(str(path))[0].ranks == 32
 
 
 @pytest.mark.parametrize("name", ["alltoall_test_perf", "alltoall_perf_mpi"])
