@@ -45,7 +45,8 @@ def test_every_name_of_the_program_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "perf", "nccl", "all", "alltoallv", "allreduces", "custom"])
 def test_other_names_are_none(text: str) -> None:
-    assert collective_named(text) is operation_named(text) is None
+    assert collective_named(text) is None
+    assert operation_named(text) is None
     assert Reading(collective=text).collective == text
 
 

@@ -299,9 +299,9 @@ def test_a_window_no_shorter_than_the_sequences_is_none(config: Config) -> None:
     for sequence in (1, 4095, 4096):
         found = config_model(config, "config.json", sequence)
         assert found.layers == config["num_hidden_layers"]
-    for sequence in (4097, None):
+    for longer in (4097, None):
         with pytest.raises(InputError, match=r"config\.json: .*not modelled"):
-            config_model(config, "config.json", sequence)
+            config_model(config, "config.json", longer)
 
 
 def test_a_window_in_force_names_the_longest_sequences() -> None:

@@ -11,6 +11,7 @@ from p2smt.cli.training import training_options as t
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
+    from p2smt.training.efficiency import Efficiency
     from p2smt.training.strategy import Strategy
 
 
@@ -56,7 +57,7 @@ def estimate(
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    told = workload.efficiency
+    told: Efficiency | str | None = workload.efficiency
     if alone := told is None and svg is None and not json and not fitted_on(topology.known_device):
         told = unfitted_efficiency(topology.known_device)
     of_what = trained, topology, chosen, batch, told

@@ -42,7 +42,7 @@ def test_text_beside_the_document_is_left_out_and_named(before: str, after: str)
     text = before + ring(3) + after
     found, plain = read_schedule(text, "f.xml", AS_IT_STANDS), read_msccl(ring(3), "f.xml")
     shift = before.count("\n")
-    assert [s.line for s in found.steps] == [s.line + shift for s in plain.steps]
+    assert [s.line for s in found.steps] == [(s.line or 0) + shift for s in plain.steps]
     assert verify(found).verdict is Verdict.VALID
     lines = text.split("\n")
     want = [n for n, line in enumerate(lines, 1) if line.strip().startswith("Rank 0")]
