@@ -58,6 +58,8 @@ def test_what_decides_a_time_is_named(cost: tuple[str, ...]) -> None:
 
 def test_kind_says_what_reduce_asks_for(cost: tuple[str, ...]) -> None:
     by_kind = cli(*cost, "--reduce", "tp=1GiB", "--kind", "all-gather", "--json").json()
+    for spelling in ("allgather", "AllGather", "all_gather"):
+        assert cli(*cost, "--reduce", "tp=1GiB", "--kind", spelling, "--json").json() == by_kind
     assert by_kind == cli(*cost, "--all-gather", "tp=1GiB", "--json").json()
     assert_one_error(cli(*cost, "--send", "tp=1GiB", "--kind", "all-gather"))
 
