@@ -179,7 +179,7 @@ def _gspmd(text: str, mesh: Mesh, dimensions: int) -> Layout:
         raise _refused(text, rule, "give the mesh that it is for")
     place = np.empty((mesh.size, len(tiles)), dtype=np.int64)
     place[ids] = np.indices(tiles).reshape(len(tiles), -1).T
-    dims = [_parts(place[:, dim], tiles[dim], mesh) for dim in range(dimensions)]
+    dims = [_parts(place[:, dim], mesh) for dim in range(dimensions)]
     if None in dims:
         rule = "its tiles are not those of whole factors of the mesh's axes"
         raise _refused(text, rule, "give a mesh with an axis for each factor")
@@ -203,30 +203,28 @@ def _tile_devices(match: re.Match[str], count: int) -> list[int]:
     return ids
 
 
-def _parts(tile: np.ndarray, tiles: int, mesh: Mesh) -> _Parts | None:
-    """The parts of axes, major first, that number the tiles of a dimension; None: none do."""
+def _parts(tile: np.ndarray, mesh: Mesh) -> _Parts | None:
+    """The parts of axes, major first, that number the tiles of a dimension; None: none do.
+
+    A tile is a sum of strides of digits.  As every tile has equally many devices, sums that count
+    from 0 without a gap are those of a mixed radix: strides in falling order are its digits.
+    """
     digits = [
         SubAxis(axis, math.prod(primes[:k]), prime)
         for axis, size in enumerate(mesh.sizes)
         for primes in [prime_factors(size)]
         for k, prime in enumerate(primes)
     ]
-    positions, strides, total = np.arange(mesh.size), {}, np.zeros_like(tile)
+    positions, total = np.arange(mesh.size), np.zeros_like(tile)
+    strides: list[tuple[int, SubAxis]] = []
     for digit in digits:
         below = math.prod(mesh.sizes[digit.axis :]) // (digit.before * digit.size)
         stride = int(tile[below] - tile[0])
         total = total + positions // below % digit.size * stride
-        if stride:
-            strides[stride] = digit
+        strides += [(stride, digit)] if stride else []
     if not np.array_equal(total, tile):
         return None
-    count, found = 1, []
-    for stride, digit in sorted(strides.items()):
-        if stride != count:
-            return None
-        found.append(digit)
-        count *= digit.size
-    return joined(found[::-1]) if count == tiles else None
+    return joined([digit for _, digit in sorted(strides, reverse=True)])
 
 
 def _shardy(text: str, mesh: Mesh, _: int) -> Layout:

@@ -116,6 +116,8 @@ def test_the_page_says_what_is_read() -> None:
         ("{devices=[2,2]0,1,2}", "its devices are not 0 to 3"),
         ("{devices=[2,2]<=[2,2]T(1,1)}", "its devices are not 0 to 3"),
         ("{devices=[4,1]0,1,3,2}", "not those of whole factors of the mesh's axes"),
+        ("{devices=[2,1,2]0,3,1,2 last_tile_dim_replicate}", "not those of whole factors"),
+        ("{devices=[2,2]3,2,1,0}", "not those of whole factors of the mesh's axes"),
         ("{maximal device=0}", "is no sharding in tiles of the whole mesh"),
         ("{manual}", "is no sharding in tiles"),
         ('[{"x"}, {', "is no sdy.sharding"),

@@ -134,6 +134,16 @@ def test_processes_that_ran_alone_are_named(tmp_path: Path, text: str, test: str
         read_nccl_tests(str(path), Collective.ALL_REDUCE, 16)
 
 
+def test_processes_of_one_host_are_told_by_their_numbers_alone() -> None:
+    """A broadcast of one rank has busbw = algbw, as one of several has."""
+    text = lines_of(alone("a", "a"), 0, 6, 1, 7, 2, 3, 4, 5, 11)
+    text = text.replace("302.1 0.00", "302.1 302.1").replace(
+        "3702557.8 0.00", "3702557.8 3702557.8"
+    )
+    with pytest.raises(InputError, match="more than one rank 0: every process ran alone"):
+        parse_text(f"# Collective test starting: broadcast_perf\n{text}", "f.txt")
+
+
 def test_processes_of_several_ranks_that_ran_alone_are_named() -> None:
     """Each has the ranks of its own devices; a list printed again by a second start has not."""
     ranks = range(4)
