@@ -328,7 +328,9 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
     assert "`p2smt verify FILE --cost SIZE --topology dgx1-v100`" in outcome.err
 
 
-def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> None:
+def test_a_single_collective_says_what_its_library_has_and_does_not_choose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """NCCL takes the tree of NVLS over four nodes, where its own ring is faster; inside one it
     takes NVLS, which is, and a ring that is asked for is compared with nothing."""
     asked = ("cost", "-t", "dgx-h100:4", "--axes", "dp=32", "--placement", "[[4,8]]")
@@ -345,3 +347,5 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> 
     program = "reduce-scatter inside root; all-gather inside root"
     by_parts = cli(*asked, "--reduce", "dp=8GiB", "--program", program)
     assert "its rule chooses" not in by_parts.err
+    monkeypatch.setattr("p2smt.report.costs.request_table.WORTH_NAMING", 0.04)
+    assert "its rule chooses" not in cli(*asked, "--reduce", "dp=8GiB").err
