@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
+from p2smt.interop.arrays.notations import read_layout
 from p2smt.resharding import plan_file
 from p2smt.resharding.check import check_redistribution
 from p2smt.resharding.cuts import Cuts
@@ -18,7 +19,6 @@ from p2smt.resharding.types import (
     Layout,
     Mesh,
     Uneven,
-    parse_layout,
     parse_mesh,
 )
 from p2smt.result import SearchLimits
@@ -40,7 +40,8 @@ def array_type(
         mesh: axes such as ``dp=4,tp=8``, or a mesh.
         shape: global sizes.
         dtype: ``bf16``, ``float32`` and so on.
-        layout: one entry per dimension, ``S(dp),R``; partial axes after it, ``;P(tp)``.
+        layout: one entry per dimension, ``S(dp),R``; partial axes after it, ``;P(tp)``; or as
+            DTensor, JAX, GSPMD or Shardy write it.
         devices: device of each mesh position, row-major; None: 0, 1, 2 and so on.
         uneven: what holds where a dimension does not divide: ``refuse``, ``padded``, ``nested``.
 
@@ -54,7 +55,7 @@ def array_type(
         made,
         tuple(shape),
         ElementType.parse(dtype) if isinstance(dtype, str) else dtype,
-        parse_layout(layout, made) if isinstance(layout, str) else layout,
+        read_layout(layout, made, len(shape))[0] if isinstance(layout, str) else layout,
         _rule(uneven),
     )
 
@@ -137,5 +138,6 @@ def read_redistribution(path: str) -> RedistributionPlan:
 
 
 def _on_mesh_of(source: ArrayType, layout: Layout | str) -> ArrayType:
-    made = parse_layout(layout, source.mesh) if isinstance(layout, str) else layout
+    count = len(source.shape)
+    made = read_layout(layout, source.mesh, count)[0] if isinstance(layout, str) else layout
     return ArrayType(source.mesh, source.shape, source.element, made, source.uneven)

@@ -15,7 +15,7 @@ from p2smt.synthesis.question import (
     Synthesis,
     SynthesisSetting,
     Tell,
-    collective_named,
+    synthesized_collective,
     tell_nobody,
 )
 
@@ -99,7 +99,7 @@ def _setting(
     fabric: Fabric | str, collective: str, root: int, symmetry: bool, messages: int
 ) -> SynthesisSetting:
     found = read_fabric(fabric) if isinstance(fabric, str) else fabric
-    return SynthesisSetting(found, collective_named(collective), root, symmetry, messages)
+    return SynthesisSetting(found, synthesized_collective(collective), root, symmetry, messages)
 
 
 def _solver(solver: Solver | str) -> Solver:

@@ -7,7 +7,7 @@ With a library its algorithms run, and the fit seeks what they make of the nomin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -122,7 +122,7 @@ def _in_pieces(
 ) -> Calibration:
     fitted, levels = fit_levels(topology, samples, algorithms, always_own)
     if not allow:
-        check_pieces(topology, fitted)
+        _check_pieces(topology, fitted, samples, always_own)
 
     def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64] | None:
         if not _level_set(topology, asked) <= _level_set(topology, seen):
@@ -211,6 +211,16 @@ def _rate(calibration: Calibration, found: FittedConstant) -> str:
 _REMEDY = "check links, ports, library and ranks, or give --allow-above-nominal"
 
 
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """A rate above the nominal one, in bytes/s of a port, of ``what`` (empty: all) at a level."""
+
+    level: int
+    what: str
+    found: float
+    samples: tuple[Sample, ...] = ()
+
+
 def check_times(topology: Topology, samples: Sequence[Sample]) -> None:
     """Refuse times that nominal links would not allow the algorithms that run by the library.
 
@@ -219,16 +229,30 @@ def check_times(topology: Topology, samples: Sequence[Sample]) -> None:
     Raises:
         InputError: there are some.
     """
+    for excess in _above_wire(topology, samples):
+
+        def fits(algorithm: Algorithm, mine: tuple[Sample, ...] = excess.samples) -> bool:
+            return not any(_above_wire(running(topology, (algorithm,)), mine))
+
+        raise _above_nominal(topology, excess, fits)
+
+
+def _above_wire(topology: Topology, samples: Sequence[Sample]) -> Iterator[_Excess]:
     steps = Predictor.of(topology, samples).steps(_at_nominal_rates(topology))
-    excess: dict[tuple[int, str], list[float]] = {}
+    found: dict[tuple[int, str], list[tuple[float, Sample]]] = {}
     for sample, step in zip(samples, steps, strict=True):
         if step.level is not None and step.wire_s > MAX_EFFICIENCY * sample.seconds:
             what = f"{sample.operation.value} by {step.algorithm}"
-            excess.setdefault((step.level, what), []).append(step.wire_s / sample.seconds)
-    for (level, what), factors in excess.items():
-        if len(factors) > 1 or len(samples) == 1:
-            nominal = topology.levels[level].link.bandwidth_bytes_per_s
-            _refuse(topology, level, what, max(factors) * nominal, nominal)
+            factor = step.wire_s / sample.seconds
+            found.setdefault((step.level, what), []).append((factor, sample))
+    for (level, what), excess in found.items():
+        if len(excess) > 1 or len(samples) == 1:
+            rate = max(factor for factor, _ in excess) * _nominal(topology, level)
+            yield _Excess(level, what, rate, tuple(sample for _, sample in excess))
+
+
+def _nominal(topology: Topology, level: int) -> float:
+    return topology.levels[level].link.bandwidth_bytes_per_s
 
 
 def _at_nominal_rates(topology: Topology) -> Topology:
@@ -236,27 +260,52 @@ def _at_nominal_rates(topology: Topology) -> Topology:
     return replace(topology, levels=tuple(levels))
 
 
-def check_pieces(before: Topology, after: Topology) -> None:
+def _check_pieces(
+    before: Topology, after: Topology, samples: Sequence[Sample], always_own: bool
+) -> None:
     """Refuse fitted pieces that are faster than the link was before.
 
     Raises:
         InputError: there is one.
     """
-    for j, (old, new) in enumerate(zip(before.levels, after.levels, strict=True)):
-        nominal = old.link.bandwidth_bytes_per_s
+
+    def fits(algorithm: Algorithm) -> bool:
+        again, _ = fit_levels(before, samples, running(before, (algorithm,)).algorithms, always_own)
+        return not any(_above_before(before, again))
+
+    for excess in _above_before(before, after):
+        raise _above_nominal(before, excess, fits)
+
+
+def _above_before(before: Topology, after: Topology) -> Iterator[_Excess]:
+    for j, new in enumerate(after.levels):
         for what, pieces in (("", new.link.pieces), *((c.value, p) for c, p in new.link.measured)):
             found = max(piece.bandwidth_bytes_per_s for piece in pieces)
-            if found > MAX_EFFICIENCY * nominal:
-                _refuse(before, j, what, found, nominal)
+            if found > MAX_EFFICIENCY * _nominal(before, j):
+                yield _Excess(j, what, found)
 
 
-def _refuse(topology: Topology, level: int, what: str, found: float, nominal: float) -> None:
-    by = f", {what}" if what else ""
-    raise InputError(
-        f"level {topology.levels[level].name}{by}: {format_bandwidth(found)} a port",
-        f"is above the link's nominal {format_bandwidth(nominal)}",
-        _REMEDY,
+def _above_nominal(
+    topology: Topology, excess: _Excess, fits: Callable[[Algorithm], bool]
+) -> InputError:
+    """The refusal, which names the algorithms that could have run, as then no rate is exceeded."""
+    by = f", {excess.what}" if excess.what else ""
+    others = [algorithm.value for algorithm in Algorithm if _explains(fits, algorithm)]
+    ran = (
+        f"name what ran, as --algorithm {' or '.join(others)} would explain it; " if others else ""
     )
+    return InputError(
+        f"level {topology.levels[excess.level].name}{by}: {format_bandwidth(excess.found)} a port",
+        f"is above the link's nominal {format_bandwidth(_nominal(topology, excess.level))}",
+        ran + _REMEDY,
+    )
+
+
+def _explains(fits: Callable[[Algorithm], bool], algorithm: Algorithm) -> bool:
+    try:
+        return fits(algorithm)
+    except InputError:  # nothing runs by it there
+        return False
 
 
 # Measured times of which it is said by which algorithm they ran: whether they can have.

@@ -30,7 +30,7 @@ MAX_OUTLIERS = 0.2
 """The largest share of rows that may be left out."""
 
 _FOLDS = 5
-_NEVER_OUTLYING, _SIGMAS = 0.15, 5.0  # of abs(log(predicted / measured))
+NEVER_OUTLYING, _SIGMAS = 0.15, 5.0  # of abs(log(predicted / measured))
 _TOLERANCE = 1e-3  # two held-out errors closer than this count as equal
 _MAD = 1.4826  # median absolute deviation to standard deviation, of a normal distribution
 
@@ -42,8 +42,9 @@ class Fit:
     """The pieces of one link for one set of rows.
 
     ``errors`` holds predicted / measured - 1 of every row, ``outliers`` the rows left out,
-    ``held_out`` the held-out error (mean of abs(log(predicted / measured))) of 1, 2, .. pieces,
-    and ``held_out_errors`` that of each row with the number of pieces chosen (inf: left out).
+    ``wire_share`` the largest part of a time that bytes make up, ``held_out`` the held-out error
+    (mean of abs(log(predicted / measured))) of 1, 2, .. pieces, and ``held_out_errors`` that of
+    each row with the number of pieces chosen (inf: left out).
     """
 
     pieces: tuple[Piece, ...]
@@ -51,6 +52,7 @@ class Fit:
     outliers: tuple[int, ...]
     held_out: tuple[float, ...]
     held_out_errors: tuple[float, ...]
+    wire_share: float = 1.0
 
     @property
     def median_error(self) -> float:
@@ -106,7 +108,7 @@ def _inliers(rows: Sequence[Row], inner: Sequence[str], count: int) -> Mask:
     kept = np.ones(len(rows), dtype=bool)
     for _ in range(5):
         off = np.abs(fit_lines(table.take(kept), count).log_errors(table))
-        limit = max(_NEVER_OUTLYING, _SIGMAS * _MAD * float(np.median(off[kept])))
+        limit = max(NEVER_OUTLYING, _SIGMAS * _MAD * float(np.median(off[kept])))
         now = _worst_left_out(off - slack, limit)
         if (now == kept).all():
             break
@@ -163,6 +165,7 @@ def _fit_of(
         tuple(int(r) for r in np.flatnonzero(~kept)),
         tuple(float(errors.mean()) for errors in tries),
         tuple(float(e) for e in held_out),
+        lines.wire_share(table.take(kept)),
     )
 
 
@@ -216,6 +219,13 @@ class Lines:
         """The lines that are the least one for some row."""
         best = _times(table, self.latency_s, self.seconds_per_byte).argmin(axis=1)
         return {int(k) for k in np.take_along_axis(table.piece, best[:, None], axis=1).ravel()}
+
+    def wire_share(self, table: FitTable) -> float:
+        """The largest part of a predicted time that bytes make up, on this link or inside it."""
+        times = _times(table, self.latency_s, self.seconds_per_byte)
+        _, wire = _parts(table, self.latency_s, self.seconds_per_byte)
+        best = times.argmin(axis=1)[:, None]
+        return float(np.take_along_axis(wire / times, best, axis=1).max())
 
     def log_errors(self, table: FitTable) -> Floats:
         """log(predicted / measured) of each row."""
@@ -274,6 +284,8 @@ def _starts(table: FitTable, count: int) -> Iterator[tuple[Floats, Floats]]:
             least = beta[k - 1] if k else _SECONDS_PER_BYTE[0]
             latency[k], beta[k] = _line(table, chosen, k, least)
         yield latency, beta
+        if table.passes.any():  # of whose latencies the line has twice and a root's worth too much
+            yield latency / 8, beta
 
 
 def _line(table: FitTable, chosen: np.ndarray, k: int, least: float) -> tuple[float, float]:

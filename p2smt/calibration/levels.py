@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
+from p2smt.calibration.fit import NEVER_OUTLYING, Fit, fit_kept, fit_pieces
 from p2smt.calibration.rows import Row, make_row, pieces_of
 from p2smt.calibration.samples import Sample, predicted_s, usages
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
+from p2smt.errors import InputError
+from p2smt.units import format_bytes, format_time
 
 OPERATIONS: tuple[Operation, ...] = (*Collective, RequestKind.ALL_TO_ALL, RequestKind.SEND)
 _CLEARLY = 0.02  # a mean held-out error that is higher by no more is no reason for own pieces
@@ -113,6 +115,9 @@ def _calibrate_level(
     inner = _inner_names(topology, level, None)
     link, deviating = _shared_link(rows, alone, inner, name)
     deviating = _collectives(rows) if always_own else deviating
+    _check_rate(f"level {name}", link, [s for found in groups.values() for s in found])
+    for c in deviating:
+        _check_rate(f"level {name}, {c.value}", alone[c], groups[c])
     fitted = _with_link(topology, level, link, {c: alone[c] for c in deviating}, set(rows))
     reports = tuple(
         CollectiveFit(
@@ -126,6 +131,22 @@ def _calibrate_level(
         for c in rows
     )
     return fitted, LevelFit(name, link, reports)
+
+
+def _check_rate(what: str, link: Fit, samples: Sequence[Sample]) -> None:
+    """Refuse a link whose rate no time tells: bytes make up less of each than times scatter.
+
+    Raises:
+        InputError: it is one.
+    """
+    if link.wire_share >= NEVER_OUTLYING:
+        return
+    sizes = [sample.payload_bytes for sample in samples]
+    span = f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
+    took = format_time(float(np.median([sample.seconds for sample in samples])))
+    rule = f"take {took} whatever their size: that tells a latency, and no bandwidth"
+    remedy = "measure larger messages, up to what matters to you"
+    raise InputError(f"{what}: messages of {span}", rule, remedy)
 
 
 def _inner_names(topology: Topology, level: int, operation: Operation | None) -> tuple[str, ...]:

@@ -137,13 +137,13 @@ def _ranks(text: str) -> int | list[int | None]:
 
 
 def _operation(name: str) -> Operation:
-    from p2smt.collectives.names import Collective, RequestKind
+    from p2smt.collectives.names import CALL_NAMES, operation_named
 
-    known: dict[str, Operation] = {collective.value: collective for collective in Collective}
-    known |= {kind.value: kind for kind in (RequestKind.ALL_TO_ALL, RequestKind.SEND)}
-    if name not in known:
-        raise InputError(f"collective {name[:40]!r}", f"must be one of {', '.join(known)}")
-    return known[name]
+    found = operation_named(name)
+    if found is None:
+        rule = f"must be one of {', '.join(CALL_NAMES)}"
+        raise InputError(f"collective {name[:40]!r}", rule)
+    return found
 
 
 def _finish(

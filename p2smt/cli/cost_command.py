@@ -77,10 +77,13 @@ def _once(asked: o.PlacedRequests, programs: list[str], as_json: bool) -> int:
     from p2smt.cli.output import note, tell_tables
     from p2smt.plans.given_program import answer_notes, candidates, cost_of
     from p2smt.report.costs.cost_tables import cost_data, cost_tables
+    from p2smt.report.costs.request_table import single_notes
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
     for text in answer_notes(problem, found):
+        note(text)
+    for text in single_notes(problem, asked.placement, [a for one in found for a in one.requests]):
         note(text)
     tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
     return 0

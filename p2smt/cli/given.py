@@ -150,16 +150,17 @@ def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
 
 def program_kind(text: str | None) -> RequestKind:
     """A request kind that has programs; all-reduce where none is given."""
-    from p2smt.collectives.names import RequestKind
+    from p2smt.collectives.names import RequestKind, operation_named
     from p2smt.errors import InputError
 
     known = {kind.value: kind for kind in RequestKind if kind.has_programs}
     if text is None:
         return RequestKind.ALL_REDUCE
-    if text not in known:
+    found = operation_named(text)
+    if found is None or found.value not in known:
         rule, remedy = f"must be one of {', '.join(known)}", "other requests have no programs"
         raise InputError(f"kind {text[:40]!r}", rule, remedy)
-    return known[text]
+    return known[found.value]
 
 
 def algorithms_of(text: str | None) -> tuple[Algorithm, ...] | None:

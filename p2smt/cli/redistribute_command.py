@@ -77,7 +77,9 @@ class ArrayOptions:
 
     def _types(self, topology: Topology) -> tuple[ArrayType, ArrayType]:
         """Source and destination."""
-        from p2smt.resharding.types import ArrayType, ElementType, parse_layout
+        from p2smt.cli.output import note
+        from p2smt.interop.arrays.notations import read_layout
+        from p2smt.resharding.types import ArrayType, ElementType
 
         mesh = self._mesh(topology)
         shape = shape_of(_given(self.shape, "--shape", "--shape 8192,8192"))
@@ -85,8 +87,13 @@ class ArrayOptions:
             nothing = "an array without dimensions has nothing to shard"
             raise InputError("shape ()", nothing, "give at least one dimension")
         element, rule = ElementType.parse(self.dtype), uneven_of(self.uneven)
-        first = parse_layout(_given(self.source, "--from", "--from 'S(dp),R'"), mesh)
-        last = parse_layout(_given(self.target, "--to", "--to 'R,S(dp)'"), mesh)
+        texts = (
+            _given(self.source, "--from", "--from 'S(dp),R'"),
+            _given(self.target, "--to", "--to 'R,S(dp)'"),
+        )
+        (first, told), (last, further) = (read_layout(text, mesh, len(shape)) for text in texts)
+        for text in filter(None, dict.fromkeys((told, further))):
+            note(text)
         return (
             ArrayType(mesh, shape, element, first, rule),
             ArrayType(self._target_mesh(mesh), shape, element, last, rule),

@@ -8,6 +8,7 @@ of schedules (``COLLECTIVES``) name collectives.  What a request starts from and
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Literal, NamedTuple
 
@@ -78,6 +79,38 @@ COLLECTIVES = tuple(row.schedule for row in _TABLE)
 """The names in schedules and their files; a contract of no such name is ``CUSTOM``."""
 
 CUSTOM = "custom"
+
+_MARKS = re.compile(r"^[nr]ccl|(?:test)?(?:perf(?:mpi)?)?$")
+_BY_PLAIN_NAME = {row.schedule.replace("_", ""): row for row in _TABLE}
+_BY_PLAIN_NAME |= {"send": _BY_PLAIN_NAME["sendrecv"], "bcast": _BY_PLAIN_NAME["broadcast"]}
+_STEPS: dict[str, Operation] = {
+    "alltoall": RequestKind.ALL_TO_ALL,
+    "sendrecv": RequestKind.SEND,
+}
+
+
+def _row_named(text: str) -> _Named | None:
+    plain = re.sub(r"[-_\s]", "", text).lower()
+    return _BY_PLAIN_NAME.get(_MARKS.sub("", plain))
+
+
+def collective_named(text: str) -> str | None:
+    """The one of ``COLLECTIVES`` that people mean by a name; None: none.
+
+    Hyphens, underscores and capitals do not count, nor that it is the name of a library's function
+    or test: all_reduce, AllReduce, ncclAllReduce and all_reduce_perf are one.
+    """
+    row = _row_named(text)
+    return row.schedule if row else None
+
+
+def operation_named(text: str) -> Operation | None:
+    """What groups do in one step by a name as :func:`collective_named` reads it; None: nothing."""
+    row = _row_named(text)
+    if row is None:
+        return None
+    return row.instruction or _STEPS.get(row.schedule)
+
 
 MSCCL_NAMES = ("allreduce", "allgather", "reduce", "broadcast", "alltoall", "reduce_scatter")
 """Those of ``COLLECTIVES`` that MSCCL XML has, under the same names."""

@@ -142,6 +142,7 @@ def _name(keys: ConfigKeys) -> str:
 
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _SPARSE = ("index_topk", "compress_ratios")
+_TEXT_PARTS = ("text_config", "language_config", "llm_config")
 _WRAPPED = {"gemma3": "gemma3_text", "llama4": "llama4_text", "mistral3": "mistral"}
 """Types of multimodal models, and of their text part where that names none."""
 
@@ -152,9 +153,10 @@ def text_part(keys: ConfigKeys) -> ConfigKeys:
     The tower for images or sound is left out.
     """
     kind = keys.data.get("model_type")
-    if not isinstance(keys.data.get("text_config"), dict) or kind in FAMILIES:
+    name = next((one for one in _TEXT_PARTS if isinstance(keys.data.get(one), dict)), None)
+    if name is None or kind in FAMILIES:
         return keys
-    part = keys.part("text_config").data
+    part = keys.part(name).data
     named = part.get("model_type") or _WRAPPED.get(str(kind))
     above = {key: keys.data[key] for key in ("_name_or_path",) if key in keys.data}
     return ConfigKeys({**above, **part, "model_type": named}, keys.source)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import RULES
+from p2smt.collectives.names import collective_named
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ class Reading:
     in_place: bool | None = None
     iterations: int | None = None
     parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.collective is not None and (known := collective_named(self.collective)):
+            object.__setattr__(self, "collective", known)
 
     def root_of(self, collective: str) -> int:
         """The root of a collective.

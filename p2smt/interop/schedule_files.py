@@ -10,7 +10,10 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from p2smt.collectives.contract import RULES
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
+from p2smt.interop.msccl.parse import begins_late
 from p2smt.interop.msccl.read import FORMAT as MSCCL_XML
 from p2smt.interop.msccl.read import msccl_refusals, rccl_refusals, read_msccl
 from p2smt.interop.msccl.write import write_msccl
@@ -69,7 +72,7 @@ class Format:
 
 
 def _is_msccl(text: str) -> bool:
-    return _start(text) == "<"
+    return _start(text) == "<" or begins_late(text)
 
 
 def _is_mscclpp(text: str) -> bool:
@@ -207,6 +210,48 @@ def read_schedule(text: str, source: str, reading: Reading) -> Schedule:
             others = " and ".join(row.title for row in FORMATS if name in row.wants)
             raise InputError(option, f"{what} of {others}; {source} is {found.title}", "drop it")
     return found.read(text, source, reading)
+
+
+MAX_STEPS_AGAIN = 10_000
+"""Steps of a schedule that is still tried as what its file does not say."""
+MAX_ROOTS = 64
+
+
+def valid_as(
+    text: str, source: str, reading: Reading, wrong: Schedule, fifo_depth: int
+) -> tuple[str, ...]:
+    """As what a schedule that is invalid as its file says would be valid, with how to say so.
+
+    Tried are other collectives, the same one in place, and other roots, if none was asked for.
+    """
+    found = format_of(text)
+    if found is None or len(wrong.steps) > MAX_STEPS_AGAIN:
+        return ()
+    is_wrong, wants = wrong.contract.collective, found.wants
+    tried = [
+        (f"{name} (--collective {name})", replace(reading, collective=name))
+        for name in COLLECTIVES
+        if "collective" in wants and reading.collective is None and name != is_wrong
+    ]
+    if "in_place" in wants and not wrong.in_place and reading.in_place is None:
+        here = replace(reading, in_place=True)
+        tried.append((f'{is_wrong} in place (write inplace="1" into <algo>)', here))
+    if is_wrong in RULES and RULES[is_wrong].rooted and "root" in wants and reading.root is None:
+        roots = range(1, min(wrong.ranks, MAX_ROOTS))
+        tried += [(f"{is_wrong} (--root {r})", replace(reading, root=r)) for r in roots]
+    return tuple(what for what, other in tried if _is_valid(text, source, other, fifo_depth))
+
+
+def _is_valid(text: str, source: str, reading: Reading, fifo_depth: int) -> bool:
+    from p2smt.schedules.races.decide import DEFAULT_EFFORT
+    from p2smt.schedules.verify.report import Verdict
+    from p2smt.schedules.verify.verify import verify
+
+    try:
+        schedule = read_schedule(text, source, reading)
+    except InputError:  # its buffers are of no such collective
+        return False
+    return verify(schedule, fifo_depth, effort=DEFAULT_EFFORT // 12).verdict is Verdict.VALID
 
 
 _OPTIONS = {

@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from p2smt.collectives.contract import RULES, MadeOf
+from p2smt.collectives.names import collective_named
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.symmetries import Effort, fabric_symmetries
@@ -60,16 +61,15 @@ CHUNKS_OF |= dict.fromkeys(("allreduce", "broadcast", "reduce"), "in all")
 """What ``chunks`` counts: those of a rank, of a pair that sends, or all."""
 
 
-def collective_named(text: str) -> str:
-    """The collective of that name, such as ``all-gather``, ``allgather`` or ``all_gather``.
+def synthesized_collective(text: str) -> str:
+    """The collective of that name, such as ``all-gather``, ``allgather`` or ``AllGather``.
 
     Raises:
         InputError: schedules are synthesized for none of that name.
     """
-    found = text.replace("-", "").replace("_", "")
-    for known in NAMES.values():
-        if known.replace("_", "") == found:
-            return known
+    found = collective_named(text)
+    if found in NAMES.values():
+        return str(found)
     rule = f"is none of {', '.join(NAMES)}"
     raise InputError(f"collective {text[:40]!r}", rule, "name one of them")
 

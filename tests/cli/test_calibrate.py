@@ -9,6 +9,7 @@ import pytest
 
 from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import Outcome, assert_one_error, cli
@@ -270,3 +271,19 @@ def test_bad_input_is_one_line(
     done = cli("calibrate", *arguments)
     assert_one_error(done)
     assert message in done.err
+
+
+@pytest.mark.parametrize("name", ["broadcast", "Broadcast", "ncclBcast", "broadcast_perf"])
+def test_a_collective_is_named_in_any_spelling(folder: Path, name: str) -> None:
+    """What a file does not tell: its rows have busbw = algbw, as those of a send have, too."""
+    rows = printed(
+        made_samples(TRUTH, INSIDE, Collective.BROADCAST, sizes=SIZES), 8, 1, "broadcast"
+    )
+    (folder / "told.txt").write_text(rows)
+    (folder / "untold.txt").write_text(rows.replace("broadcast_perf", "x"))
+    asked = ("calibrate", "--from-nccl-tests", str(folder / "untold.txt"))
+    assert_one_error(cli(*asked))
+    found = cli(*asked, "--collective", name)
+    told = cli(*asked[:2], str(folder / "told.txt"))
+    assert found.code == 0, found.err
+    assert found.out.replace("untold.txt", "told.txt").split() == told.out.split()

@@ -58,6 +58,8 @@ def test_what_decides_a_time_is_named(cost: tuple[str, ...]) -> None:
 
 def test_kind_says_what_reduce_asks_for(cost: tuple[str, ...]) -> None:
     by_kind = cli(*cost, "--reduce", "tp=1GiB", "--kind", "all-gather", "--json").json()
+    for spelling in ("allgather", "AllGather", "all_gather"):
+        assert cli(*cost, "--reduce", "tp=1GiB", "--kind", spelling, "--json").json() == by_kind
     assert by_kind == cli(*cost, "--all-gather", "tp=1GiB", "--json").json()
     assert_one_error(cli(*cost, "--send", "tp=1GiB", "--kind", "all-gather"))
 
@@ -324,3 +326,26 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
     outcome = cli("cost", path, "-t", "dgx1-v100", *more)
     assert_one_error(outcome)
     assert "`p2smt verify FILE --cost SIZE --topology dgx1-v100`" in outcome.err
+
+
+def test_a_single_collective_says_what_its_library_has_and_does_not_choose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NCCL takes the tree of NVLS over four nodes, where its own ring is faster; inside one it
+    takes NVLS, which is, and a ring that is asked for is compared with nothing."""
+    asked = ("cost", "-t", "dgx-h100:4", "--axes", "dp=32", "--placement", "[[4,8]]")
+    found = cli(*asked, "--reduce", "dp=8GiB")
+    assert "nvls-tree" in found.out
+    shown = re.search(r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own ring", found.err)
+    assert shown
+    assert "(NCCL_ALGO=Ring): its rule chooses nvls-tree simple" in found.err
+    ring = cli(*asked, "--reduce", "dp=8GiB", "--algorithm", "ring")
+    assert f"{shown[1]}; single collective {shown[1]}" in ring.out
+    assert "its rule chooses" not in ring.err
+    one = ("cost", "-t", "dgx-h100:1", "--axes", "dp=8", "--placement", "[[1,8]]")
+    assert "its rule chooses" not in cli(*one, "--reduce", "dp=8GiB").err
+    program = "reduce-scatter inside root; all-gather inside root"
+    by_parts = cli(*asked, "--reduce", "dp=8GiB", "--program", program)
+    assert "its rule chooses" not in by_parts.err
+    monkeypatch.setattr("p2smt.report.costs.request_table.WORTH_NAMING", 0.04)
+    assert "its rule chooses" not in cli(*asked, "--reduce", "dp=8GiB").err

@@ -237,6 +237,7 @@ def test_experts_of_a_dense_family_are_refused(key: str) -> None:
 
 MISTRAL = usual("mistral", 32, 4096, 32, 14_336, 32_000) | {"max_position_embeddings": 32_768}
 QWEN2 = usual("qwen2", 28, 3584, 28, 18_944, 152_064) | {"num_key_value_heads": 4}
+LONG = {"max_position_embeddings": 16_384}
 SLIDING = QWEN2 | {"use_sliding_window": True, "sliding_window": 4096}
 
 
@@ -279,6 +280,37 @@ def test_a_sliding_window_is_of_its_layers(
 )
 def test_a_window_that_never_hides_a_token_is_none(config: Config) -> None:
     assert config_model(config, "config.json").layers == config["num_hidden_layers"]
+
+
+ALTERNATING = {"layer_types": ["full_attention", "sliding_attention"] * 14}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MISTRAL | {"sliding_window": 4096},
+        MISTRAL,
+        SLIDING | {"max_window_layers": 21},
+        usual("starcoder2", 32, 64, 8, 99, 99) | {"sliding_window": 4096},
+    ],
+)
+def test_a_window_hides_nothing_up_to_its_length(config: Config) -> None:
+    model = config_model(config, "config.json")
+    assert model.seen(4096).dense
+    assert not model.seen(4097).dense
+
+
+@pytest.mark.parametrize("name", ["text_config", "language_config", "llm_config"])
+@pytest.mark.parametrize("kind", ["mistral3", "llava", "internvl_chat"])
+def test_of_a_model_of_several_parts_that_of_its_text_is_read(name: str, kind: str) -> None:
+    config = {"model_type": kind, name: LLAMA_3_70B, "vision_config": {"model_type": "siglip"}}
+    assert config_model(config, "x.json") == config_model(LLAMA_3_70B, "x.json")
+
+
+@pytest.mark.parametrize("part", [{"model_type": "siglip"}, None, "llama", [1]])
+def test_a_part_that_cannot_be_read_is_named(part: object) -> None:
+    text = refused({"model_type": "gemma3", "text_config": part})
+    assert "is none of the families that are read" in text
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
+from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
 from p2smt.report.training.words import efficiency_lines
 from p2smt.training.prediction import RunEstimate
@@ -109,3 +110,13 @@ def test_how_near_is_a_plain_percentage(within: float, words: str) -> None:
         early = replace(near.nearest.planned, iteration_s=near.members[0].iteration_s * (1 - 1e-12))
         last = list(near_lines(replace(near, nearest=replace(near.nearest, planned=early))))[-1]
         assert "(+0.00%)" in last
+
+
+def test_an_answer_names_the_stack_that_was_assumed_and_how_to_ask_for_others() -> None:
+    run = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH)
+    lines = printed(estimate_tables(run)).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("iteration "))
+    others = "--efficiency fsdp-h100 is of fsdp, --efficiency nemo-h100 is of nemo"
+    assert lines[at + 1] == f"assumed: megatron-core; {others}"
+    named = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH, "fsdp-h100")
+    assert "assumed" not in printed(estimate_tables(named))

@@ -138,6 +138,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "plan_of_mscclpp.json",
         "ring.yaml",
         "wrong.xml --fix",
+        "alike.xml --fix",
         "racy.yaml",
         "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
         "ring.xml -t unstated.yaml --cost 1MiB",

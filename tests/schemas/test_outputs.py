@@ -25,6 +25,7 @@ from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, INVERTED, RACKS, SIX, SMALL, TINY, cli
 from tests.interop.clusters.texts import DEEP, TWICE
+from tests.interop.msccl.texts import waiting
 from tests.interop.mscclpp.plans import all_gather
 from tests.resharding.planning import best_plan, dearest_plan
 from tests.schemas.commands import COMMANDS, SYMBOLIC, WORDS
@@ -60,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
         assert cli("classics", name, "--ranks", "8", "-o", str(path / file)).code == 0
     text = (path / "ring.xml").read_text()
     (path / "wrong.xml").write_text(text.replace('type="rrc"', 'type="r"', 1))
+    (path / "alike.xml").write_text(waiting(2))
     text = (path / "ring.yaml").read_text()
     (path / "racy.yaml").write_text(text.replace(" wait for 1.0", "").replace(" wait for 0.0", ""))
     text = (SYMBOLIC / "ring_all_reduce.yaml").read_text()

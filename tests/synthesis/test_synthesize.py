@@ -38,9 +38,9 @@ from p2smt.synthesis.question import (
     ScheduleSize,
     SynthesisSetting,
     chunk_count,
-    collective_named,
     lower,
     shown_collective,
+    synthesized_collective,
     tell_nobody,
     too_many_pairs,
 )
@@ -189,7 +189,7 @@ def test_a_bound_that_no_schedule_meets_does_not_end_a_point() -> None:
 
 @pytest.mark.parametrize("name", ["all-gather", "allgather", "all_gather"])
 def test_collectives_are_named_in_any_way(name: str) -> None:
-    assert shown_collective(collective_named(name)) == "all-gather"
+    assert shown_collective(synthesized_collective(name)) == "all-gather"
 
 
 @pytest.mark.parametrize(

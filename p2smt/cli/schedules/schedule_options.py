@@ -31,7 +31,8 @@ class ScheduleOptions:
     out_of_place: bool = flag("Of XML made for both uses: input and output apart.")
     iterations: Text = option("N", "Of MSCCL++ pipelines: units per chunk; default: 3.")
     fix: bool = flag(
-        "Look for a change of one step that makes it valid (default time limit: 60 s)."
+        "Look for a change of one step, or equal ones of several, that makes it valid (default "
+        "time limit: 60 s)."
     )
     trace: Text = option("FILE", "Write the interleaving as a Chrome trace.")
     cost: Text = option("SIZE", "Predict the time for such a payload on --topology.")

@@ -97,7 +97,7 @@ class QuestionOptions:
             InputError: fabric or collective are missing, or symmetry or collective is none.
         """
         from p2smt.errors import InputError
-        from p2smt.synthesis.question import collective_named
+        from p2smt.synthesis.question import synthesized_collective
 
         if self.fabric is None:
             raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
@@ -106,7 +106,7 @@ class QuestionOptions:
             raise InputError("--collective", "is missing", rule)
         if self.symmetry not in ("auto", "none"):
             raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
-        return collective_named(self.collective)
+        return synthesized_collective(self.collective)
 
     def setting(self, rates: o.FabricOptions, watch: StopWatch) -> SynthesisSetting:
         """What is asked about; ``watch``: of the making of the fabric.

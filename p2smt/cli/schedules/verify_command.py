@@ -320,7 +320,7 @@ def verify_schedule(
 ) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cluster.allocation import unstated_levels
-    from p2smt.interop.schedule_files import read_schedule, runnable
+    from p2smt.interop.schedule_files import read_schedule, runnable, valid_as
     from p2smt.report.schedules.schedule_data import schedule_data, wrapped
     from p2smt.report.text import no_time_line
     from p2smt.schedules.verify.verify import verify
@@ -337,12 +337,16 @@ def verify_schedule(
     cost = None if untimed else _cost(schedule, report, scene)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
+    notes = [no_time_line(untimed)] if untimed else []
+    if report.violations:
+        others = valid_as(text, source, asked.reading(), schedule, depth)
+        notes += [f"valid as {other}" for other in others]
     if json:
-        notes = [no_time_line(untimed)] if untimed else None
-        print_json(schedule_data(schedule, report, runs, search=search, cost=cost, notes=notes))
+        shown = notes or None
+        print_json(schedule_data(schedule, report, runs, search=search, cost=cost, notes=shown))
     else:
         _show(schedule, report, runs, search, cost, asked=wanted is not None)
-        for line in wrapped([no_time_line(untimed)] if untimed else ()):
+        for line in wrapped(notes):
             typer.echo(line)
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 

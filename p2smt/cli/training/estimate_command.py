@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
+    from p2smt.training.efficiency import Efficiency
 
 
 @opened
@@ -46,8 +47,9 @@ def estimate(
     from p2smt.errors import InputError
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
-    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.estimate_tables import estimate_tables, memory_tables
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.training.efficiencies.file import fitted_on, unfitted_efficiency
     from p2smt.training.remedies import remedies
     from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
 
@@ -64,14 +66,20 @@ def estimate(
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    of_what = trained, topology, chosen, batch, workload.efficiency
+    told: Efficiency | str | None = workload.efficiency
+    alone = not (told or svg or json or fitted_on(topology.known_device))
+    alone &= trained.seen(batch.tokens).dense and not chosen.low_precision
+    if alone:
+        told = unfitted_efficiency(topology.known_device)
+    of_what = trained, topology, chosen, batch, told
     found = estimated(*of_what, placement=where, experts=theirs, memory=most)
+    tables = memory_tables if alone else estimate_tables
     if svg is not None:
         write_run_picture([found], svg)
     tell_tables(
         json,
         lambda: estimate_data(found),
-        lambda: (estimate_tables(found, () if found.fits else remedies(found)),),
+        lambda: (tables(found, () if found.fits else remedies(found)),),
     )
     return 0
 

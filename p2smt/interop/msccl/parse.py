@@ -240,6 +240,8 @@ class RawAlgo:
     """The file; None: the attribute is missing.
 
     collective: as written, known or not.
+    counted: whether ``ngpus`` is missing, and the gpus were counted.
+    beside: lines of text before and after the document, with the first that is no blank.
     sized: whether it says which sizes it is for (``minBytes`` and ``maxBytes``).
     gpus: by rank, in document order.
     """
@@ -255,6 +257,8 @@ class RawAlgo:
     in_place: bool | None
     out_of_place: bool | None
     sized: bool = False
+    counted: bool = False
+    beside: tuple[tuple[str, int], ...] = ()
     gpus: Mapping[int, RawGpu] = field(default_factory=dict)
 
     def error(self, rule: str, remedy: str, line: int | None = None) -> InputError:
@@ -280,6 +284,8 @@ _INSIDE = {
     **dict.fromkeys(("copy", "step", "op"), ()),
 }
 _TYPES = tuple(STEP_TYPES)
+_BEGINS, _END = re.compile(r"^[ \t]*<algo\s", re.MULTILINE), "</algo>"
+_AGAIN = re.compile(r"</algo>\s*(?:<\?xml[^>]{0,200}>\s*)?<algo(?=\s)")
 
 
 def parse_msccl(text: str, source: str) -> RawAlgo:
@@ -288,15 +294,51 @@ def parse_msccl(text: str, source: str) -> RawAlgo:
     Raises:
         InputError: the text is not such a file, or larger than this module's limits.
     """
+    document, beside = _document(text, source)
     collector = _Collector()
-    walk(text, source, _INSIDE, collector.visit)
+    walk(document, source, _INSIDE, collector.visit)
     algo = collector.found()
     if algo is None:
         raise InputError(source, "is empty", "write an <algo>")
+    algo = replace(algo, beside=beside)
+    if algo.counted:
+        algo = replace(algo, ranks=max(algo.gpus, default=0) + 1)
     if len(algo.gpus) != algo.ranks:
         missing = next(rank for rank in range(algo.ranks) if rank not in algo.gpus)
         raise algo.error(f"ngpus is {algo.ranks}, but there is no gpu {missing}", "add it")
     return algo
+
+
+def begins_late(text: str) -> bool:
+    """Whether an ``<algo>`` begins a line after others, which are no XML."""
+    return text.lstrip()[:1] not in ("<", "{") and _BEGINS.search(text) is not None
+
+
+def _document(text: str, source: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The document in what a generator printed, on its own lines, and the text beside it.
+
+    Generators that check what they made print what they find before or after it.
+
+    Raises:
+        InputError: there is a second document.
+    """
+    if again := _AGAIN.search(text):
+        line = text.count("\n", 0, again.end()) + 1
+        raise error_at(source, line, "a second <algo> begins", "give each a file of its own")
+    found = _BEGINS.search(text) if begins_late(text) else None
+    start, end = found.start() if found else 0, text.rfind(_END) + len(_END)
+    if end < len(_END) or not text[end:].strip() or re.search(r"<[?!/\w]|-->", text[end:]):
+        end = len(text)
+    parts = ((text[:start], 1), (text[end:], text.count("\n", 0, end) + 1))
+    return "\n" * text.count("\n", 0, start) + text[start:end], tuple(
+        (part.strip().split("\n")[0].strip(), line + _blank_lines(part))
+        for part, line in parts
+        if part.strip()
+    )
+
+
+def _blank_lines(text: str) -> int:
+    return text.count("\n", 0, len(text) - len(text.lstrip()))
 
 
 class _Collector:
@@ -381,7 +423,7 @@ def _algo(element: XmlElement) -> RawAlgo:
         element.source,
         element.line,
         " ".join(element.text("name", "").split())[:200],
-        element.integer("ngpus", low=1, high=MAX_RANKS),
+        element.integer("ngpus", MAX_RANKS, low=1, high=MAX_RANKS),
         element.text("coll", "") if element.has("coll") else None,
         element.word("proto", PROTOCOLS, "Simple"),
         element.integer("nchannels") if element.has("nchannels") else None,
@@ -389,6 +431,7 @@ def _algo(element: XmlElement) -> RawAlgo:
         element.flag("inplace"),
         element.flag("outofplace"),
         element.has("minBytes") and element.has("maxBytes"),
+        not element.has("ngpus"),
     )
 
 

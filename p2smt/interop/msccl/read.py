@@ -57,7 +57,7 @@ def read_msccl(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Sched
     )
     declared = [algo.gpus[rank].chunks for rank in range(algo.ranks)]
     sizes = sizes_of(goal, declared, steps)
-    warnings = (*_renamed(algo, goal), *warnings_of(algo, in_place, steps))
+    warnings = (*_beside(algo), *_renamed(algo, goal), *warnings_of(algo, in_place, steps))
     refused = refusals(algo)
     return Schedule(algo.name, goal, sizes, steps, FORMAT, algo.protocol, (), warnings, refused)
 
@@ -95,6 +95,17 @@ def _stated(algo: RawAlgo) -> str:
     shown = ascii(name if len(name) <= 40 else f"{name[:40]}...")
     rule = f"<algo> has coll={shown}, not one of {', '.join(known)}"
     raise algo.error(rule, did_you_mean(name, known) or "name a collective with --collective")
+
+
+def _beside(algo: RawAlgo) -> Iterator[str]:
+    """Warnings of what the file leaves out or has besides the algorithm."""
+    if algo.counted:
+        yield f"line {algo.line}: ngpus is missing: {algo.ranks}, as many as there are gpus"
+    for text, line in algo.beside:
+        yield (
+            f"line {line}: text beside <algo> is left out, such as a generator prints of its own "
+            f"check: {text[:80]!a}"
+        )
 
 
 def _renamed(algo: RawAlgo, goal: Contract) -> Iterator[str]:
@@ -296,6 +307,7 @@ def _broken_limits(algo: RawAlgo, limits: RuntimeLimits) -> Iterator[Finding]:
 def _attributes(algo: RawAlgo, limits: RuntimeLimits) -> Iterator[Finding]:
     """Those of the first line without which the runtime does not read on."""
     missing = [] if algo.collective is not None else ["coll"]
+    missing += ["ngpus"] if algo.counted else []
     if limits.wants_uses:
         missing += [] if algo.out_of_place is not None else ["outofplace"]
         missing += [] if algo.sized else ["minBytes and maxBytes"]

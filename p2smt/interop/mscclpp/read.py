@@ -24,7 +24,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
-from p2smt.collectives.names import COLLECTIVES
+from p2smt.collectives.names import COLLECTIVES, collective_named
 from p2smt.errors import InputError, TooLarge
 from p2smt.interop.mscclpp.actions import Kernel
 from p2smt.interop.mscclpp.execution_plan import semaphore_counter
@@ -104,7 +104,7 @@ def _check_size(plan: ExecutionPlan, chunks: list[int], scratch: list[int]) -> N
 def _contract(plan: ExecutionPlan, grid: Grid, reading: Reading) -> Contract:
     """The contract, in units; the number of chunks must be the same on every rank."""
     given = reading.collective or plan.collective
-    name = _collective(given)
+    name = collective_named(given)
     if name is None:
         where = plan.value.at("collective") if reading.collective is None else plan.value
         known = ", ".join(COLLECTIVES)
@@ -127,11 +127,6 @@ def _contract(plan: ExecutionPlan, grid: Grid, reading: Reading) -> Contract:
         raise plan.value.at("gpus").error(rule, "give the number of chunks")
     root = reading.root_of(name)
     return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=root)
-
-
-def _collective(given: str) -> str | None:
-    plain = given.lower().replace("_", "").replace("-", "").replace(" ", "")
-    return next((name for name in COLLECTIVES if name.replace("_", "") == plain), None)
 
 
 def _steps(plan: ExecutionPlan, grid: Grid) -> Iterator[Step]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from p2smt.cluster.topology import MAX_DEVICES
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, collective_named
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 
@@ -135,8 +135,15 @@ class TimingTable:
 
 def test_in(line: str) -> str:
     """The test that a line names, such as ``all_reduce``; empty if none."""
-    names = [name for name in _NAME.findall(line) if name in TESTS or name in _NOT_OURS]
-    return names[0] if names else ""
+    return next(filter(None, map(_test, _NAME.findall(line))), "")
+
+
+def _test(name: str) -> str:
+    """The test of a name, however it is written; empty if none."""
+    if (plain := name.strip().lower()) in _NOT_OURS:
+        return plain
+    found = collective_named(name)
+    return next((test for test in TESTS if found and collective_named(test) == found), found or "")
 
 
 def test_named(name: str, where: str) -> str:
@@ -145,16 +152,13 @@ def test_named(name: str, where: str) -> str:
     Raises:
         InputError: nccl-tests has no such test.
     """
-    plain = name.strip().lower().replace("-", "_").removesuffix("_perf")
-    known = {test.replace("_", ""): test for test in (*TESTS, *_NOT_OURS)}
-    known["send"] = "sendrecv"
-    if plain.replace("_", "") not in known:
-        rule = f"is none of nccl-tests: {', '.join(TESTS)}"
-        raise InputError(f"{where}: collective {name[:40]!r}", rule, "correct that line")
-    return known[plain.replace("_", "")]
+    if found := _test(name):
+        return found
+    rule = f"is none of nccl-tests: {', '.join(TESTS)}"
+    raise InputError(f"{where}: collective {name[:40]!r}", rule, "correct that line")
 
 
-def operation_named(test: str, where: str) -> Operation:
+def operation_of_test(test: str, where: str) -> Operation:
     """What a test measures.
 
     Raises:
@@ -193,6 +197,15 @@ def check_times(timing: Timing, where: str) -> None:
         )
 
 
+def ran_alone(given: str) -> InputError:
+    """The refusal of what processes printed that were started together and did not know it."""
+    return InputError(
+        given,
+        "every process ran alone: nccl-tests was built without MPI, or for another MPI",
+        "build it with make MPI=1 and the MPI_HOME of what starts it, and run again",
+    )
+
+
 # The list of devices above a table: which rank ran on which host.
 # Lists are often shortened.  One that has every rank from 0 on tells how many there are and, if it
 # names hosts, how many are on each.  A shortened one does not; but ranks are numbered host by host,
@@ -201,19 +214,13 @@ def check_times(timing: Timing, where: str) -> None:
 
 
 _RANK = re.compile(
-    r"#?\s*Rank\s+(?P<rank>\d{1,9})(?:\s+Group\s+(?P<group>\d{1,9}))?(?:\s+Pid\s+\d{1,12})?"
+    r"#?\s*Rank\s+(?P<rank>\d{1,9})(?:\s+Group\s+(?P<group>\d{1,9}))?(?:\s+Pid\s+(?P<pid>\d{1,12}))?"
     r"(?:\s+on\s+(?P<host>\S{1,255}))?\s+device\s+(?P<device>\d{1,9})\b(?P<rest>.*)"
 )
 _NODE = re.compile(r"\((node \d{1,9})\)")
 _BUS = re.compile(r"\[[^\]]{0,32}\]")
-_PREFIX = re.compile(r"(?<!\s)\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
 _DOTS = re.compile(r"[#\s]*(?:\.{2,}|…|\[\.{2,}\])\s*")
 WHAT = "its device list"
-
-
-def unprefixed(line: str) -> str:
-    """A line without what launchers put before it, such as ``[1,0]<stdout>:`` or ``0:``."""
-    return _PREFIX.sub("", line, count=1).strip()
 
 
 @dataclass(slots=True)
@@ -224,6 +231,9 @@ class DeviceList:
     hosts: dict[int, str] = field(default_factory=dict)
     devices: dict[int, int] = field(default_factory=dict)
     products: dict[int, str] = field(default_factory=dict)
+    pids: dict[int, str] = field(default_factory=dict)
+    twice: bool = False
+    elsewhere: bool = False
     shortened: bool = False
 
     def take(self, line: str, where: str) -> bool:
@@ -248,9 +258,26 @@ class DeviceList:
     def _add(self, found: re.Match[str], where: str) -> None:
         self.where = self.where or where
         rank, node = int(found["rank"]), _NODE.search(found["rest"])
-        self.hosts[rank] = found["host"] or (node[1] if node else "")
+        host = found["host"] or (node[1] if node else "")
+        self.elsewhere |= self.hosts.get(rank, host) != host
+        self.twice |= self.pids.get(rank, found["pid"]) != found["pid"]
+        self.hosts[rank], self.pids[rank] = host, found["pid"] or ""
         self.devices[rank] = int(found["device"])
         self.products[rank] = _NODE.sub("", _BUS.sub("", found["rest"], count=1)).strip()[:80]
+
+    def check_together(self) -> None:
+        """Refuse what processes list that know nothing of each other: ranks of one number.
+
+        A list that is printed again, by a second start, has the numbers of a run of several.
+
+        Raises:
+            InputError: it is such a list.
+        """
+        if not self.hosts:
+            return
+        own = all(rank == device for rank, device in self.devices.items())
+        if (self.elsewhere and own) or (self.twice and max(self.hosts) == 0):
+            raise ran_alone(f"{self.where}: its device list has more than one rank 0")
 
     def said(self) -> tuple[RankCount, ...]:
         """What the list says, if there is one."""

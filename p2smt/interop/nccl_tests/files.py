@@ -22,10 +22,12 @@ from p2smt.interop.nccl_tests.elements import (
     TimingTable,
     check_times,
     counted,
-    operation_named,
+    operation_of_test,
     parts_of,
+    ran_alone,
     test_in,
 )
+from p2smt.interop.nccl_tests.log_lines import is_json_log
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.programs.program import Grouping
 
@@ -246,7 +248,7 @@ def operation_of(table: TimingTable, given: Operation | None = None) -> Operatio
     """
     reduced = any(_ratio(t)[0] > _ABOVE for t in table.timings)  # all-reduce alone goes above 1
     if table.test and not (table.carried and reduced):
-        named = operation_named(table.test, table.where)
+        named = operation_of_test(table.test, table.where)
         if not table.carried or _agrees(table, named):
             return named
     if reduced:
@@ -279,6 +281,8 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
         return given
     said = _that_count(table, shown)
     for one in said:
+        if one.ranks == 1 and shown == UNKNOWN:
+            raise _count_unfit(table, 1)
         if one.ranks is not None and not low <= one.ranks <= high:
             remedy = "correct the file, or name the right number with --ranks"
             raise InputError(f"{one.where}: {one.what} has {one.ranks} ranks", rows, remedy)
@@ -289,6 +293,13 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
         raise InputError(table.where, rule, "name it with --ranks")
     _check_said(said, ranks)
     return ranks
+
+
+def _count_unfit(table: TimingTable, ranks: int) -> InputError:
+    rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
+    remedy = "measure on more devices; if mpirun or srun started several, build with MPI=1"
+    given = f"{table.where}: {ranks} rank{'s' * (ranks != 1)}"
+    return InputError(given, rule, remedy if ranks == 1 else "measure on more devices")
 
 
 def _that_count(table: TimingTable, shown: tuple[int, int]) -> tuple[RankCount, ...]:
@@ -345,6 +356,9 @@ def ranks_shown(table: TimingTable, operation: Operation) -> tuple[int, int]:
     low, high = UNKNOWN
     for timing in table.timings:
         least, most = _row_ranks(timing, operation)
+        if operation in _PASSES and not timing.busbw and timing.algbw > 10 * timing.busbw_error > 0:
+            given = f"{table.at(timing)}: busbw 0 at algbw {timing.algbw:g} GB/s"
+            raise ran_alone(given)
         if least > most:
             raise InputError(
                 f"{table.at(timing)}: busbw {timing.busbw:g} at algbw {timing.algbw:g} GB/s",
@@ -437,7 +451,7 @@ def read_nccl_tests(
         InputError: the file cannot be read, is too large, malformed, or leaves open what ran.
     """
     text = _text(path)
-    is_json = text.lstrip("\ufeff \t\r\n").startswith("{")
+    is_json = text.lstrip("\ufeff \t\r\n").startswith("{") and not is_json_log(text)
     tables = parse_json(text, path) if is_json else parse_text(text, path)
     return [_measured(table, operation, ranks) for table in tables if table.timings or table.wrong]
 
@@ -454,8 +468,7 @@ def _measured(table: TimingTable, given: Operation | None, ranks: int | None) ->
     what = operation_of(table, given)
     ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
-        rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
-        raise InputError(f"{table.where}: {ranks} ranks", rule, "measure on more devices")
+        raise _count_unfit(table, ranks)
     return RankedTable(table, what, ranks, per_host_of(table, ranks))
 
 

@@ -26,13 +26,13 @@ from p2smt.interop.nccl_tests.elements import (
     check_times,
     is_data_type,
     parts_of,
+    ran_alone,
     test_in,
     test_named,
-    unprefixed,
 )
+from p2smt.interop.nccl_tests.log_lines import MAX_LINE, plain_lines
 
 MAX_ROWS = 100_000
-MAX_LINE = 4096
 MAX_COLUMNS = 64
 _META = re.compile(r"#\s*meta:\s*(\{.*\})\s*")
 
@@ -84,6 +84,7 @@ class _Reading:
         self.finish()
         self.columns, self.start, self.implied, self.data_type = columns, number, implied, ""
         self.carried = bool(self.tables) and not self.above
+        self.above.devices.check_together()
         if self.above:
             self.test, self.said = self.above.test or self.test, self.above.said
         self.above = _Above()
@@ -95,12 +96,19 @@ class _Reading:
             InputError: it has no row.
         """
         if "algbw" in self.columns and not (self.timings or self.wrong or self.data_type):
-            rule = "has no row under it: the table is cut off"
-            raise InputError(f"{self.where(self.start)}: heading", rule, "remove it, or run again")
+            raise self._without_rows()
         if self.timings or self.wrong:
             where, rows = self.where(self.start), (tuple(self.timings), tuple(self.wrong))
             self.tables.append(TimingTable(where, self.test, self.said, *rows, self.carried))
         self.columns, self.timings, self.wrong = (), [], []
+
+    def _without_rows(self) -> InputError:
+        given = f"{self.where(self.start)}: heading"
+        if any(one.ranks == 1 for one in self.said):
+            return ran_alone(f"{given} of one rank without a row")
+        rule = "has no row under it: the table is cut off, or several processes wrote at once"
+        remedy = "remove it, or run again; processes that each call themselves rank 0 need MPI=1"
+        return InputError(given, rule, f"{remedy} where nccl-tests is built")
 
 
 def parse_text(text: str, source: str) -> list[TimingTable]:
@@ -111,8 +119,8 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
             several groups, or there is no table.
     """
     reading = _Reading(source)
-    for number, line in enumerate(text.split("\n"), 1):
-        _read_line(reading, unprefixed(line[:MAX_LINE]), number)
+    for number, line in enumerate(plain_lines(text), 1):
+        _read_line(reading, line, number)
     if not reading.columns and reading.cut:
         rule = f"no heading names its columns, and they are not {' '.join(COLUMNS)}"
         remedy = "give the rows of one run as they were printed, with their heading"
@@ -126,8 +134,11 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
 
 def _read_line(reading: _Reading, line: str, number: int) -> None:
     words = line.lstrip("#").split() if len(line) < MAX_LINE else []
-    if words[:1] == ["size"] and {"time", "cputime"} & set(words):
-        _start_table(reading, words, number)
+    names = [word.partition("(")[0] for word in words]  # size(B) of AWS's nccom-test
+    if names[:1] == ["size"] and {"time", "cputime"} & set(names):
+        if units := [word for word in words if word.startswith("time(")]:
+            _check_units(reading, [unit.removeprefix("time") for unit in units], number)
+        _start_table(reading, names, number)
     elif line[:1] != "#" and _begins(reading, words):
         reading.begin(implied_columns(words), number, implied=True)
         _read_row(reading, words, number)
@@ -232,6 +243,8 @@ _ROOT = re.compile(r"-?[0-9]{1,9}")
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _ERROR = re.compile(r"[0-9]e-[0-9]{2}|0e\+00")  # old versions: the largest error, not a count
 _FIGURES = ("time", "algbw", "busbw")
+_MSCCLPP = COLUMNS[5:]  # of mscclpp-test, whose collectives leave out one of both times
+_HALF = len(_MSCCLPP)
 _UNTYPED = "unknown"
 
 
@@ -299,6 +312,8 @@ def _aligned(columns: tuple[str, ...], words: list[str], where: str) -> list[dic
     if columns[-1] == "timestamp":  # a date and a time of day: two words
         columns, words = columns[:-1], words[:-2] if len(words) > len(columns) else words
     missing = len(columns) - len(words)
+    if missing == _HALF and columns[2:] == _MSCCLPP * 2:
+        columns, missing = columns[:-_HALF], 0
     if missing and missing != _blanks(columns[:first], words):
         raise InputError(
             f"{where}: {len(words)} columns",

@@ -12,7 +12,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
-from p2smt.parallelism.request import Request
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (
     TIMED_STEP,
     Gain,
@@ -25,6 +26,7 @@ from p2smt.plans.solution import (
 from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import SAME, Status
+from p2smt.search.gain import single_of
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -188,6 +190,21 @@ def choice_lines(programs: ProgramGain, requests: int = 1) -> Iterator[str]:
 
 def _way(request: Request, way: NamedWay) -> str:
     return f"{named_text(way)} for {request}"
+
+
+def single_notes(
+    problem: Problem, placement: Placement, answers: Iterable[RequestAnswer]
+) -> tuple[str, ...]:
+    """What could be named for each single collective whose library takes a plainly slower way."""
+    return tuple(
+        f"{answer.request} takes {format_time(way.cheapest.seconds)} {named_text(way)}"
+        for answer in answers
+        if len(answer.steps) == 1
+        and answer.chunks == 1
+        and answer.seconds == answer.single_s
+        and (way := single_of(problem, placement, answer.request).way)
+        and way.chosen.seconds / way.cheapest.seconds - 1 >= WORTH_NAMING
+    )
 
 
 def named_text(way: NamedWay) -> str:

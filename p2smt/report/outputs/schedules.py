@@ -81,6 +81,7 @@ class RepairOutput(OutputPart):
     repair: RepairedStep | None
     tried: Annotated[Count, Said("Changes of one step that were tried.")]
     complete: Annotated[bool, Said("Every change of one step was tried.")]
+    further: Annotated[Sequence[RepairedStep], Said("Steps to change besides, in the same way.")]
 
 
 class ScheduleCostOutput(OutputPart):

@@ -121,11 +121,22 @@ def _step(step: Step) -> ScheduleStep:
 
 def _repair_data(schedule: Schedule, search: RepairSearch) -> RepairOutput:
     """The repair, or how far the search went."""
-    repair = search.repair
-    found = None
-    if repair is not None:
-        found = RepairedStep(**vars(_step(schedule.steps[repair.step])), change=repair.change)
-    return RepairOutput(repair=found, tried=search.tried, complete=search.complete)
+    found = [
+        RepairedStep(**vars(_step(schedule.steps[number])), change=change)
+        for number, change in _changes(search)
+    ]
+    return RepairOutput(
+        repair=found[0] if found else None,
+        tried=search.tried,
+        complete=search.complete,
+        further=found[1:],
+    )
+
+
+def _changes(search: RepairSearch) -> tuple[tuple[int, str], ...]:
+    """The steps that a repair changes, and how."""
+    found = search.repair
+    return () if found is None else ((found.step, found.change), *found.further)
 
 
 def _cost_data(schedule: Schedule, cost: ScheduleCost) -> ScheduleCostOutput:
@@ -232,13 +243,16 @@ def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
 
 def repair_lines(schedule: Schedule, search: RepairSearch) -> Iterator[str]:
     """The repair for people."""
-    if search.repair is not None:
-        step = schedule.steps[search.repair.step]
-        yield f"fix: {step}: {search.repair.change}; with that the schedule is valid"
-    elif search.complete:
-        yield f"no change of one step makes it valid ({search.tried} tried)"
-    else:
-        yield f"no fix found before the time limit ({search.tried} changes of one step tried)"
+    match [f"fix: {schedule.steps[number]}: {change}" for number, change in _changes(search)]:
+        case [one]:
+            yield f"{one}; with that the schedule is valid"
+        case [_, *_] as several:
+            yield from several
+            yield f"with these {len(several)} changes the schedule is valid"
+        case _ if search.complete:
+            yield f"no change of one step makes it valid ({search.tried} tried)"
+        case _:
+            yield f"no fix found before the time limit ({search.tried} changes of one step tried)"
 
 
 def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:

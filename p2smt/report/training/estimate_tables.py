@@ -13,8 +13,10 @@ from p2smt.report.training.words import (
     cluster_words,
     efficiency_lines,
     model_words,
+    stack_lines,
     teraflops,
     time_parts,
+    unfitted_line,
 )
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
@@ -26,21 +28,39 @@ LITTLE = 0.1
 
 def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
     """A run, its time, memory, requests and placement; ``helps``: what would make it fit."""
-    run = found.run
+    stack = stack_lines(found.topology, found.efficiency)
     return Group(
-        f"{model_words(run.model)} on {cluster_words(found.topology)}",
-        f"batch of {batch_words(run.batch)}",
-        f"strategy {strategy_text(run.strategy)}",
-        *efficiency_lines(found.topology, found.efficiency, dtype=run.strategy.dtype),
+        *_asked(found),
+        *efficiency_lines(found.topology, found.efficiency, dtype=found.run.strategy.dtype),
         "",
-        *strategy_parts(found, helps),
+        *strategy_parts(found, helps, stack),
     )
 
 
-def strategy_parts(found: RunEstimate, helps: Sequence[str] = ()) -> list[RenderableType]:
-    """Rates, time by parts, memory by parts, requests and placement of one strategy."""
+def memory_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
+    """A run and its memory alone, where nothing is known of what its device reaches."""
+    told = (memory_table(found), *memory_lines(found, helps))
+    return Group(*_asked(found), unfitted_line(found.topology), "", *told)
+
+
+def _asked(found: RunEstimate) -> tuple[str, ...]:
+    """What run it is."""
+    run = found.run
+    return (
+        f"{model_words(run.model)} on {cluster_words(found.topology)}",
+        f"batch of {batch_words(run.batch)}",
+        f"strategy {strategy_text(run.strategy)}",
+    )
+
+
+def strategy_parts(
+    found: RunEstimate, helps: Sequence[str] = (), stack: Sequence[str] = ()
+) -> list[RenderableType]:
+    """Rates (and of which ``stack``), time by parts, memory by parts, requests and placement of one
+    strategy."""
     return [
         rate_line(found),
+        *stack,
         "",
         time_table(found),
         "",

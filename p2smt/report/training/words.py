@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
+from p2smt.training.efficiencies.file import efficiency_names, fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import AxisRequest, Prediction
 from p2smt.training.strategy import PEAK_OF, Batch
@@ -45,6 +46,25 @@ def efficiency_lines(
     return (
         f"efficiency {_efficiency_words(efficiency, dtype)}{chosen}",
         *(f"note: {text}" for text in notes),
+    )
+
+
+def stack_lines(topology: Topology, efficiency: Efficiency) -> tuple[str, ...]:
+    """Whose times they are where nobody said, and how to ask for those of others on the device."""
+    if not is_default(topology, efficiency):
+        return ()
+    kinds = efficiency.layers is not None
+    others = [one for one in fitted_on(topology.known_device, kinds) if one.name != efficiency.name]
+    named = ", ".join(f"--efficiency {one.name} is of {one.framework.name}" for one in others)
+    return (f"assumed: {efficiency.framework.name}" + f"; {named}" * bool(others),)
+
+
+def unfitted_line(topology: Topology) -> str:
+    """That nothing is known of the times of a device, and of whose types its memory is."""
+    return (
+        f"no time: of {topology.known_device.name} no measured runs were fitted; --efficiency "
+        f"takes one of another device ({', '.join(efficiency_names())}) or a file; memory is that "
+        "of Megatron's types"
     )
 
 

@@ -1,11 +1,13 @@
-"""One-step repairs: change the type, an offset or a dependency of one step, and verify again.
+"""Repairs: change the type, an offset or a dependency of one step, and verify again.
 
-Steps that the violations name are tried first, then all that their data went through.  A repair
-is proposed only if the whole schedule with it is verified valid.
+Where one and the same fault was made at several steps, so are the changes.  Steps that the
+violations name are tried first, then all that their data went through.  A repair is proposed
+only if the whole schedule with it is verified valid.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import monotonic
@@ -28,15 +30,17 @@ _EACH = DEFAULT_EFFORT // 12
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A change of one step that makes a schedule valid.
+    """A change of one step, or equal changes of several, that make a schedule valid.
 
-    step: its number.  change: in words, what to change.  schedule, report: with the change.
+    step: the number of the first.  change: in words, what to change there.  further: the same of
+    the others.  schedule, report: with all changes.
     """
 
     step: int
     change: str
     schedule: Schedule
     report: Report
+    further: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +53,72 @@ class RepairSearch:
 
 
 def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) -> RepairSearch:
-    """The first change of one step that makes the schedule valid.
+    """The first change of one step that makes the schedule valid, or else equal ones of several.
 
+    Where no step alone does, the change that leaves the fewest violations is made, and its equal
+    at other steps for as long as each leaves fewer still; half of the time is kept for that.
     ``complete`` is false where the time limit came before the last candidate.
     """
-    end, tried = monotonic() + time_limit_s, 0
-    for number, step, change in _candidates(schedule, report):
-        if monotonic() > end:
-            return RepairSearch(None, tried, complete=False)
-        tried += 1
-        changed = _with(schedule, number, step)
-        again = verify(changed, report.fifo_depth, effort=_EACH)
-        if again.verdict is Verdict.VALID:
-            return RepairSearch(Repair(number, change, changed, again), tried, complete=True)
-    return RepairSearch(None, tried, complete=True)
+    search = _Search(monotonic() + time_limit_s)
+    single_until = monotonic() + time_limit_s / 2
+    best: Repair | None = None
+    for found in search.changed(schedule, report):
+        if found.report.verdict is Verdict.VALID:
+            return RepairSearch(found, search.tried, complete=True)
+        best = _better(best, found, report)
+        if best and monotonic() > single_until:
+            search.cut = True
+            break
+    while best and (more := search.next_equal(best)):
+        best = more
+        if best.report.verdict is Verdict.VALID:
+            return RepairSearch(best, search.tried, complete=True)
+    return RepairSearch(None, search.tried, complete=not search.cut)
+
+
+def _better(best: Repair | None, found: Repair, report: Report) -> Repair | None:
+    """The one of two that leaves fewer violations, if it leaves fewer than there were."""
+    least = best.report if best else report
+    fewer = len(found.report.violations) < len(least.violations)
+    return found if fewer and found.report.verdict is Verdict.INVALID else best
+
+
+@dataclass(slots=True)
+class _Search:
+    """Candidates that are tried until a time: how many, and whether it came before the last."""
+
+    end: float
+    tried: int = 0
+    cut: bool = False
+
+    def changed(self, schedule: Schedule, report: Report, like: str = "") -> Iterator[Repair]:
+        """The schedule with each change, or each that is ``like`` one."""
+        for number, step, change in _candidates(schedule, report):
+            if like and _kind(change) != like:
+                continue
+            if monotonic() > self.end:
+                self.cut = True
+                return
+            self.tried += 1
+            changed = _with(schedule, number, step)
+            again = verify(changed, report.fifo_depth, effort=_EACH)
+            yield Repair(number, change, changed, again)
+
+    def next_equal(self, so_far: Repair) -> Repair | None:
+        """The same with one equal change more that leaves fewer violations; None: there is none."""
+        for found in self.changed(so_far.schedule, so_far.report, _kind(so_far.change)):
+            valid = found.report.verdict is Verdict.VALID
+            if valid or _better(None, found, so_far.report):
+                further = (*so_far.further, (found.step, found.change))
+                return replace(
+                    so_far, schedule=found.schedule, report=found.report, further=further
+                )
+        return None
+
+
+def _kind(change: str) -> str:
+    """What a change has in common with its equals: its words, without places."""
+    return re.sub(r"\d+", "", change)
 
 
 def _candidates(schedule: Schedule, report: Report) -> Iterator[tuple[int, Step, str]]:

@@ -78,12 +78,9 @@ def find_efficiency(
 ) -> Efficiency | None:
     """Of those that come with the package, that of the first of the frameworks on a device.
 
-    ``kinds``: one that was fitted by kinds of layers, for mixtures and low precision; else none
-    such.
+    ``kinds``: as in :func:`fitted_on`.
     """
-    known = [read_efficiency(name) for name in efficiency_names()]
-    here = [one for one in known if same_device(device.name, one.device)]
-    here = [one for one in here if (one.layers is not None) == kinds]
+    here = fitted_on(device, kinds)
     mine = (one for name in frameworks for one in here if one.framework.name == name)
     return next(mine, None)
 
@@ -125,6 +122,25 @@ CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100"}
 """Devices with the same chip as another, for rates of products."""
 PEAKS = {"h100": 989e12, "b200": 2250e12, "gb200": 2500e12, "gb300": 2500e12, "mi355x": 2517e12}
 """Flop/s in bf16 of the devices with efficiencies by kinds of layers."""
+
+
+def unfitted_efficiency(device: Device) -> Efficiency:
+    """What stands for an efficiency where memory alone is asked for: Megatron's at the peak.
+
+    Memory rests on the framework's types alone; a time by it would be none that anything reaches.
+    """
+    frame = framework(MEGATRON[0])
+    return Efficiency("none", device.name, frame, fraction=1.0, layer_s=0.0, runs=0, error=0.0)
+
+
+def fitted_on(device: Device, kinds: bool = False) -> tuple[Efficiency, ...]:
+    """Those that come with the package and were fitted on a device, by name.
+
+    ``kinds``: those fitted by kinds of layers, for mixtures and low precision; else the others.
+    """
+    known = [read_efficiency(name) for name in efficiency_names()]
+    here = (one for one in known if same_device(device.name, one.device))
+    return tuple(one for one in here if (one.layers is not None) == kinds)
 
 
 def same_device(name: str, family: str) -> bool:

@@ -215,13 +215,44 @@ def test_a_config_file_is_read() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_window_as_long_as_the_sequences_is_none() -> None:
+    changed = {"model_type": "mistral", "sliding_window": 1024}
+    Path("config.json").write_text(json.dumps(CONFIG | changed))
+    assert estimated(model="config.json")["iteration_s"] == estimated()["iteration_s"]
+    done = cli("plan", *arguments(model="config.json", strategy=None)[1:])
+    assert (done.code, done.err) == (0, "")
+    assert_one_error(cli(*arguments(model="config.json", seq="1025")))
+
+
+@pytest.mark.usefixtures("folder")
+def test_memory_is_told_of_a_device_whose_times_are_not_known() -> None:
+    """The same as of a device whose are: it rests on the types that are trained in alone."""
+    Path("new.yaml").write_text((TINY + H100).replace("name: h100", "name: x1000"))
+    done = cli(*arguments(topology="new.yaml"))
+    assert (done.code, done.err) == (0, "")
+    assert "no time: of x1000 no measured runs were fitted; --efficiency takes" in done.out
+    table = done.out[done.out.index("memory of a device") :]
+    known = cli(*arguments()).out
+    assert table.strip() in known
+    assert not any(word in done.out for word in ("iteration", "tokens/s", "MFU", "communication"))
+    for given in (("--json",), ("--svg", "a.svg")):
+        refused = cli(*arguments(topology="new.yaml"), *given)
+        assert_one_error(refused)
+        assert "no efficiency that was fitted" in refused.err
+    small = cli(*arguments(topology="new.yaml", memory="1MB")).out
+    assert "does not fit into 0.001 GB" in small
+    timed = cli(*arguments(topology="new.yaml", efficiency="megatron-a100"))
+    assert "iteration" in timed.out
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("changed", "part"),
     [
         ({"model_type": "whatever"}, "whatever"),
         ({"num_hidden_layers": None}, "num_hidden_layers"),
         ({"model_type": "mixtral", "num_local_experts": 8}, "expert"),
-        ({"model_type": "mistral", "sliding_window": 1024}, "sliding"),
+        ({"model_type": "mistral", "sliding_window": 1023}, "sliding"),
     ],
     ids=str,
 )

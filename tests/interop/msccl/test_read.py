@@ -298,7 +298,6 @@ def test_what_the_checker_must_report(old: str, new: str, kind: Kind) -> None:
         ('ngpus="2"', 'ngpus="3"', 1, "there is no gpu 2"),
         ('ngpus="2"', 'ngpus="0"', 1, "ngpus='0'"),
         ('ngpus="2"', 'ngpus="5000"', 1, "from 1 to 4096"),
-        ('ngpus="2"', "", 1, "lacks the attribute 'ngpus'"),
         ('coll="allreduce"', 'coll="allreduc"', 1, "did you mean 'allreduce'?"),
         ('proto="Simple"', 'proto="LL64"', 1, "not one of Simple, LL, LL128"),
         ('nchunksperloop="2"', 'nchunksperloop="0"', 1, "nchunksperloop='0'"),

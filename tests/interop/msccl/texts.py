@@ -85,3 +85,11 @@ def swap(*, gap: str = "", **more: object) -> str:
             )
         )
     return algo(gpus, **{"inplace": 0} | more)
+
+
+def waiting(ranks: int) -> str:
+    """A ring, and on each gpu a block that waits for one which announces nothing."""
+    text = ring(ranks).replace('s_chunks="0"', 's_chunks="1"')
+    first = block(1, step(0, "cpy", "i0", "s0"))
+    second = block(2, step(0, "nop", depid=1, deps=0), step(1, "cpy", "s0", "s0", cnt=0))
+    return text.replace("  </gpu>", f"{first}\n{second}\n  </gpu>")

@@ -15,10 +15,10 @@ from p2smt.interop.clusters.facts import Facts, OutsideFacts
 from p2smt.interop.clusters.nodes.models import model_of_product
 from p2smt.interop.clusters.nodes.node_facts import MAX_GPUS, Accelerator, NodeFacts, Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node
-from p2smt.interop.nccl_tests.elements import DeviceList, unprefixed
+from p2smt.interop.nccl_tests.elements import DeviceList
+from p2smt.interop.nccl_tests.log_lines import plain_lines
 
 NAME = "nccl-tests device list"
-MAX_LINE = 4096
 _DOMAINS = ("gb200", "gb300")
 
 
@@ -57,13 +57,13 @@ def read_rank_headers(text: str, source: str, told: Told = NOTHING_TOLD) -> Fact
 def _listed(text: str, source: str) -> DeviceList:
     """The first list of the file."""
     found = DeviceList()
-    for number, line in enumerate(text.split("\n"), 1):
-        plain = unprefixed(line[:MAX_LINE])
+    for number, plain in enumerate(plain_lines(text), 1):
         before = len(found.hosts)
         taken = found.take(plain, f"{source}, line {number}")
         again = taken and len(found.hosts) == before and not found.shortened
         if before and (again or _heads_table(plain)):
             break
+    found.check_together()
     if not found.hosts:
         rule = "has no list of devices (lines such as # Rank 0 .. device 0)"
         raise InputError(source, rule, "give what nccl-tests prints above its table")
