@@ -299,8 +299,10 @@ def _listed(
 
 def _check_sizes(levels: Sequence[int], *sides: Sequence[int]) -> None:
     for sizes in sides:
-        if min(sizes, default=0) < 1 or math.prod(sizes) != math.prod(levels):
-            rule = f"must be at least 1 and multiply to the number of devices, {math.prod(levels)}"
+        if len(sizes) < 2 or min(sizes) < 1 or math.prod(sizes) != math.prod(levels):
+            rule = (
+                f"must be two or more with the number of devices, {math.prod(levels)}, as product"
+            )
             raise InputError(f"sizes {list(sizes)}", rule)
 
 
