@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -28,6 +29,7 @@ from p2smt.parallelism.matrix_count import matrix_count
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix, Placement
 from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.problems.placement import PlacementProblem
+from tests.imports import ROOT
 from tests.oracles.meshes import (
     DP_LAST,
     PP_LAST,
@@ -354,3 +356,10 @@ def test_listed_matrices_cannot_be_changed() -> None:
     for one in (row.attention, row.experts):
         with pytest.raises(ValueError, match="read-only"):
             one[0, 0, 0] = 7
+
+
+def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/encodings.md").read_text()
+    ((code, shown),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "encodings.md", "exec"), {})
+    assert capsys.readouterr().out == shown
