@@ -162,9 +162,9 @@ def test_groups_are_megatrons(levels: tuple[int, ...], order: str) -> None:
     for one, other in degrees_of(math.prod(levels)):
         attention = dict(zip(("pp", "dp", "cp", "tp"), one, strict=True))
         experts = dict(zip(("pp", "dp", "ep", "tp"), other, strict=True))
-        sizes = ([side[i] for i in at] for side in (one, other))
+        first, second = ([side[i] for i in at] for side in (one, other))
         try:
-            folded = in_rank_order(levels, *sizes, axes=axes)
+            folded = in_rank_order(levels, first, second, axes)
         except InputError:
             assert megatron_refuses(order, attention, experts)
             refused += 1
