@@ -184,6 +184,12 @@ def test_groups_are_megatrons(levels: tuple[int, ...], order: str) -> None:
     assert bool(refused) is (order == DP_LAST)
 
 
+def pieces(groups: Groups, count: int) -> Groups:
+    """Each group cut into so many equal runs: instances of Megatron's distributed optimizer."""
+    size = len(groups[0]) // count
+    return sorted(one[i * size : (i + 1) * size] for one in groups for i in range(count))
+
+
 @pytest.mark.parametrize("levels", but_the_first(*MEGATRON_LEVELS))
 def test_groups_are_those_of_torchtitans_meshes(levels: tuple[int, ...]) -> None:
     """Its dense mesh, what it flattens and its sparse one; Megatron's partial optimizers alike."""
@@ -204,9 +210,12 @@ def test_groups_are_those_of_torchtitans_meshes(levels: tuple[int, ...]) -> None
             sparse = (("pp", pp), ("dpr", dpr), ("eds", eds), ("ep", ep))
             for name, _ in sparse:
                 assert sorted_groups(folded.expert_groups([name])) == mesh_groups(sparse, [name])
-            whole = megatron_groups(PP_LAST, {"dp": dpr * eds, "ep": ep, "pp": pp}, "dp")
-            parts = [group[i * eds : (i + 1) * eds] for group in whole for i in range(dpr)]
-            assert sorted_groups(folded.expert_groups(["eds"])) == sorted(parts)
+            experts = {"dp": dpr * eds, "ep": ep, "pp": pp}
+            parts = pieces(megatron_groups(PP_LAST, experts, "dp"), dpr)
+            assert sorted_groups(folded.expert_groups(["eds"])) == parts
+            attention = {"dp": dpr * dps, "cp": cp, "tp": tp, "pp": pp}
+            parts = pieces(megatron_groups(PP_LAST, attention, "dp-cp"), dpr)
+            assert sorted_groups(folded.attention_groups(["dps", "cp"])) == parts
     assert met
 
 
