@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from p2smt.interop.schedule_files import runnable as runnable
     from p2smt.parallel_search.journal.verify import JournalReport as JournalReport
     from p2smt.parallel_search.parallel_options import Spread as Spread
+    from p2smt.parallelism.folded import FoldedAxes as FoldedAxes
+    from p2smt.parallelism.folded import FoldedPlacement as FoldedPlacement
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
     from p2smt.parallelism.placement import ParallelismAxis as ParallelismAxis
@@ -179,6 +181,10 @@ _HOMES = {
         "ExecutionError",
         "InputError",
         "TooLarge",
+    ),
+    "p2smt.parallelism.folded": (
+        "FoldedAxes",
+        "FoldedPlacement",
     ),
     "p2smt.parallelism.placement": (
         "AxisRule",

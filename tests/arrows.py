@@ -161,7 +161,10 @@ BANS += (
     *(
         (counter, maker, COUNTS)
         for counter in ("parallelism.matrix_count", "training.axis_sizes", "api.journal_shares")
-        for maker in ("search.spaces", "training.validity", "training.search.subproblems")
+        for maker in (
+            *("search.spaces", "training.validity", "training.search.subproblems"),
+            "parallelism.matrices",
+        )
     ),
     ("training.axis_sizes", "training.search.strategies", COUNTS),
     ("search", "parallelism.matrix_count", COUNTS),

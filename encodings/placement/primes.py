@@ -50,11 +50,15 @@ class ExponentTable:
 
 @dataclass(frozen=True, slots=True)
 class PrimeSizes:
-    """Exponents of the sizes: ``axes[i][p]`` and ``levels[j][p]`` for prime ``primes[p]``."""
+    """Exponents of the sizes: ``axes[i][p]`` and ``levels[j][p]`` for prime ``primes[p]``.
+
+    ``blocks``: the axes that share each level out, all of them or those of two matrices.
+    """
 
     primes: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
     levels: tuple[tuple[int, ...], ...]
+    blocks: tuple[tuple[int, ...], ...]
 
     @staticmethod
     def of(problem: PlacementProblem) -> PrimeSizes:
@@ -63,9 +67,10 @@ class PrimeSizes:
         if largest > MAX_LEVEL_SIZE:
             raise TooLarge(f"level size {largest}", f"must be at most {MAX_LEVEL_SIZE}")
         primes = tuple(sorted({p for size in problem.levels for p in prime_factors(size)}))
-        sizes = PrimeSizes(primes, (), ())
+        sizes = PrimeSizes(primes, (), (), problem.blocks)
         axes = tuple(sizes.exponents(size) or () for size in problem.axes)
-        return PrimeSizes(primes, axes, tuple(sizes.exponents(n) or () for n in problem.levels))
+        levels = tuple(sizes.exponents(size) or () for size in problem.levels)
+        return PrimeSizes(primes, axes, levels, problem.blocks)
 
     def exponents(self, value: int) -> tuple[int, ...] | None:
         """Exponents of ``value``; None if it is not a product of the primes."""
@@ -91,7 +96,7 @@ class PrimeSizes:
         """Least and largest exponent that the sums alone leave to a cell."""
         i, j, p = cell
         row, column = self.axes[i][p], self.levels[j][p]
-        total = sum(axis[p] for axis in self.axes)
+        total = sum(level[p] for level in self.levels)
         return max(0, row + column - total), min(row, column)
 
     def entry_values(
@@ -127,8 +132,8 @@ class PrimeSizes:
         return found
 
     def column_bounds(self, column: Column) -> tuple[int, int]:
-        """Least and largest sum over the cells; equal if all axes or only fixed cells are in."""
-        if sorted(cell[0] for cell in column) == list(range(len(self.axes))):
+        """Least and largest sum over the cells; equal if a matrix's or only fixed cells are in."""
+        if tuple(sorted(cell[0] for cell in column)) in self.blocks:
             _, level, prime = column[0]
             return self.levels[level][prime], self.levels[level][prime]
         bounds = [self.bounds(cell) for cell in column]

@@ -1,7 +1,8 @@
 """Parallelism matrices with z3 (P2, section "Parallelism matrix").
 
-Problem: split parallelism axes over hierarchy levels, all ways or the cheapest one.  The
-entries are written as products of primes, so products of entries become sums.
+Problem: split parallelism axes over hierarchy levels, all ways or the cheapest one; folded: by two
+matrices with one first row.  The entries are written as products of primes, so products of entries
+become sums.
 
 Variables
     e[i, j, p]   exponent of prime p in matrix[i][j], an integer between the bounds that the
@@ -10,7 +11,8 @@ Variables
 
 Constraints
     C1 row sums       the exponents of an axis sum to those of its size
-    C2 column sums    the exponents of a level sum to those of its size
+    C2 column sums    the exponents of a level sum to those of its size; folded: in each of two
+                      matrices, which share the exponents of their first row
     C3 inside         an axis inside level j: its exponents at level j and outside are 0
     C4 across         an axis across level j: one of them is not 0
     C5 fixed entry    the exponents of the entry are those of its value
@@ -151,10 +153,11 @@ def c1_row_sums(solver: z3.Solver, sizes: PrimeSizes, variables: Vars) -> None:
 
 
 def c2_column_sums(solver: z3.Solver, sizes: PrimeSizes, variables: Vars) -> None:
-    """C2: sum over i of e[i, j, p] is the exponent of p in level j."""
+    """C2: in each matrix the sum over its rows i of e[i, j, p] is the exponent of p in level j."""
     for j, p in sorted({(j, p) for _, j, p in variables.exponents}):
-        cells = [(i, j, p) for i in range(len(sizes.axes))]
-        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == sizes.levels[j][p])
+        for rows in sizes.blocks:
+            cells = [(i, j, p) for i in rows]
+            solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == sizes.levels[j][p])
 
 
 def c3_inside(solver: z3.Solver, variables: Vars, rule: AxisRule) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.training_runs.store import rounded
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Topology
+from p2smt.parallelism.matrices import matrices
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
 from p2smt.training.efficiency import Efficiency
@@ -22,7 +23,6 @@ from p2smt.training.pipeline import (
     default_placement,
     work,
 )
-from p2smt.training.search.prices import matrices
 
 ELSEWHERE = {"a100": ("aws-p4d", "gcp-a2-highgpu-16g"), "h100": ("gcp-a3-high", "gcp-a3-mega")}
 """Presets whose nodes share their ports, by family of devices; their devices are the runs' own."""

@@ -40,7 +40,9 @@ class PlacementProblem:
     """All parallelism matrices of these level and axis sizes under side constraints.
 
     With ``costs``, the objective is the sum of the tables (or their maximum).  ``excluded``
-    matrices are not answers.  ``at_most`` bounds the objective in ticks.
+    matrices are not answers.  ``at_most`` bounds the objective in ticks.  With ``folded``, the last
+    so many rows make with the first one a second matrix over the same levels, apart from the rows
+    in between (:mod:`p2smt.parallelism.folded`); rows are numbered as one matrix.
     """
 
     levels: tuple[int, ...]
@@ -50,19 +52,33 @@ class PlacementProblem:
     worst: bool = False
     excluded: frozenset[Matrix] = frozenset()
     at_most: int | None = None
+    folded: int = 0
 
     def __post_init__(self) -> None:
         if not self.levels or not self.axes or min(self.levels + self.axes) < 1:
             raise InputError(
                 f"levels {list(self.levels)}, axes {list(self.axes)}", "sizes must be at least 1"
             )
-        devices, ranks = math.prod(self.levels), math.prod(self.axes)
-        if devices != ranks:
+        if not 0 <= self.folded < len(self.axes):
             raise InputError(
-                f"axes {list(self.axes)} with product {ranks}",
-                f"the product of the axes must be the number of devices, {devices}",
-                f"change an axis or the levels {list(self.levels)}",
+                f"{self.folded} folded axes of {len(self.axes)}", "must leave the first one"
             )
+        devices = math.prod(self.levels)
+        for rows in self.blocks:
+            sizes = [self.axes[i] for i in rows]
+            if math.prod(sizes) != devices:
+                raise InputError(
+                    f"axes {sizes} with product {math.prod(sizes)}",
+                    f"the product of the axes must be the number of devices, {devices}",
+                    f"change an axis or the levels {list(self.levels)}",
+                )
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The axes whose entries at a level multiply to its size: all, or those of each matrix."""
+        first = len(self.axes) - self.folded
+        mine = tuple(range(first))
+        return (mine, (0, *range(first, len(self.axes)))) if self.folded else (mine,)
 
 
 # Which reduction programs meet a demand, and which costs least?  The question as plain data.

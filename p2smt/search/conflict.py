@@ -78,7 +78,7 @@ def rule_conflict(
     """
     watch, solver = StopWatch.start(limits or SearchLimits()), solver_of(solver)
     rules = tuple(dict.fromkeys(problem.rules))
-    question = PlacementProblem(problem.levels, problem.axes, rules)
+    question = PlacementProblem(problem.levels, problem.axes, rules, folded=problem.folded)
     found = ask(question, Conflict(), solver, watch.left())
     if found.value is None:
         return ()

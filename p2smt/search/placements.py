@@ -13,9 +13,11 @@ from p2smt.solvers.ask import Every, Optimum, Solver, ask, solver_of
 
 
 def is_answer(problem: PlacementProblem, matrix: Matrix) -> bool:
-    """Whether a matrix has a problem's sizes, obeys its rules and is not excluded."""
-    placement = Placement(matrix)
-    right = (placement.level_sizes, placement.axis_sizes) == (problem.levels, problem.axes)
+    """Whether a matrix (folded: its two) has a problem's sizes and obeys it, costs apart."""
+    if Placement(matrix).axis_sizes != problem.axes:
+        return False
+    parts = (Placement(tuple(matrix[i] for i in rows)) for rows in problem.blocks)
+    right = all(part.level_sizes == problem.levels for part in parts)
     return right and obeys(matrix, problem.rules) and matrix not in problem.excluded
 
 
@@ -58,7 +60,8 @@ def placements(
 ) -> Result[tuple[Matrix, ...]]:
     """Every parallelism matrix of a problem once, each checked, in lexicographic order.
 
-    ``solver`` may be its name.
+    ``solver`` may be its name.  Of a folded problem the rows of both matrices, for
+    :meth:`p2smt.parallelism.folded.FoldedPlacement.of_rows`.
 
     Raises:
         InputError: no such solver, or a level beyond a documented limit.

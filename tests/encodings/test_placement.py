@@ -14,6 +14,7 @@ from p2smt.encodings.placement import cpsat as placement_cpsat
 from p2smt.encodings.placement import cpsat_ties as placement_ties
 from p2smt.encodings.placement import z3 as placement_z3
 from p2smt.errors import TooLarge
+from p2smt.parallelism.folded import pair_count, pairs
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import SearchLimits, Status
@@ -65,6 +66,41 @@ def test_set_and_optimum_are_those_of_brute_force(
     solver: ModuleType, problem: PlacementProblem
 ) -> None:
     agree(solver, problem)
+
+
+@both
+@given(problem=problems(fold=True))
+@examples
+def test_folded_set_and_optimum_are_those_of_brute_force(
+    solver: ModuleType, problem: PlacementProblem
+) -> None:
+    agree(solver, problem)
+
+
+@both
+@pytest.mark.parametrize(
+    ("levels", "axes", "count"),
+    [
+        ((3, 4, 8), (2, 1, 16, 3, 2, 4, 6), 7),
+        ((2, 4), (2, 1, 2, 2, 2, 1, 2), 5),
+        ((2, 2, 2, 2), (1, 2, 2, 4, 2, 4, 2), 144),
+        ((2, 4), (1, 1, 1, 8, 2, 2, 2), 3),
+        ((2, 6), (1, 1, 2, 6, 1, 6, 2), 4),
+        ((2, 2, 4), (1, 1, 16, 1, 2, 2, 4), 7),
+        ((6, 6, 6), (6, 1, 6, 6, 2, 3, 6), 144),
+        ((3, 4), (2, 1, 6, 1, 3, 2, 1), 1),
+    ],
+)
+def test_pairs_are_as_many_as_are_counted(
+    solver: ModuleType, levels: tuple[int, ...], axes: tuple[int, ...], count: int
+) -> None:
+    """By both solvers, by brute force, by the lists of pairs and by the formula."""
+    problem = PlacementProblem(levels, axes, folded=3)
+    agree(solver, problem)
+    attention, experts = axes[:4], axes[:1] + axes[4:]
+    listed = [one.rows for row in pairs(levels, attention, experts) for one in row.placements()]
+    assert sorted(listed) == answers(problem)
+    assert len(listed) == pair_count(levels, attention, experts) == count
 
 
 @both

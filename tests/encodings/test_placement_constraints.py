@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 import z3
@@ -28,10 +28,11 @@ from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from tests.oracles.placements import all_matrices
-from tests.strategies.placements import sizes
+from tests.oracles.placements import all_matrices, all_rows
+from tests.strategies.placements import folded_sizes, sizes
 
 SQUARE = PrimeSizes.of(PlacementProblem((4, 4), (4, 4)))
+FOLDED = PrimeSizes.of(PlacementProblem((4, 4), (4, 4, 4), folded=1))
 CELLS = list(SQUARE.cells([0]))
 TABLE = ExponentTable((((0, 0, 0), (1, 0, 0)), ((0, 1, 0),)), (((3, 1), 5), ((2, 0), 7)))
 WITHIN, ACROSS = AxisRule(0, 0, inside=True), AxisRule(0, 1, inside=False)
@@ -42,10 +43,10 @@ Cpsat = Callable[[cp_model.CpModel, cpsat.Vars], None]
 Smt = Callable[[z3.Solver, smt.Vars], None]
 
 
-def cpsat_solutions(constraint: Cpsat) -> set[tuple[int, ...]]:
+def cpsat_solutions(constraint: Cpsat, cells: Sequence[Cell] = CELLS) -> set[tuple[int, ...]]:
     """Exponents and cost of all solutions of one constraint, each exponent 0 to 2."""
     model = cp_model.CpModel()
-    e = {cell: model.new_int_var(0, 2, str(cell)) for cell in CELLS}
+    e = {cell: model.new_int_var(0, 2, str(cell)) for cell in cells}
     total, cost = model.new_int_var(0, 4, "s"), model.new_int_var(4, 8, "c")
     columns = dict(zip(TABLE.columns, (total, e[0, 1, 0]), strict=True))
     variables = cpsat.Vars(e, columns, (cost,))
@@ -56,10 +57,10 @@ def cpsat_solutions(constraint: Cpsat) -> set[tuple[int, ...]]:
     return {tuple(row) for row in noted.found}
 
 
-def smt_holds(constraint: Smt, values: tuple[int, ...]) -> bool:
+def smt_holds(constraint: Smt, values: tuple[int, ...], cells: Sequence[Cell] = CELLS) -> bool:
     """Whether one constraint allows these exponents and cost."""
     solver = new_solver(0)
-    e = {cell: z3.Int(f"e{cell}") for cell in CELLS}
+    e = {cell: z3.Int(f"e{cell}") for cell in cells}
     variables = smt.Vars(e, (z3.Int("c"),))
     constraint(solver, variables)
     solver.add([x == v for x, v in zip([*e.values(), *variables.costs], values, strict=True)])
@@ -125,6 +126,20 @@ def test_each_constraint_alone(in_cpsat: Cpsat, in_z3: Smt, meaning: Callable[..
         assert smt_holds(in_z3, values) == (values in expected)
 
 
+def test_two_matrices_share_the_exponents_of_their_first_row() -> None:
+    """C2 alone on rows pp, dp, ed of a folded problem: each of the two sums of a column is 2."""
+    cells = list(FOLDED.cells([0]))
+    space = [*itertools.product(range(3), repeat=6)]
+    expected = {
+        (a, b, c, d, e, f) for a, b, c, d, e, f in space if a + c == a + e == 2 == b + d == b + f
+    }
+    found = cpsat_solutions(lambda m, v: cpsat.c2_column_sums(m, FOLDED, v), cells)
+    assert {values[:6] for values in found} == expected
+    for values in {*space[::11], *expected}:
+        held = smt_holds(lambda s, v: smt.c2_column_sums(s, FOLDED, v), (*values, 5), cells)
+        assert held == (values in expected)
+
+
 def test_the_maximum_is_the_largest_cost() -> None:
     model = cp_model.CpModel()
     costs = tuple(model.new_int_var(k, k, f"c{k}") for k in (3, 9, 4))
@@ -157,6 +172,33 @@ def test_bounds_and_entry_values_hold_for_every_matrix(
         for i, row in enumerate(matrix):
             for j, entry in enumerate(row):
                 assert entry in [value for value, _ in primed.entry_values(i, j, primes)]
+
+
+@given(folded_sizes())
+def test_bounds_hold_for_every_pair(
+    question: tuple[tuple[int, ...], tuple[int, ...], int],
+) -> None:
+    problem = PlacementProblem(question[0], question[1], folded=question[2])
+    primed = PrimeSizes.of(problem)
+    columns = [
+        tuple((i, j, p) for i in rows)
+        for j in range(len(problem.levels))
+        for p in range(len(primed.primes))
+        for size in (1, 2, 3)
+        for rows in itertools.combinations(range(len(problem.axes)), size)
+    ]
+    for matrix in all_rows(problem):
+        exponents = primed.split(matrix)
+        assert exponents is not None
+        for column in columns:
+            low, high = primed.column_bounds(column)
+            assert low <= sum(exponents[cell] for cell in column) <= high
+
+
+def test_a_column_of_a_matrix_cannot_vary() -> None:
+    for rows in ((0, 1), (0, 2)):
+        assert FOLDED.column_bounds(tuple((i, 1, 0) for i in rows)) == (2, 2)
+    assert FOLDED.column_bounds(((1, 1, 0), (2, 1, 0))) == (0, 4)
 
 
 def test_a_table_keeps_only_what_can_vary() -> None:

@@ -32,6 +32,18 @@ def _rows(levels: tuple[int, ...], product: int) -> Iterator[tuple[int, ...]]:
                 yield (entry, *rest)
 
 
+def all_rows(problem: PlacementProblem) -> Iterator[Matrix]:
+    """All matrices of a problem's sizes; folded: each pair with one first row, its rows as one."""
+    first = len(problem.axes) - problem.folded
+    own = all_matrices(problem.levels, problem.axes[:first])
+    if not problem.folded:
+        yield from own
+        return
+    others = list(all_matrices(problem.levels, (problem.axes[0], *problem.axes[first:])))
+    for matrix in own:
+        yield from ((*matrix, *other[1:]) for other in others if other[0] == matrix[0])
+
+
 def obeys(matrix: Matrix, rule: AxisRule | FixedEntry) -> bool:
     """Whether a matrix satisfies a rule, as the rule's docstring says it."""
     if isinstance(rule, FixedEntry):
@@ -57,7 +69,7 @@ def objective(problem: PlacementProblem, matrix: Matrix) -> int | None:
 def valid_matrices(problem: PlacementProblem) -> list[tuple[Matrix, int]]:
     """All answers of a problem with their objective, in lexicographic order."""
     found = []
-    for matrix in all_matrices(problem.levels, problem.axes):
+    for matrix in all_rows(problem):
         cost = objective(problem, matrix)
         allowed = all(obeys(matrix, rule) for rule in problem.rules)
         if cost is None or not allowed or matrix in problem.excluded:

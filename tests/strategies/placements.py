@@ -6,9 +6,10 @@ import math
 
 from hypothesis import strategies as st
 
+from p2smt.parallelism.matrices import factorisations
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
-from tests.oracles.placements import all_matrices
+from tests.oracles.placements import all_rows
 
 _MAX_TICKS = 2**45
 _PRIMES = st.sampled_from([2, 2, 2, 2, 3, 3, 5, 7])
@@ -52,14 +53,16 @@ def rules(draw: st.DrawFn, witness: Matrix) -> AxisRule | FixedEntry:
 
 
 @st.composite
-def cost_tables(draw: st.DrawFn, levels: tuple[int, ...], axes: tuple[int, ...]) -> CostTable:
+def cost_tables(
+    draw: st.DrawFn, levels: tuple[int, ...], axes: tuple[int, ...], folded: int = 0
+) -> CostTable:
     """A table over some terms; costs tie often, and some combinations may not be allowed."""
     subset = st.sets(st.integers(0, len(axes) - 1), max_size=2).map(lambda s: tuple(sorted(s)))
     term = st.builds(LevelTerm, st.integers(0, len(levels) - 1), subset)
     terms = tuple(draw(st.lists(term, min_size=1, max_size=3)))
     keys = {
         tuple(math.prod(matrix[i][term.level] for i in term.axes) for term in terms)
-        for matrix in all_matrices(levels, axes)
+        for matrix in all_rows(PlacementProblem(levels, axes, folded=folded))
     }
     ticks = st.integers(0, draw(st.sampled_from([0, 2, _MAX_TICKS])))
     missing = draw(st.sets(st.sampled_from(sorted(keys)), max_size=1))
@@ -68,16 +71,26 @@ def cost_tables(draw: st.DrawFn, levels: tuple[int, ...], axes: tuple[int, ...])
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> PlacementProblem:
-    """A small problem with any side constraints; most have an answer, many have several."""
+def folded_sizes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Levels, the axes of two matrices as one, and how many are the second's alone."""
     levels, axes = draw(sizes(most=3))
-    known = list(all_matrices(levels, axes))
+    entries = list(factorisations(math.prod(levels) // axes[0], draw(st.integers(1, 3))))
+    others = draw(st.sampled_from(entries))
+    return levels, (*axes, *others), len(others)
+
+
+@st.composite
+def problems(draw: st.DrawFn, fold: bool = False) -> PlacementProblem:
+    """A small problem with any side constraints; most have an answer, many have several."""
+    levels, axes, folded = draw(folded_sizes()) if fold else (*draw(sizes(most=3)), 0)
+    known = list(all_rows(PlacementProblem(levels, axes, folded=folded)))
     matrix = st.sampled_from(known)
     return PlacementProblem(
         levels,
         axes,
+        folded=folded,
         rules=tuple(draw(st.lists(rules(draw(matrix)), max_size=2))),
-        costs=tuple(draw(st.lists(cost_tables(levels, axes), max_size=3))),
+        costs=tuple(draw(st.lists(cost_tables(levels, axes, folded), max_size=3))),
         worst=draw(st.booleans()),
         excluded=draw(st.frozensets(matrix, max_size=max(1, len(known) // 3))),
         at_most=draw(st.one_of(st.none(), st.sampled_from([0, 1, 2, 4, 2**44, 2**47]))),

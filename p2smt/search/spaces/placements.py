@@ -156,8 +156,8 @@ def listed_by_subproblems(
     names: Sequence[str] = (),
 ) -> Result[tuple[Matrix, ...]]:
     """The same without a reason where there is none; axes without names are called a1, a2, .."""
-    if problem.excluded or problem.costs or limits.max_answers is not None:
-        rule = "is searched in parts only whole: without excluded ones, costs or a limit"
+    if problem.excluded or problem.costs or problem.folded or limits.max_answers is not None:
+        rule = "is searched in parts only whole: without excluded or folded ones, costs or a limit"
         raise InputError("a list of placements", rule, "drop these, or the spread")
     names = tuple(names) or tuple(f"a{n}" for n in range(1, len(problem.axes) + 1))
     space, watch = PlacementSpace(problem, names, solver), StopWatch.start(limits)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.topology import Topology
+from p2smt.parallelism.matrices import factorisations
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import RECOMPUTES
-from p2smt.training.search.prices import factorisations
 from p2smt.training.search.question import (
     LARGEST_CP,
     LARGEST_MICRO_BATCH,

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
 from p2smt.training.search.contradiction import contradiction
-from p2smt.training.search.prices import divisors
 from p2smt.training.search.question import SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import obey

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
+from p2smt.parallelism.matrices import matrices
 from p2smt.parallelism.placement import Placement
-from p2smt.training.search.prices import PlacedAxes, SceneCache, as_matrix, front, matrices
+from p2smt.training.search.prices import PlacedAxes, SceneCache, as_matrix, front
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 

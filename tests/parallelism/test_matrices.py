@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt.parallelism.matrices import count_matrices, factorisations, matrices
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.search.placements import placements
-from p2smt.training.search.prices import count_matrices, factorisations, matrices
 from tests.oracles.placements import all_matrices, obeys
 from tests.strategies.placements import rules, sizes
 from tests.tiers import examples_of
