@@ -8,7 +8,7 @@ not) ``modeling_*.py`` beside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from p2smt.interop.config_keys import ConfigKeys
@@ -179,6 +179,11 @@ def local_experts(keys: ConfigKeys) -> Experts:
     """``num_local_experts`` of width ``intermediate_size``."""
     active = keys.count("num_experts_per_tok", "experts_per_token")
     return Experts(keys.count("num_local_experts", "num_experts"), active, stated(keys, 0))
+
+
+def clamped_experts(keys: ConfigKeys) -> Experts:
+    """The same with biases and clamped activations, as all gpt-oss have."""
+    return replace(local_experts(keys), clamped=True)
 
 
 def llama_4_experts(keys: ConfigKeys) -> Experts:
@@ -376,7 +381,7 @@ FAMILIES: dict[str, ConfigFamily] = {
         kv_heads=grouped_or(8),
         window=window(128, every(2)),
         head_size=64,
-        experts=local_experts,
+        experts=clamped_experts,
     ),
     "granitemoe": ConfigFamily(gated=True, experts=local_experts),
     "llama4_text": ConfigFamily(

@@ -15,8 +15,18 @@ from tests.refusals import refusal
 NAMES = ("fsdp-a100", "fsdp-h100", "megatron-a100", "megatron-h100", "nemo-h100")
 
 
+BY_KINDS = (
+    "automodel-h100",
+    *(f"megatron-bridge-{one}" for one in ("b200", "gb200", "gb300", "h100")),
+)
+
+
 def test_those_of_the_package_are_read() -> None:
-    assert file.efficiency_names() == NAMES
+    assert set(file.efficiency_names()) == {*NAMES, *BY_KINDS}
+    for name in BY_KINDS:
+        found = file.read_efficiency(name)
+        assert found.layers is not None
+        assert (found.name, name.endswith(found.device), found.fraction < 1) == (name, True, True)
     for name in NAMES:
         found = file.read_efficiency(name)
         assert found.name == name

@@ -173,7 +173,8 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     # keys
     ({"strategy": "tp=2,tp=4"}, "given twice"),
     ({"strategy": "tpp=2"}, "did you mean"),
-    ({"strategy": "ep=2"}, "is no key of a strategy"),
+    ({"strategy": "epp=2"}, "is no key of a strategy"),
+    ({"strategy": "dp=2,ep=2"}, "are of mixtures of experts"),
 ]
 
 
@@ -221,7 +222,11 @@ def test_a_window_as_long_as_the_sequences_is_none() -> None:
     assert estimated(model="config.json")["iteration_s"] == estimated()["iteration_s"]
     done = cli("plan", *arguments(model="config.json", strategy=None)[1:])
     assert (done.code, done.err) == (0, "")
-    assert_one_error(cli(*arguments(model="config.json", seq="1025")))
+    longer = cli(*arguments(model="config.json", seq="1040"))
+    assert (longer.code, longer.err) == (0, "")
+    refused = cli("plan", *arguments(model="config.json", seq="1040", strategy=None)[1:])
+    assert_one_error(refused)
+    assert "sliding windows of 1024, below 1040 tokens" in refused.err
 
 
 @pytest.mark.usefixtures("folder")
@@ -252,7 +257,7 @@ def test_memory_is_told_of_a_device_whose_times_are_not_known() -> None:
         ({"model_type": "whatever"}, "whatever"),
         ({"num_hidden_layers": None}, "num_hidden_layers"),
         ({"model_type": "mixtral", "num_local_experts": 8}, "expert"),
-        ({"model_type": "mistral", "sliding_window": 1023}, "sliding"),
+        ({"index_topk": 2048}, "sparse"),
     ],
     ids=str,
 )

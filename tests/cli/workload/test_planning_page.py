@@ -55,5 +55,10 @@ def test_the_tables_are_of_now() -> None:
     assert script().with_tables(PAGE) == PAGE, REFILL
 
 
+def test_the_page_on_mixtures_is_of_now() -> None:
+    page = (DOCS / "mixtures.md").read_text()
+    assert script().mixtures_page(page) == page, REFILL
+
+
 def test_every_key_of_a_strategy_is_described() -> None:
     assert [key for key in KEYS if f"`{key}`" not in PAGE] == []
