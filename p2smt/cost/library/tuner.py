@@ -19,6 +19,18 @@ from p2smt.cluster.library.model import (
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.channels import (
+    Channels,
+    GroupShape,
+    generation_of,
+    near,
+    near_cards,
+    nvls_channels,
+    plain_tree,
+    ring_channels,
+    served,
+    tree_channels,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +155,7 @@ def _rungs(
 # The times by which a formula chooses.
 
 
-_SIMPLE = "simple"
+_SIMPLE, _LL128 = "simple", "ll128"
 FIRST_BYTES = 64
 """Bytes that the first factor of a correction stands for."""
 _IN_SWITCH = (Algorithm.NVLS, Algorithm.NVLS_TREE)
@@ -179,6 +191,8 @@ def estimate(
     """What a formula says of one way; None: nothing, or that there is no bandwidth for it."""
     if all((hop[1], hop[2]) != (algorithm, protocol) for hop, _ in formula.hops):
         return None
+    if protocol == _LL128 and not _ll128_runs(formula, shape):
+        return None
     rate = _rate(formula, algorithm, protocol, operation, shape)
     if rate <= 0:
         return None
@@ -190,10 +204,15 @@ def estimate(
         return found
     if shape.nodes == 1:
         return found
-    channels = 2 * ring_channels(formula, shape).count
+    channels = served(formula, shape)
     start = shape.members * (flat.bytes_per_rank + channels * flat.bytes_per_channel_and_rank)
     factor = dict(flat.factors).get(generation_of(formula, shape), 1.0)
     return EstimatedTime(latency, 1 / rate, factors, start, factor)
+
+
+def _ll128_runs(formula: Formula, shape: GroupShape) -> bool:
+    """Whether every link that a channel passes keeps the order which LL128 relies on."""
+    return near_cards(formula, shape) and (shape.local == 1 or near(formula, shape).row != "pci")
 
 
 def _rate(
@@ -208,13 +227,15 @@ def _rate(
     generation = generation_of(formula, shape)
     bus = min(bus, dict(formula.most_bus).get(generation, bus))
     for scaling in formula.scalings:
+        if scaling.plain and not plain_tree(formula, shape):
+            continue
         if scaling.algorithm is algorithm and scaling.holds(
             protocol, operation, shape.nodes, shape.local
         ):
             bus *= scaling.factor
             if scaling.cap:
                 parts = channels.count if scaling.per_channel else 1
-                bus = min(bus, parts * _cap(formula, scaling.cap, generation, shape.nodes))
+                bus = min(bus, parts * _cap(formula, scaling.cap, shape))
     return bus * _of_bus(algorithm, operation, shape.members)
 
 
@@ -247,7 +268,7 @@ def _in_switch_rate(
     rate = min(inside, outside)
     if algorithm is Algorithm.NVLS_TREE:
         outside *= 2 if shape.nodes <= 2 else 1
-        rate = min(inside, outside, _cap(formula, "nvls-tree", generation, shape.nodes))
+        rate = min(inside, outside, _cap(formula, "nvls-tree", shape))
     if operation == "all-reduce":
         return c * rate * shape.members / _steps(operation, shape.members)
     return c * rate
@@ -259,10 +280,11 @@ def _halves(algorithm: Algorithm, shape: GroupShape, channels: Channels) -> floa
     return min(channels.inside, channels.outside / shared)
 
 
-def _cap(formula: Formula, name: str, generation: str, nodes: int) -> float:
+def _cap(formula: Formula, name: str, shape: GroupShape) -> float:
     table = dict(dict(formula.caps).get(name, ()))
-    triple = table.get(generation)
-    return float("inf") if triple is None else triple[min(nodes, 3) - 1]
+    keys = (generation_of(formula, shape), shape.cpu, "other")
+    triple = next((table[key] for key in keys if key in table), None)
+    return math.inf if triple is None else triple[min(shape.nodes, 3) - 1]
 
 
 def _latency(
@@ -320,7 +342,8 @@ def _ring_latency(
     between = shape.nodes - 1
     if operation == "all-reduce":
         between = 2 * (shape.nodes if formula.rounds_by_node else shape.nodes - 1)
-    least = formula.overhead_s * (3 if protocol == _SIMPLE else 1)
+    overhead = dict(formula.overhead_on).get(shape.cpu, formula.overhead_s)
+    least = overhead * (3 if protocol == _SIMPLE else 1)
     return (steps - between) * max(inside, least) + between * outside
 
 
@@ -333,121 +356,8 @@ def _factors(
             (one.algorithm, one.protocol) == (algorithm, protocol)
             and (not one.generations or generation in one.generations)
             and (not one.several or shape.nodes > 1)
+            and shape.cpu not in one.unless_cpus
             and (operation == "all-reduce" or algorithm is Algorithm.RING)
         ):
             return one.factors
     return ()
-
-
-# The channels that a library finds for a group: how many, and what each carries.
-# After NCCL's search (src/graph/search.cc): of a list of rates per channel the one with the largest
-# sum is taken that the devices' links and the nodes' cards carry.
-
-
-@dataclass(frozen=True, slots=True)
-class GroupShape:
-    """What a rule of choice knows of a group.
-
-    ``members`` on ``nodes`` nodes, at most ``local`` on one.  ``device_bytes_per_s`` is the nominal
-    rate of a member's links inside a node, together and in one direction, as far as the group uses
-    them; ``node_bytes_per_s`` that of the ``cards`` which the members in one node reach.
-    ``in_switch``: the switches inside a node reduce.
-    """
-
-    members: int
-    nodes: int
-    local: int
-    inside: str
-    outside: str
-    device_bytes_per_s: float
-    node_bytes_per_s: float = 0.0
-    cards: int = 1
-    in_switch: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """So many channels, each of this rate inside a node and between nodes, in bytes per second."""
-
-    count: int
-    inside: float
-    outside: float
-
-
-def ring_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """The channels of rings."""
-    total = _inside_rate(formula, shape)
-    if shape.nodes == 1:
-        rate, count = _widest(formula, shape, total)
-        found = Channels(count, rate, rate)
-    else:
-        count, card = _cards(shape)
-        limit = card if shape.local == 1 else min(card, total / count)
-        rate = _at_most(_speeds(formula, shape, outside=True), limit)
-        found = Channels(count, rate, rate)
-    return _doubled(formula, shape, found)
-
-
-def tree_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """Those of trees: across nodes a channel inside may carry up to twice what leaves the node."""
-    found = ring_channels(formula, shape)
-    if shape.nodes == 1 or shape.local == 1:
-        return found
-    limit = _inside_rate(formula, shape) / found.count
-    wider = [s for s in _speeds(formula, shape) if found.outside <= s <= limit]
-    fitting = [s for s in wider if s < 2 * found.outside]
-    return Channels(found.count, max(fitting, default=found.inside), found.outside)
-
-
-def nvls_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """Those of the reduction by switches: one per member, which needs two parts of its links."""
-    count = min(shape.local, formula.search.channels)
-    limit = _inside_rate(formula, shape) / (count + 1)
-    inside = _at_most(_speeds(formula, shape), limit)
-    if shape.nodes == 1:
-        return Channels(count, inside, max(_speeds(formula, shape), default=inside))
-    card = shape.node_bytes_per_s / count
-    return Channels(count, inside, _at_most(_speeds(formula, shape, outside=True), card))
-
-
-def generation_of(formula: Formula, shape: GroupShape) -> str:
-    """The generation of the devices, by the fabric that joins them."""
-    return formula.hardware_of(shape.inside, across=False).generation
-
-
-def _inside_rate(formula: Formula, shape: GroupShape) -> float:
-    """What the library takes a device's links inside a node for."""
-    return shape.device_bytes_per_s * formula.hardware_of(shape.inside, across=False).known
-
-
-def _speeds(formula: Formula, shape: GroupShape, *, outside: bool = False) -> tuple[float, ...]:
-    lists = formula.search.outside if outside else formula.search.inside
-    return dict(lists).get(generation_of(formula, shape), ())
-
-
-def _widest(formula: Formula, shape: GroupShape, total: float) -> tuple[float, int]:
-    """Rate and number of channels of the largest sum; of equal ones the fewest."""
-    most = formula.search.channels
-    tried = [(s, min(most, int(total / s))) for s in _speeds(formula, shape) if s <= total]
-    return max(tried, key=lambda found: (found[0] * found[1], found[0]), default=(total, 1))
-
-
-def _cards(shape: GroupShape) -> tuple[int, float]:
-    """Channels between nodes, at most one per member of a node, and the rate of each."""
-    count = max(1, min(shape.cards, shape.local))
-    return count, shape.node_bytes_per_s / count
-
-
-def _at_most(speeds: tuple[float, ...], limit: float) -> float:
-    """The largest rate that is at most ``limit`` (or a billionth above: it was divided)."""
-    return max((s for s in speeds if s <= limit * (1 + 1e-9)), default=limit)
-
-
-def _doubled(formula: Formula, shape: GroupShape, found: Channels) -> Channels:
-    """Wide channels are split in two, so that more threads serve them."""
-    search, limit = formula.search, formula.search.twice_from
-    if generation_of(formula, shape) in search.not_twice and found.count > 4:
-        limit *= 2
-    if found.inside < limit:
-        return found
-    return Channels(2 * found.count, found.inside / 2, found.outside / 2)

@@ -39,7 +39,8 @@ from p2smt.cost.algorithms import (
     rule_of,
     send_rule,
 )
-from p2smt.cost.library.tuner import GroupShape, LibraryChoice, LibraryWay, chooser
+from p2smt.cost.library.channels import GroupShape
+from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
@@ -291,6 +292,8 @@ def group_shape(topology: Topology, footprint: Footprint) -> GroupShape:
         cards * card_rate,
         cards,
         _reduced_in_switches(topology, footprint),
+        _devices_of_card(topology),
+        topology.cpu,
     )
 
 
@@ -308,6 +311,14 @@ def _cards(topology: Topology, local: int) -> tuple[int, float]:
     link, under = topology.levels[node].link, topology.devices_under(node)
     reached = max(1, min(link.ports, -(-link.ports * local // under)))
     return reached, link.nominal_bytes_per_s
+
+
+def _devices_of_card(topology: Topology) -> int:
+    """How many devices of a whole node share a card."""
+    node = topology.node_level
+    if node < 0:
+        return 1
+    return max(1, topology.devices_under(node) // topology.levels[node].link.ports)
 
 
 def _nominal_device_rate(topology: Topology, local: int) -> float:
