@@ -229,7 +229,7 @@ def _nvls(data: Any) -> Nvls:
 
 def _search(data: Any) -> Search:
     rates = _each(_all(parse_bandwidth))
-    lists = ("not_twice", "plain_tree", "relayed_ll128", "turned", "served_twice")
+    lists = ("not_twice", "plain_tree", "relayed_ll128", "paired", "turned", "served_twice")
     return _read_as(
         Search,
         data,

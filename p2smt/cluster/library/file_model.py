@@ -138,6 +138,7 @@ class SearchModel(StrictModel):
     not_twice: list[str] = LEFT_OUT
     plain_tree: list[str] = LEFT_OUT
     relayed_ll128: list[str] = LEFT_OUT
+    paired: list[str] = LEFT_OUT
     turned: list[str] = LEFT_OUT
     served_twice: list[str] = LEFT_OUT
     channels: Annotated[int, Field(ge=1)] = LEFT_OUT

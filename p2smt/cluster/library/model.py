@@ -416,7 +416,8 @@ class Search:
     split in two; ``not_twice``: generations where only from twice that on, or for few channels.
     More generations: ``plain_tree``, where a tree may enter and leave a node by one device though
     there are more; ``relayed_ll128``, where LL128 runs though a device reaches a card by the help of
-    another; ``turned``, where what comes in by a card costs an eighth of itself on the way out; and
+    another; ``paired``, where a switch or processor (which may be named, too) joins two devices with
+    their cards; ``turned``, where what comes in by a card costs an eighth of itself on the way out; and
     ``served_twice``, where across nodes twice as many channels serve wide rings, up to 16.
     """
 
@@ -426,6 +427,7 @@ class Search:
     not_twice: tuple[str, ...] = ()
     plain_tree: tuple[str, ...] = ()
     relayed_ll128: tuple[str, ...] = ()
+    paired: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
     served_twice: tuple[str, ...] = ()
     channels: int = 32

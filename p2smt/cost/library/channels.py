@@ -40,12 +40,6 @@ class GroupShape:
     card_devices: int = 1
     cpu: str = ""
 
-    @property
-    def even_cards(self) -> bool:
-        """Whether every card serves at least two of the members, and so lets a channel in by one
-        and out by another."""
-        return self.card_devices > 1 and self.local % self.card_devices == 0
-
 
 @dataclass(frozen=True, slots=True)
 class Channels:
@@ -129,14 +123,13 @@ def plain_tree(formula: Formula, shape: GroupShape) -> bool:
     if shape.nodes == 1:
         return False
     taken = generation_of(formula, shape) in formula.search.plain_tree
-    return shape.local == 1 or (taken and not shape.even_cards)
+    return shape.local == 1 or (taken and not _joined(formula, shape))
 
 
 def near_cards(formula: Formula, shape: GroupShape) -> bool:
     """Whether channels leave a node as directly as LL128 needs it.
 
-    Up to Ampere no device may pass on to another's card what goes out: a switch of the host joins
-    at least two devices with their cards, and those of the group must fill their switches.
+    Up to Ampere no device may pass on to another's card what goes out.
     """
     if shape.nodes == 1:
         return True
@@ -144,7 +137,18 @@ def near_cards(formula: Formula, shape: GroupShape) -> bool:
         return False
     if shape.local == 1 or generation_of(formula, shape) in formula.search.relayed_ll128:
         return True
-    return shape.local % max(2, shape.card_devices) == 0
+    return _joined(formula, shape)
+
+
+def _joined(formula: Formula, shape: GroupShape) -> bool:
+    """Whether every card is reached by two members at least, so that a channel may come in by one
+    and go out by another.
+
+    They share the card, or the switch or processor of the host that has as many cards as devices.
+    """
+    known = {generation_of(formula, shape), shape.cpu} & set(formula.search.paired)
+    reach = shape.card_devices if shape.card_devices > 1 or not known else 2
+    return reach > 1 and shape.local > 1 and shape.local % reach != 1
 
 
 def _inside_rate(formula: Formula, shape: GroupShape) -> float:
@@ -187,7 +191,7 @@ def _returned(formula: Formula, shape: GroupShape) -> float:
     """What a channel takes of a card that one device both receives by and sends by: before Ampere
     what comes in costs an eighth of itself on the way out."""
     turned = generation_of(formula, shape) in formula.search.turned
-    return 9 / 8 if turned and (shape.local == 1 or not shape.even_cards) else 1.0
+    return 9 / 8 if turned and not _joined(formula, shape) else 1.0
 
 
 def _fits(
@@ -201,7 +205,7 @@ def _fits(
     """
     if shape.local == 1:
         return True
-    closed = ring and not shape.even_cards and count % 2 == 1
+    closed = ring and not _joined(formula, shape) and count % 2 == 1
     loaded = count if closed else count - count // shape.local
     return loaded * speed <= _inside_rate(formula, shape)
 
