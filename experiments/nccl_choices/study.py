@@ -3,8 +3,8 @@
     python -m experiments.nccl_choices.study
 
 A choice rests on NCCL's nominal costs, which the formula of a library file holds
-(:mod:`p2smt.cost.library.tuner`), not on the prices that p2smt fits to measured tables: both columns
-of the facts, the choice and its time, speak of the first.
+(:mod:`p2smt.cost.library.tuner`), not on the prices that p2smt fits to measured tables: both
+columns of the facts, the choice and its time, speak of the first.
 """
 
 from __future__ import annotations
@@ -138,18 +138,22 @@ def _choice_table(which: str) -> list[str]:
     found = list(choices(which))
     kinds = dict.fromkeys((row.group.system, row.group.collective) for row in found)
     lines = [
-        "| system | collective | choices | the same | time within 1 % | loss of the others, at most |",
+        "| system | collective | choices | the same | time within 1 % | loss of others, at most |",
         "|---|---|---|---|---|---|",
     ]
     for system, collective in kinds:
-        rows = [row for row in found if (row.group.system, row.group.collective) == (system, collective)]
+        rows = [
+            row for row in found if (row.group.system, row.group.collective) == (system, collective)
+        ]
         lines.append(f"| {system} | {collective} | {_cells(tally(rows))} |")
     return [*lines, f"| all | | {_cells(tally(found))} |"]
 
 
 def _cells(one: Tally) -> str:
     loss = "" if one.same == one.total else f"{one.loss:.2f}"
-    return f"{one.total} | {_percent(one.same, one.total)} | {_percent(one.near, one.total)} | {loss}"
+    return (
+        f"{one.total} | {_percent(one.same, one.total)} | {_percent(one.near, one.total)} | {loss}"
+    )
 
 
 def _percent(part: int, whole: int) -> str:

@@ -369,8 +369,8 @@ class Scaling:
 class Correction:
     """Factors of an algorithm's bandwidth by size: from 64 bytes on, doubling; 1 beyond them.
 
-    ``generations`` empty: all.  ``several``: on more than one node only.  ``unless_cpus``: not where
-    the hosts have these.
+    ``generations`` empty: all.  ``several``: on more than one node only.  ``unless_cpus``: not
+    where the hosts have these.
     """
 
     algorithm: Algorithm
@@ -415,10 +415,10 @@ class Search:
     By generation; none: one channel takes all.  ``twice_from``: a channel of at least so much is
     split in two; ``not_twice``: generations where only from twice that on, or for few channels.
     More generations: ``plain_tree``, where a tree may enter and leave a node by one device though
-    there are more; ``relayed_ll128``, where LL128 runs though a device reaches a card by the help of
-    another; ``paired``, where a switch or processor (which may be named, too) joins two devices with
-    their cards; ``turned``, where what comes in by a card costs an eighth of itself on the way out; and
-    ``served_twice``, where across nodes twice as many channels serve wide rings, up to 16.
+    there are more; ``relayed_ll128``, where LL128 runs though a device reaches a card by the help
+    of another; ``paired``, where a switch or processor (which may be named, too) joins two devices
+    with their cards; ``turned``, where what comes in by a card costs an eighth of itself on the way
+    out; and ``served_twice``, where across nodes twice as many channels serve wide rings.
     """
 
     inside: tuple[tuple[str, tuple[float, ...]], ...] = ()
@@ -441,10 +441,11 @@ class Formula:
     ``inside`` and ``outside`` are the fabrics assumed where a link does not say its own.
     ``caps`` are by generation or by the hosts' processors, whose row ``other`` is that of the rest.
     ``overhead_s`` is the least of a step inside a node when a ring spans several, three times that
-    for the simple protocol, and ``overhead_on`` what it is with some processors; ``ll_inside`` multiplies such a step of LL.  ``rounds_by_node``: the
-    ring of an all-reduce passes between nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one
-    rank per node hops across are those of a tree.  PAT takes ``pat_per_rank_s`` for each rank and
-    ``pat_hop_part`` of a hop for each doubling.  ``most_bus`` limits every bus bandwidth.
+    for the simple protocol, and ``overhead_on`` what it is with some processors; ``ll_inside``
+    multiplies such a step of LL.  ``rounds_by_node``: the ring of an all-reduce passes between
+    nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one rank per node hops across are those
+    of a tree.  PAT takes ``pat_per_rank_s`` for each rank and ``pat_hop_part`` of a hop for each
+    doubling.  ``most_bus`` limits every bus bandwidth.
     The latency that a network's driver reports is added to a hop, twice for the simple protocol,
     which flushes; with ``driver_replaces`` it stands for the hop (NCCL before 2.18).
     """

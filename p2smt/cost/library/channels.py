@@ -16,6 +16,7 @@ from p2smt.cluster.library.model import Formula, Hardware
 _WIDE_BYTES_PER_S = 45e9
 """Rings above this rate are served by more channels (src/graph/connect.cc, ncclTopoPostset)."""
 
+
 @dataclass(frozen=True, slots=True)
 class GroupShape:
     """What a rule of choice knows of a group.
@@ -50,6 +51,38 @@ class Channels:
     outside: float
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search finds for a group of a ``shape``, of devices of a ``generation``.
+
+    ``served``: how many channels of the library's own serve those of rings.  ``plain_tree`` and
+    ``near_cards`` are those of the functions of these names.
+    """
+
+    shape: GroupShape
+    generation: str
+    rings: Channels
+    trees: Channels
+    nvls: Channels
+    served: int
+    plain_tree: bool
+    near_cards: bool
+
+
+def search(formula: Formula, shape: GroupShape) -> Found:
+    """All of a search at once."""
+    return Found(
+        shape,
+        generation_of(formula, shape),
+        rings := ring_channels(formula, shape),
+        _trees(formula, shape, rings),
+        nvls_channels(formula, shape),
+        _served(formula, shape, rings),
+        plain_tree(formula, shape),
+        near_cards(formula, shape),
+    )
+
+
 def ring_channels(formula: Formula, shape: GroupShape) -> Channels:
     """The channels of rings."""
     found = _across(formula, shape) if shape.nodes > 1 else _alone(formula, shape)
@@ -63,7 +96,10 @@ def tree_channels(formula: Formula, shape: GroupShape) -> Channels:
     nodes the rate inside is raised step by step from that between nodes on, to twice that or as far
     as the devices' links go.
     """
-    found = ring_channels(formula, shape)
+    return _trees(formula, shape, ring_channels(formula, shape))
+
+
+def _trees(formula: Formula, shape: GroupShape, found: Channels) -> Channels:
     if shape.nodes == 1:
         twice = 2 * _inside_rate(formula, shape) / found.count
         rate = _at_most(_speeds(formula, shape), twice) if shape.local == 2 else found.inside
@@ -96,12 +132,13 @@ def nvls_channels(formula: Formula, shape: GroupShape) -> Channels:
     return Channels(count, inside, outside)
 
 
-def served(formula: Formula, shape: GroupShape) -> int:
-    """How many channels of the library's own serve those of rings: two each, or four."""
-    found, search = ring_channels(formula, shape), formula.search
-    count = 2 * found.count
-    wide = found.inside > _WIDE_BYTES_PER_S and generation_of(formula, shape) in search.served_twice
-    return 2 * count if wide and shape.nodes > 1 and count < 16 else min(count, 2 * search.channels)
+def _served(formula: Formula, shape: GroupShape, rings: Channels) -> int:
+    """Two of the library's channels for each of a ring, or four."""
+    count, search = 2 * rings.count, formula.search
+    known = shape.nodes > 1 and generation_of(formula, shape) in search.served_twice
+    if known and rings.inside > _WIDE_BYTES_PER_S and count < 16:
+        return 2 * count
+    return min(count, 2 * search.channels)
 
 
 def generation_of(formula: Formula, shape: GroupShape) -> str:

@@ -19,18 +19,7 @@ from p2smt.cluster.library.model import (
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.channels import (
-    Channels,
-    GroupShape,
-    generation_of,
-    near,
-    near_cards,
-    nvls_channels,
-    plain_tree,
-    ring_channels,
-    served,
-    tree_channels,
-)
+from p2smt.cost.library.channels import Channels, Found, GroupShape, near, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +80,9 @@ def chooser(
     formula = library.formula
     if formula is None or (rungs and math.isinf(rungs[-1][0])):
         return LibraryChoice(ways, rungs)
+    channels = search(formula, shape)
     found = [
-        (index, estimate(formula, way.algorithm, way.protocol, operation, shape))
+        (index, _estimate(formula, way.algorithm, way.protocol, operation, channels))
         for index, way in enumerate(ways)
         if isinstance(way.algorithm, Algorithm)
     ]
@@ -155,7 +145,7 @@ def _rungs(
 # The times by which a formula chooses.
 
 
-_SIMPLE, _LL128 = "simple", "ll128"
+_SIMPLE, _LL128, _PCI = "simple", "ll128", "pci"
 FIRST_BYTES = 64
 """Bytes that the first factor of a correction stands for."""
 _IN_SWITCH = (Algorithm.NVLS, Algorithm.NVLS_TREE)
@@ -189,53 +179,56 @@ def estimate(
     formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
 ) -> EstimatedTime | None:
     """What a formula says of one way; None: nothing, or that there is no bandwidth for it."""
+    return _estimate(formula, algorithm, protocol, operation, search(formula, shape))
+
+
+def _estimate(
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
+) -> EstimatedTime | None:
     if all((hop[1], hop[2]) != (algorithm, protocol) for hop, _ in formula.hops):
         return None
-    if protocol == _LL128 and not _ll128_runs(formula, shape):
+    if protocol == _LL128 and not _ll128_runs(formula, found):
         return None
-    rate = _rate(formula, algorithm, protocol, operation, shape)
+    rate = _rate(formula, algorithm, protocol, operation, found)
     if rate <= 0:
         return None
-    latency = _latency(formula, algorithm, protocol, operation, shape)
-    factors = _factors(formula, algorithm, protocol, operation, shape)
-    found = EstimatedTime(latency, 1 / rate, factors)
-    flat = formula.plateau
+    latency = _latency(formula, algorithm, protocol, operation, found.shape)
+    factors = _factors(formula, algorithm, protocol, operation, found)
+    time, flat = EstimatedTime(latency, 1 / rate, factors), formula.plateau
     if flat is None or (algorithm, protocol, operation) != (Algorithm.RING, _SIMPLE, "all-reduce"):
-        return found
-    if shape.nodes == 1:
-        return found
-    channels = served(formula, shape)
-    start = shape.members * (flat.bytes_per_rank + channels * flat.bytes_per_channel_and_rank)
-    factor = dict(flat.factors).get(generation_of(formula, shape), 1.0)
-    return EstimatedTime(latency, 1 / rate, factors, start, factor)
+        return time
+    if found.shape.nodes == 1:
+        return time
+    each = flat.bytes_per_rank + found.served * flat.bytes_per_channel_and_rank
+    factor = dict(flat.factors).get(found.generation, 1.0)
+    return EstimatedTime(latency, 1 / rate, factors, found.shape.members * each, factor)
 
 
-def _ll128_runs(formula: Formula, shape: GroupShape) -> bool:
+def _ll128_runs(formula: Formula, found: Found) -> bool:
     """Whether every link that a channel passes keeps the order which LL128 relies on."""
-    return near_cards(formula, shape) and (shape.local == 1 or near(formula, shape).row != "pci")
+    inside = found.shape.local == 1 or near(formula, found.shape).row != _PCI
+    return inside and found.near_cards
 
 
 def _rate(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
 ) -> float:
     """Bytes of payload per second, without latency and correction."""
     if algorithm in _IN_SWITCH:
-        return _in_switch_rate(formula, algorithm, operation, shape)
-    ring = algorithm is Algorithm.RING
-    channels = (ring_channels if ring else tree_channels)(formula, shape)
+        return _in_switch_rate(formula, algorithm, operation, found)
+    shape, channels = found.shape, found.rings if algorithm is Algorithm.RING else found.trees
     bus = channels.count * (channels.inside if shape.nodes <= 2 else channels.outside)
-    generation = generation_of(formula, shape)
-    bus = min(bus, dict(formula.most_bus).get(generation, bus))
+    bus = min(bus, dict(formula.most_bus).get(found.generation, bus))
     for scaling in formula.scalings:
-        if scaling.plain and not plain_tree(formula, shape):
-            continue
-        if scaling.algorithm is algorithm and scaling.holds(
-            protocol, operation, shape.nodes, shape.local
+        if (
+            scaling.algorithm is algorithm
+            and scaling.holds(protocol, operation, shape.nodes, shape.local)
+            and (found.plain_tree or not scaling.plain)
         ):
             bus *= scaling.factor
             if scaling.cap:
                 parts = channels.count if scaling.per_channel else 1
-                bus = min(bus, parts * _cap(formula, scaling.cap, shape))
+                bus = min(bus, parts * _cap(formula, scaling.cap, found))
     return bus * _of_bus(algorithm, operation, shape.members)
 
 
@@ -252,23 +245,20 @@ def _steps(operation: str, p: int) -> int:
     return p if operation in _CHAINS else p - 1
 
 
-def _in_switch_rate(
-    formula: Formula, algorithm: Algorithm, operation: str, shape: GroupShape
-) -> float:
-    nvls = formula.nvls
-    channels = nvls_channels(formula, shape)
+def _in_switch_rate(formula: Formula, algorithm: Algorithm, operation: str, found: Found) -> float:
+    nvls, channels, shape = formula.nvls, found.nvls, found.shape
     if nvls is None or channels.count < 2:
         return 0.0
     if not nvls.of_bus:
         return channels.count * _halves(algorithm, shape, channels) * nvls.ratio
-    generation, c = generation_of(formula, shape), channels.count
-    inside = channels.inside * dict(nvls.efficiency).get(generation, 0.0) * (c - 1) / c
+    c = channels.count
+    inside = channels.inside * dict(nvls.efficiency).get(found.generation, 0.0) * (c - 1) / c
     inside *= 2 if operation == "all-reduce" else (shape.local - 1) / shape.local
     outside = channels.outside
     rate = min(inside, outside)
     if algorithm is Algorithm.NVLS_TREE:
         outside *= 2 if shape.nodes <= 2 else 1
-        rate = min(inside, outside, _cap(formula, "nvls-tree", shape))
+        rate = min(inside, outside, _cap(formula, "nvls-tree", found))
     if operation == "all-reduce":
         return c * rate * shape.members / _steps(operation, shape.members)
     return c * rate
@@ -280,11 +270,11 @@ def _halves(algorithm: Algorithm, shape: GroupShape, channels: Channels) -> floa
     return min(channels.inside, channels.outside / shared)
 
 
-def _cap(formula: Formula, name: str, shape: GroupShape) -> float:
+def _cap(formula: Formula, name: str, found: Found) -> float:
     table = dict(dict(formula.caps).get(name, ()))
-    keys = (generation_of(formula, shape), shape.cpu, "other")
+    keys = (found.generation, found.shape.cpu, "other")
     triple = next((table[key] for key in keys if key in table), None)
-    return math.inf if triple is None else triple[min(shape.nodes, 3) - 1]
+    return math.inf if triple is None else triple[min(found.shape.nodes, 3) - 1]
 
 
 def _latency(
@@ -348,15 +338,14 @@ def _ring_latency(
 
 
 def _factors(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
 ) -> tuple[float, ...]:
-    generation = generation_of(formula, shape)
     for one in formula.corrections:
         if (
             (one.algorithm, one.protocol) == (algorithm, protocol)
-            and (not one.generations or generation in one.generations)
-            and (not one.several or shape.nodes > 1)
-            and shape.cpu not in one.unless_cpus
+            and (not one.generations or found.generation in one.generations)
+            and (not one.several or found.shape.nodes > 1)
+            and found.shape.cpu not in one.unless_cpus
             and (operation == "all-reduce" or algorithm is Algorithm.RING)
         ):
             return one.factors
