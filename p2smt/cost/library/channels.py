@@ -52,7 +52,7 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ChannelsFound:
     """What the search finds for a group of a ``shape``, of devices of a ``generation``.
 
     ``served``: how many channels of the library's own serve those of rings.  ``plain_tree`` and
@@ -69,9 +69,9 @@ class Found:
     near_cards: bool
 
 
-def search(formula: Formula, shape: GroupShape) -> Found:
+def search(formula: Formula, shape: GroupShape) -> ChannelsFound:
     """All of a search at once."""
-    return Found(
+    return ChannelsFound(
         shape,
         generation_of(formula, shape),
         rings := ring_channels(formula, shape),

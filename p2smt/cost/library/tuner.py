@@ -19,7 +19,7 @@ from p2smt.cluster.library.model import (
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.channels import Channels, Found, GroupShape, near, search
+from p2smt.cost.library.channels import Channels, ChannelsFound, GroupShape, near, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def estimate(
 
 
 def _estimate(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: ChannelsFound
 ) -> EstimatedTime | None:
     if all((hop[1], hop[2]) != (algorithm, protocol) for hop, _ in formula.hops):
         return None
@@ -204,14 +204,14 @@ def _estimate(
     return EstimatedTime(latency, 1 / rate, factors, found.shape.members * each, factor)
 
 
-def _ll128_runs(formula: Formula, found: Found) -> bool:
+def _ll128_runs(formula: Formula, found: ChannelsFound) -> bool:
     """Whether every link that a channel passes keeps the order which LL128 relies on."""
     inside = found.shape.local == 1 or near(formula, found.shape).row != _PCI
     return inside and found.near_cards
 
 
 def _rate(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: ChannelsFound
 ) -> float:
     """Bytes of payload per second, without latency and correction."""
     if algorithm in _IN_SWITCH:
@@ -245,7 +245,9 @@ def _steps(operation: str, p: int) -> int:
     return p if operation in _CHAINS else p - 1
 
 
-def _in_switch_rate(formula: Formula, algorithm: Algorithm, operation: str, found: Found) -> float:
+def _in_switch_rate(
+    formula: Formula, algorithm: Algorithm, operation: str, found: ChannelsFound
+) -> float:
     nvls, channels, shape = formula.nvls, found.nvls, found.shape
     if nvls is None or channels.count < 2:
         return 0.0
@@ -270,7 +272,7 @@ def _halves(algorithm: Algorithm, shape: GroupShape, channels: Channels) -> floa
     return min(channels.inside, channels.outside / shared)
 
 
-def _cap(formula: Formula, name: str, found: Found) -> float:
+def _cap(formula: Formula, name: str, found: ChannelsFound) -> float:
     table = dict(dict(formula.caps).get(name, ()))
     keys = (found.generation, found.shape.cpu, "other")
     triple = next((table[key] for key in keys if key in table), None)
@@ -338,7 +340,7 @@ def _ring_latency(
 
 
 def _factors(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: ChannelsFound
 ) -> tuple[float, ...]:
     for one in formula.corrections:
         if (
