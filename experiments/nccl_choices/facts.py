@@ -3,7 +3,7 @@
 ``choices.csv`` has a row for each group and collective: which way NCCL takes at 8 B, 16 B .. 8 GiB,
 runs of the same as ``WAY*COUNT``, and its own time of it in microseconds at each of these sizes.
 ``estimates.csv`` has its time of every way at 8 B and 1 GiB.  ``more_choices.csv`` and
-``more_estimates.csv`` are of systems that no rule was looked at with (README.md).
+``more_estimates.csv`` are of other systems (README.md).
 """
 
 from __future__ import annotations

@@ -327,10 +327,15 @@ def _nominal_device_rate(topology: Topology, footprint: Footprint) -> float:
     inner = range(topology.node_level + 1, len(topology.levels))
     if not inner:
         return _cards(topology, 1)[1]
-    crossed = {use.level for use in footprint.uses} & set(inner) or {inner[-1]}
-    rates = [_device_rate_of(topology, footprint, j) for j in sorted(crossed)]
+    crossed = [j for j in inner if _spread(footprint, j) > 1] or [inner[-1]]
+    rates = [_device_rate_of(topology, footprint, j) for j in crossed]
     fabrics = {topology.levels[j].link.fabric for j in crossed}
     return sum(rates) if len(fabrics) == 1 else min(rates)
+
+
+def _spread(footprint: Footprint, j: int) -> float:
+    """How many ways a group spreads at a level."""
+    return max(p[j] / (p[j - 1] if j else 1) for p in footprint.profiles)
 
 
 def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
@@ -340,8 +345,7 @@ def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
     those to its own members.
     """
     link, size = topology.levels[j].link, topology.levels[j].full_size
-    spread = [p[j] / (p[j - 1] if j else 1) for p in footprint.profiles]
-    among = max(1.0, max(spread) - 1)
+    among = max(1.0, _spread(footprint, j) - 1)
     if link.kind is LinkKind.FULL_MESH:
         return link.nominal_bytes_per_s * among
     if link.device_bandwidth_bytes_per_s is not None:
