@@ -102,7 +102,7 @@ class Programs:
         scene = scene_of(problem, request, matrix)
         if scene.hierarchy.size == 1 or not request.kind.has_programs:
             return fixed_answer(request, scene)
-        task = Task(request.kind, scene.hierarchy, problem.max_length)
+        task = Task(plain_kind(request.kind), scene.hierarchy, problem.max_length)
         sought = SoughtProgram(task, scene, request.payload_bytes, 1, self.listings)
         found = best_pipelined(sought, LIMITS)
         if found.best is None:

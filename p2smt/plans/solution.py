@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.dispatch import AnyKind, Dispatch, plain_kind
+from p2smt.collectives.names import DIRECT
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
@@ -442,7 +443,9 @@ def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestA
     found, hierarchy, kind = fixed_answer(request, scene), scene.hierarchy, request.kind
     if not kind.has_programs or hierarchy.size == 1:
         return found
-    program = Program((hierarchy.instruction(DIRECT[kind], Grouping(0, hierarchy.depth)),))
+    program = Program(
+        (hierarchy.instruction(DIRECT[plain_kind(kind)], Grouping(0, hierarchy.depth)),)
+    )
     checked = check_program(demand_of(kind), hierarchy, program)
     return replace(
         found,
@@ -470,7 +473,7 @@ class AnyScene(Protocol):
         """How the levels cut a group; flat where groups need not be alike."""
         ...
 
-    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
+    def fixed_time(self, kind: AnyKind, payload_bytes: int) -> StepTime:
         """Time of the one step that answers a request of this kind."""
         ...
 
@@ -539,8 +542,9 @@ def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
 
 
 def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:
-    """The collectives of an answer and what runs them; none of a send or an all-to-all."""
-    request, whole = answer.request, DIRECT.get(answer.request.kind)
+    """The collectives of an answer and what runs them; none of a send or an exchange."""
+    request, kind = answer.request, answer.request.kind
+    whole = None if isinstance(kind, Dispatch) else DIRECT.get(kind)
     if answer.program is not None:
         return steps_named(request, answer.program, answer.steps)
     if whole is None:
