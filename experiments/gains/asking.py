@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.gains.clusters import named
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.scene import Scene, cheapest_single
 from p2smt.cost.step_time import Pipelined
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from p2smt.collectives.dispatch import AnyKind, plain_kind
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 
@@ -100,3 +100,14 @@ def demand_of(kind: AnyKind) -> Demand:
         InputError: it is a dispatch, whose routing says what goes where.
     """
     return _DEMANDS[plain_kind(kind)]
+
+
+def plain_kind(kind: AnyKind, rule: str = "has no programs: it is one exchange") -> RequestKind:
+    """The kind, if it is none with numbers of its own.
+
+    Raises:
+        InputError: it is a dispatch, to which the ``rule`` applies.
+    """
+    if isinstance(kind, Dispatch):
+        raise InputError(f"a dispatch {kind}", rule, "leave it out")
+    return kind

@@ -9,13 +9,11 @@ no all-to-all of fewer bytes: on an outer level far fewer copies pass than furth
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
-from p2smt.units import parse_count
 
 MAX_EXPERTS = 2**16
 MAX_IMBALANCE = 1000.0
@@ -86,41 +84,3 @@ KindName = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "
 """The names of all kinds."""
 AnyKind = RequestKind | Dispatch
 """What a user asks for along some axes."""
-
-
-def plain_kind(kind: AnyKind, rule: str = "has no programs: it is one exchange") -> RequestKind:
-    """The kind, if it is none with numbers of its own.
-
-    Raises:
-        InputError: it is a dispatch, to which the ``rule`` applies.
-    """
-    if isinstance(kind, Dispatch):
-        raise InputError(f"a dispatch {kind}", rule, "leave it out")
-    return kind
-
-
-_NUMBERS = ("experts", "active", "groups", "top_groups", "imbalance")
-
-
-def parse_dispatch(text: str, given: str) -> Dispatch:
-    """The kind of a text such as ``experts=256,active=8,groups=8,top_groups=4,imbalance=1.3``.
-
-    Raises:
-        InputError: a number is unknown, missing, given twice, none, or contradicts others.
-    """
-    parts = [part.partition("=") for part in text.split(",")]
-    texts = {name.strip(): value.strip() for name, _, value in parts}
-    limit = {"groups", "top_groups"}
-    needed = {"experts", "active"} | (limit if limit & texts.keys() else set())
-    lacking = sorted(needed - texts.keys())
-    wrong = [name for name in texts if name not in _NUMBERS]
-    if wrong:
-        raise InputError(f"{wrong[0][:40]!r} in {given}", f"must be one of {', '.join(_NUMBERS)}")
-    if lacking or len(texts) < len(parts):
-        rule = f"lacks {' and '.join(lacking)}" if lacking else "names a number twice"
-        raise InputError(given, rule, "write it like ep=7MiB,experts=256,active=8")
-    imbalance = texts.pop("imbalance", "1")
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", imbalance):
-        raise InputError(f"imbalance={imbalance[:40]} in {given}", "is no number", "write 1.3")
-    counts = {name: parse_count(value, f"{name} in {given}") for name, value in texts.items()}
-    return Dispatch(**counts, imbalance=float(imbalance))

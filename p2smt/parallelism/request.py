@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.collectives.dispatch import DISPATCH, AnyKind, Dispatch, parse_dispatch
+from p2smt.collectives.dispatch import DISPATCH, AnyKind, Dispatch
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import (
@@ -120,7 +121,34 @@ def dispatch_parts(text: str) -> tuple[str, Dispatch]:
         InputError: that is missing or wrong.
     """
     size, _, numbers = text.partition(",")
-    return size, parse_dispatch(numbers, f"{DISPATCH} {text[:60]!r}")
+    return size, _experts_of(numbers, f"{DISPATCH} {text[:60]!r}")
+
+
+_NUMBERS = ("experts", "active", "groups", "top_groups", "imbalance")
+
+
+def _experts_of(text: str, given: str) -> Dispatch:
+    """The kind of a text such as ``experts=256,active=8,groups=8,top_groups=4,imbalance=1.3``.
+
+    Raises:
+        InputError: a number is unknown, missing, given twice, none, or contradicts others.
+    """
+    parts = [part.partition("=") for part in text.split(",")]
+    texts = {name.strip(): value.strip() for name, _, value in parts}
+    limit = {"groups", "top_groups"}
+    needed = {"experts", "active"} | (limit if limit & texts.keys() else set())
+    lacking = sorted(needed - texts.keys())
+    wrong = [name for name in texts if name not in _NUMBERS]
+    if wrong:
+        raise InputError(f"{wrong[0][:40]!r} in {given}", f"must be one of {', '.join(_NUMBERS)}")
+    if lacking or len(texts) < len(parts):
+        rule = f"lacks {' and '.join(lacking)}" if lacking else "names a number twice"
+        raise InputError(given, rule, "write it like ep=7MiB,experts=256,active=8")
+    imbalance = texts.pop("imbalance", "1")
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", imbalance):
+        raise InputError(f"imbalance={imbalance[:40]} in {given}", "is no number", "write 1.3")
+    counts = {name: parse_count(value, f"{name} in {given}") for name, value in texts.items()}
+    return Dispatch(**counts, imbalance=float(imbalance))
 
 
 def send(text: str) -> Request:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.requested_algorithms import named_notes, running
 from p2smt.cost.scene import Scene

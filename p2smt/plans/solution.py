@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol
 
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.dispatch import AnyKind, Dispatch, plain_kind
+from p2smt.collectives.demand import demand_of, plain_kind
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from p2smt.collectives.dispatch import AnyKind, Dispatch, plain_kind
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError

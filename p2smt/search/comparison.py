@@ -13,7 +13,7 @@ import numpy as np
 from p2smt.cluster.allocation import allocated, unstated_levels
 from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.bounds import single_time
 from p2smt.cost.loads.uplink_loads import crossings
 from p2smt.cost.regime import Decisive, regime

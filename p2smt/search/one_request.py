@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from p2smt.collectives.dispatch import AnyKind, plain_kind
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene

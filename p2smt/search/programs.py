@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import Scene

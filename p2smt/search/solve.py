@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2smt.cluster.topology import check_even
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import single_time
 from p2smt.cost.requested_algorithms import check_asked, otherwise, running

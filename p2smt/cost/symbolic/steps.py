@@ -15,7 +15,8 @@ from functools import lru_cache
 
 from p2smt.cluster.library.model import ProtocolRate
 from p2smt.cluster.topology import Link, LinkKind, Piece, Topology
-from p2smt.collectives.dispatch import AnyKind, plain_kind
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.library.tuner import FIRST_BYTES, EstimatedTime, LibraryChoice, LibraryWay

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.symbolic.form import (
     CostForm,
     FillTerm,

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from rich.console import RenderableType
 
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.symbolic.form import LeastCell
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem

@@ -8,7 +8,7 @@ from typing import cast
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
 from p2smt.report.outputs.solve import NearStatus

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import LinkKind
 from p2smt.collectives.contract import Contract, Contribution, Goal
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import CUSTOM, DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList

@@ -10,8 +10,7 @@ from itertools import islice
 import numpy as np
 
 from p2smt.cluster.allocation import allocated
-from p2smt.collectives.demand import Chunks, demand_of
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import Collective
 from p2smt.cost.step_time import Pipelined
 from p2smt.errors import EncodingBug, InputError

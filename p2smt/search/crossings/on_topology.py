@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.requested_algorithms import check_asked, running
 from p2smt.cost.scene import Scene

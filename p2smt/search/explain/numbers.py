@@ -11,7 +11,7 @@ import numpy as np
 
 from p2smt.cluster.library.model import family_of
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2smt.collectives.demand import Chunks, demand_of
-from p2smt.collectives.dispatch import plain_kind
+from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.meshes.tensor import launched_ranks
