@@ -133,7 +133,7 @@ def _experts_of(text: str, given: str) -> Dispatch:
     Raises:
         InputError: a number is unknown, missing, given twice, none, or contradicts others.
     """
-    parts = [part.partition("=") for part in text.split(",")]
+    parts = [part.partition("=") for part in text.split(",") if part]
     texts = {name.strip(): value.strip() for name, _, value in parts}
     limit = {"groups", "top_groups"}
     needed = {"experts", "active"} | (limit if limit & texts.keys() else set())
