@@ -62,6 +62,11 @@ def need_of(entities: float, kind: Dispatch) -> float:
     return float(reached(entities, kind)) / entities
 
 
+def held_bytes(kind: Dispatch, ranks: int, payload_bytes: int) -> int:
+    """What the slowest of so many ranks holds: its tokens, and the copies for its experts."""
+    return math.ceil(payload_bytes * (1 + kind.imbalance * float(reached(ranks, kind))))
+
+
 def device_loads(rows: IntArray, kind: Dispatch) -> FloatArray:
     """What a rank sends over each level, in units of the bytes of its tokens.
 

@@ -12,6 +12,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT
+from p2smt.cost.dispatch import held_bytes
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
@@ -522,7 +523,6 @@ def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
     hierarchy = scene.hierarchy
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
-    twice = 2 if moved else 1  # what is sent and what is received
     physical = scene.physical_bound_s(request)
     return RequestAnswer(
         request,
@@ -535,10 +535,19 @@ def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
         min(physical, step.seconds),
         (step,) if moved else (),
         (float(request.payload_bytes),) if moved else (),
-        twice * request.payload_bytes,
+        fixed_peak_bytes(request.kind, hierarchy.size, request.payload_bytes),
         None,
         "one fixed step" if moved else "nothing to do",
     )
+
+
+def fixed_peak_bytes(kind: AnyKind, members: int, payload_bytes: int) -> int:
+    """What a device holds of a request of one fixed step: what is sent and what is received."""
+    if members == 1:
+        return payload_bytes
+    if isinstance(kind, Dispatch):
+        return held_bytes(kind, members, payload_bytes)
+    return 2 * payload_bytes
 
 
 def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:

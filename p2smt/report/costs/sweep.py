@@ -71,7 +71,8 @@ def _alone(title: str, curve: Curve) -> RenderableType:
 def bus_bandwidth(answer: RequestAnswer) -> float:
     """Bytes per second in the way of nccl-tests: what does not depend on the size of the group.
 
-    Size over time, times 2 (p-1)/p for an all-reduce over p members, 1 for a send and a dispatch, (p-1)/p else.
+    Size over time, times 2 (p-1)/p for an all-reduce over p members, 1 for a send and a dispatch,
+    (p-1)/p else.
     """
     members = answer.hierarchy.size
     match answer.request.kind:
