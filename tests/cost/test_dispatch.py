@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.topology import LinkKind, Topology
+from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s, single_bound_s, single_time
@@ -221,6 +221,48 @@ def test_every_placement_at_once(preset: str, axes: tuple[int, ...], nominal: bo
         assert once == pytest.approx(each, rel=1e-9)
 
 
+@settings(max_examples=examples_of(300))
+@given(cases(), ROUTED, st.integers(0, 10**6))
+def test_one_placement_of_any_cluster(
+    case: Case, numbers: tuple[int, int, int, float], payload: int
+) -> None:
+    """Rings, tori, meshes, ports and caps as in the price of a scene."""
+    matrix, axis = np.array(case.placement.matrix), case.axes[0]
+    kind = kind_on(int(np.prod(matrix[axis])), *numbers[1:])
+    strides = np.prod(matrix[axis + 1 :], axis=0, dtype=int)
+    found = float(dispatch_s(case.topology, matrix[axis], payload, kind, strides))
+    price = Scene.of(case.topology, case.placement, (axis,)).fixed_time(kind, payload).seconds
+    assert found == pytest.approx(price, rel=1e-9)
+
+
+def test_known_numbers_on_two_levels() -> None:
+    """2 nodes of 4 at 50 GB/s a card and 450 GB/s a GPU; 2 of 8 experts, one a rank; 9 MB.
+
+    Between nodes d = 2 (1 - C(4,2) / C(8,2)) = 11/7, so 11/14 of 9 MB leave each card; inside
+    d = 8 (1 - C(7,2) / C(8,2)) = 2, so 7/4 of 9 MB leave a GPU.
+    """
+    found = load_topology("dgx-h100:2").nominal()
+    levels = (found.levels[0], replace(found.levels[1], size=4, whole=0))
+    cards = replace(levels[0], link=replace(levels[0].link, ports=4))
+    topology = replace(found, levels=(cards, levels[1]))
+    seconds = dispatch_s(topology, np.array([2, 4]), 9e6, Dispatch(8, 2))
+    assert float(seconds) == pytest.approx(20e-6 + max(11 / 14 * 9e6 / 50e9, 7 / 4 * 9e6 / 450e9))
+
+
+def test_known_numbers_between_siblings() -> None:
+    """A mesh of 4 inside 2 nodes, 2 of 8 experts: each sibling needs a quarter of all tokens.
+
+    A rank holds those of two ranks, its own and what came to it, so that each link has half of one's.
+    """
+    found = load_topology("dgx-h100:2").nominal()
+    mesh = Link(LinkKind.FULL_MESH, (Piece("simple", 0.0, 1e9),))
+    fast = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1e15),))
+    levels = (Level("node", 2, fast), Level("gpu", 4, mesh))
+    topology = replace(found, levels=levels)
+    seconds = dispatch_s(topology, np.array([2, 4]), 1e9, Dispatch(8, 2))
+    assert float(seconds) - START_S == pytest.approx(2 / 4)
+
+
 def test_a_rank_alone_sends_nothing() -> None:
     topology = load_topology("dgx-h100:2")
     assert float(dispatch_s(topology, np.array([1, 1]), MIB, Dispatch(8, 2))) == 0
@@ -255,6 +297,31 @@ def test_an_uneven_order_is_bounded_from_above(order: tuple[int, ...]) -> None:
     link = topology.levels[0].link
     node_s = max(into.max(), out.max()) * MIB / link.ports / link.nominal_bytes_per_s
     assert found.level_wire_s[0] >= node_s * (1 - 1e-9)
+
+
+def test_known_numbers_of_uneven_groups() -> None:
+    """Groups of 4 over 2 nodes, 3 of each on one; 2 of 4 experts; one card of 1 byte/s.
+
+    A node needs a token by its 3 ranks surely, by its one with probability 1/2.  Of one group 3/2
+    leave the node and 1 comes, of the other 1 leaves and 3/2 come: at most 3/2 + 3/2.
+    """
+    slow = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1.0),))
+    fast = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1e15),))
+    found = load_topology("dgx-h100:2").nominal()
+    topology = replace(found, levels=(Level("node", 2, slow), Level("gpu", 4, fast)))
+    ranks = np.array([[0, 1, 2, 4], [3, 5, 6, 7]])
+    assert single_time(topology, ranks, (1,), Dispatch(4, 2), 1).wire_s == pytest.approx(3)
+
+
+@pytest.mark.parametrize("preset", ["dgx-h100:4", "gb200-nvl72:2", "mi300x:4", "aws-p5:2"])
+def test_of_one_expert_a_rank_it_is_an_all_to_all(preset: str) -> None:
+    """One expert for each token: as many bytes, at the rates of the library, between nodes."""
+    topology = load_topology(preset)
+    scene = Scene.of(topology, Placement((topology.sizes,)), (0,))
+    ours = scene.fixed_time(Dispatch(topology.devices, 1), 2**30)
+    theirs = scene.fixed_time(RequestKind.ALL_TO_ALL, 2**30)
+    node = topology.node_level
+    assert ours.level_wire_s[node] == pytest.approx(theirs.level_wire_s[node], rel=1e-9)
 
 
 # Numbers that contradict each other ---------------------------------------------------------
