@@ -13,7 +13,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.plans.check.plan import check_plan
 from p2smt.plans.file import read_plan
 from p2smt.plans.problem import plan_problem
-from tests.cli.tools import TINY, cli
+from tests.cli.tools import RACKS, TINY, cli
 from tests.plans.tampering import Change, changed, drop, put, scale
 from tests.refusals import refusal
 
@@ -146,12 +146,12 @@ def test_sizes_of_a_dispatch(folder: Path) -> None:
     assert (without.code, "has no size" in without.err) == (2, True)
 
 
-def test_hosts_take_none(tmp_path: Path, folder: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text("a\nb\n")
-    where = ("-t", str(folder / "tiny.yaml"), *AXES, "--hosts", str(hosts))
-    found = cli("solve", *where, "--dispatch", TEXT)
-    assert found.code == 2
+def test_hosts_take_none(tmp_path: Path) -> None:
+    cluster = tmp_path / "racks.yaml"
+    cluster.write_text(RACKS)
+    found = cli("solve", "-t", str(cluster), "--axes", "dp=5,ep=2", "--dispatch", TEXT)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert "is not placed on named hosts" in found.err
 
 
 @pytest.mark.parametrize("changes", [(), ("--payload", "4KiB")])
