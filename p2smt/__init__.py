@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
     from p2smt.cluster.trimmed import trimmed as trimmed
+    from p2smt.collectives.dispatch import Dispatch as Dispatch
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
     from p2smt.collectives.names import RequestKind as RequestKind
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import Request as Request
     from p2smt.parallelism.request import all_gather as all_gather
     from p2smt.parallelism.request import all_to_all as all_to_all
+    from p2smt.parallelism.request import dispatch as dispatch
     from p2smt.parallelism.request import parse_axes as parse_axes
     from p2smt.parallelism.request import reduce as reduce
     from p2smt.parallelism.request import reduce_scatter as reduce_scatter
@@ -206,6 +208,7 @@ _HOMES = {
         "Request",
         "all_gather",
         "all_to_all",
+        "dispatch",
         "parse_axes",
         "reduce",
         "reduce_scatter",
@@ -215,6 +218,7 @@ _HOMES = {
         "SearchLimits",
         "Status",
     ),
+    "p2smt.collectives.dispatch": ("Dispatch",),
     "p2smt.collectives.names": (
         "Collective",
         "Form",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.gains.clusters import named
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.scene import Scene, cheapest_single
 from p2smt.cost.step_time import Pipelined
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks
@@ -102,7 +103,7 @@ class Programs:
         scene = scene_of(problem, request, matrix)
         if scene.hierarchy.size == 1 or not request.kind.has_programs:
             return fixed_answer(request, scene)
-        task = Task(request.kind, scene.hierarchy, problem.max_length)
+        task = Task(plain_kind(request.kind), scene.hierarchy, problem.max_length)
         sought = SoughtProgram(task, scene, request.payload_bytes, 1, self.listings)
         found = best_pipelined(sought, LIMITS)
         if found.best is None:

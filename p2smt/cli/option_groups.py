@@ -18,6 +18,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Algorithm, Topology
+    from p2smt.collectives.dispatch import AnyKind
     from p2smt.collectives.names import Form, RequestKind
     from p2smt.fabric.fabric import Fabric
     from p2smt.parallel_search.parallel_options import Spread
@@ -147,19 +148,25 @@ class RequestOptions:
     reduce_scatter: Texts = option("AXES[=SIZE[*N]]", "Such as dp=1GiB (bytes: the input).")
     all_gather: Texts = option("AXES[=SIZE[*N]]", "Such as dp=1GiB (bytes: the output).")
     all_to_all: Texts = option("AXES[=SIZE[*N]]", "Such as ep=64MiB (bytes: all a rank sends).")
+    dispatch: Texts = option(
+        "AXES[=SIZE[*N]],..",
+        "To experts, such as ep=7MiB,experts=256,active=8 (bytes: a rank's tokens); with "
+        "groups=8,top_groups=4 node-limited, with imbalance=1.3 uneven.",
+    )
     send: Texts = option("AXES[=SIZE[*N]]", "Such as pp=16MiB, to the next rank.")
     kind: Text = KIND
 
     @property
     def some(self) -> bool:
         """Whether there is any request."""
-        return any((self.reduce, self.reduce_scatter, self.all_gather, self.all_to_all, self.send))
+        plain = (self.reduce, self.reduce_scatter, self.all_gather, self.all_to_all, self.send)
+        return any((*plain, self.dispatch))
 
-    def texts(self) -> list[tuple[RequestKind, str]]:
+    def texts(self) -> list[tuple[AnyKind, str]]:
         """Each with its kind: in the order of the kinds, then as given.
 
         Raises:
-            InputError: there is none, or --kind has nothing to say.
+            InputError: there is none, --kind has nothing to say, or a dispatch says too little.
         """
         if not self.some:
             rule = "are missing"
@@ -168,17 +175,21 @@ class RequestOptions:
             raise InputError("--kind", "says what --reduce asks for", "drop it, or give --reduce")
         return self._by_kind()
 
-    def _by_kind(self) -> list[tuple[RequestKind, str]]:
+    def _by_kind(self) -> list[tuple[AnyKind, str]]:
         from p2smt.collectives.names import RequestKind
+        from p2smt.parallelism.request import dispatch_parts
 
-        kinds = (
+        kinds: tuple[tuple[RequestKind, Texts], ...] = (
             (given.program_kind(self.kind), self.reduce),
             (RequestKind.REDUCE_SCATTER, self.reduce_scatter),
             (RequestKind.ALL_GATHER, self.all_gather),
             (RequestKind.ALL_TO_ALL, self.all_to_all),
             (RequestKind.SEND, self.send),
         )
-        return [(kind, text) for kind, texts in kinds for text in texts or []]
+        found: list[tuple[AnyKind, str]]
+        found = [(kind, text) for kind, texts in kinds for text in texts or []]
+        parted = [dispatch_parts(text) for text in self.dispatch or []]
+        return found + [(kind, size) for size, kind in parted]
 
     def sized(self) -> tuple[Request, ...]:
         """The requests, each of which must have a size."""
@@ -458,7 +469,7 @@ def requested(
     )
 
 
-def _request(text: str, kind: RequestKind) -> Request:
+def _request(text: str, kind: AnyKind) -> Request:
     """A request whose size may be missing, such as ``dp``, ``dp=1GiB`` or ``tp=64MiB*128``."""
     from p2smt.parallelism.request import Request, parse_request
 

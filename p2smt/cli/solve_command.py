@@ -33,7 +33,7 @@ def solve(
     hosts: Text = o.HOSTS,
     axes: Text = o.AXES,
     requests: o.RequestOptions = part(
-        *("reduce", "reduce_scatter", "all_gather", "all_to_all", "send"),
+        *("reduce", "reduce_scatter", "all_gather", "all_to_all", "dispatch", "send"),
         metavar="AXES=SIZE[*N]",
     ),
     objective: str = o.OBJECTIVE,

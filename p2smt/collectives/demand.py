@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 
@@ -92,6 +93,21 @@ _DEMANDS = {
 }
 
 
-def demand_of(kind: RequestKind) -> Demand:
-    """The start and the goal of a request, for groups of any size."""
-    return _DEMANDS[kind]
+def demand_of(kind: AnyKind) -> Demand:
+    """The start and the goal of a request, for groups of any size.
+
+    Raises:
+        InputError: it is a dispatch, whose routing says what goes where.
+    """
+    return _DEMANDS[plain_kind(kind)]
+
+
+def plain_kind(kind: AnyKind, rule: str = "has no programs: it is one exchange") -> RequestKind:
+    """The kind, if it is none with numbers of its own.
+
+    Raises:
+        InputError: it is a dispatch, to which the ``rule`` applies.
+    """
+    if isinstance(kind, Dispatch):
+        raise InputError(f"a dispatch {kind}", rule, "leave it out")
+    return kind

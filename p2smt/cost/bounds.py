@@ -36,8 +36,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
+from p2smt.cost.dispatch import dispatch_model
 from p2smt.cost.library.ways import least_call_s, library_model
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_s_per_byte
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
@@ -49,16 +51,16 @@ from p2smt.programs.program import Grouping
 
 
 def priced_bound_s(
-    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
+    topology: Topology, digits: tuple[Digits, ...], kind: AnyKind, payload_bytes: int
 ) -> float:
     """Seconds that no program answering the request on all groups at once is priced below.
 
     ``digits`` are the reduction digits of each level, ``payload_bytes`` the whole vector per
-    device.  An all-to-all and a send have one way to run, so their price is the bound.
+    device.  An all-to-all, a dispatch and a send have one way to run: their price is the bound.
     """
     if not any(digits):
         return 0.0
-    if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
+    if isinstance(kind, Dispatch) or kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
         return _exchange_model(topology, digits, kind).time(payload_bytes).seconds
     links = bare_links(topology, least=0.0 if topology.library else 1.0)
     rates = links if topology.library else topology
@@ -71,14 +73,13 @@ def priced_bound_s(
     return wire_s + _latency_s(topology, spans, kind)
 
 
-def _exchange_model(
-    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind
-) -> StepCostModel:
-    """How an all-to-all or a send runs."""
+def _exchange_model(topology: Topology, digits: tuple[Digits, ...], kind: AnyKind) -> StepCostModel:
+    """How an all-to-all, a dispatch or a send runs."""
     if kind is RequestKind.SEND:
         return send_model(topology, digits, kind)
     whole = Grouping(0, sum(len(level) > 0 for level in digits))
-    return regular_model(topology, digits, whole, RequestKind.ALL_TO_ALL)
+    exchange = kind if isinstance(kind, Dispatch) else RequestKind.ALL_TO_ALL
+    return regular_model(topology, digits, whole, exchange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,15 @@ def _least_steps(topology: Topology, span: _Span, passes: int) -> int:
 # choose (:mod:`p2smt.cost.library`).  Every objective that a solver reports is recomputed here.
 
 
-def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
+def step_model(
+    topology: Topology, footprint: Footprint, operation: Operation | Dispatch
+) -> StepCostModel:
     """The ways in which the groups of a footprint can run an operation."""
     if all(max(profile) == 1 for profile in footprint.profiles):
         silent = (0.0,) * len(topology.levels)
         return StepCostModel((Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+    if isinstance(operation, Dispatch):
+        return dispatch_model(topology, footprint, operation)
     if topology.library:
         return library_model(topology, footprint, operation)
     collective = operation if isinstance(operation, Collective) else None
@@ -254,7 +259,10 @@ def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tu
 
 @lru_cache(maxsize=65_536)
 def regular_model(
-    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+    topology: Topology,
+    digits: tuple[Digits, ...],
+    grouping: Grouping,
+    operation: Operation | Dispatch,
 ) -> StepCostModel:
     """The step model of an instruction on the groups of a parallelism matrix.
 
@@ -278,7 +286,10 @@ def _acting(digits: tuple[Digits, ...], grouping: Grouping) -> tuple[tuple[Digit
 
 @lru_cache(maxsize=65_536)
 def _acting_model(
-    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+    topology: Topology,
+    digits: tuple[Digits, ...],
+    grouping: Grouping,
+    operation: Operation | Dispatch,
 ) -> StepCostModel:
     return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
 
@@ -326,7 +337,7 @@ def single_time(
     topology: Topology,
     ranks: IntArray,
     axes: Sequence[int],
-    kind: RequestKind,
+    kind: AnyKind,
     payload_bytes: int,
 ) -> StepTime:
     """Time of the one collective that answers a request along these axes (by index).
@@ -342,15 +353,15 @@ def single_bound_s(
     topology: Topology,
     ranks: IntArray,
     axes: Sequence[int],
-    kind: RequestKind,
+    kind: AnyKind,
     payload_bytes: int,
 ) -> float:
-    """Seconds that the links allow such a send or all-to-all at best."""
+    """Seconds that the links allow such a send, all-to-all or dispatch at best."""
     return lines_bound_s(topology, _lines(ranks, axes), kind, payload_bytes)
 
 
 def groups_model(
-    topology: Topology, groups: Sequence[IntArray], operation: Operation
+    topology: Topology, groups: Sequence[IntArray], operation: Operation | Dispatch
 ) -> StepCostModel:
     """Everything about a step on these groups but its payload: an array for each size of groups.
 
@@ -361,9 +372,11 @@ def groups_model(
 
 
 def _single_model(
-    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: RequestKind
+    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: AnyKind
 ) -> StepCostModel:
     lines = _lines(ranks, axes)
+    if isinstance(kind, Dispatch):
+        return groups_model(topology, [lines], kind)
     if kind is RequestKind.SEND:
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
         return step_model(topology, footprint, RequestKind.SEND)

@@ -31,7 +31,8 @@ member to the next.  Between blocks along a dimension of a torus a byte takes at
 links as there are steps from one to the other, on the shorter way round.  A way through outer
 levels spares it no more than the longest such distance, and costs two messages there: out of the
 entity, and back.  A byte that passes a third sibling of a full mesh takes two links.  From an
-entity whose members do not end their groups, each group sends n.
+entity whose members do not end their groups, each group sends n.  Of a dispatch each entity takes
+once what its experts need of the tokens outside (:mod:`p2smt.cost.dispatch`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ from itertools import product
 import numpy as np
 
 from p2smt.cluster.topology import Algorithm, Level, LinkKind, Topology
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.dispatch import need_of
 from p2smt.cost.loads.footprint import Digits
 from p2smt.parallelism.placement import FloatArray, IntArray
 
@@ -53,7 +56,7 @@ _Dims = tuple[int, ...]
 
 
 def link_bound_s(
-    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
+    topology: Topology, digits: tuple[Digits, ...], kind: AnyKind, payload_bytes: int
 ) -> float:
     """Seconds that the links are busy at least, however the request runs on all groups at once.
 
@@ -63,10 +66,8 @@ def link_bound_s(
     return link_s_per_byte(bare_links(topology), digits, kind) * payload_bytes
 
 
-def lines_bound_s(
-    topology: Topology, lines: IntArray, kind: RequestKind, payload_bytes: int
-) -> float:
-    """As :func:`link_bound_s`, of an all-to-all or a send on groups of devices in any order.
+def lines_bound_s(topology: Topology, lines: IntArray, kind: AnyKind, payload_bytes: int) -> float:
+    """As :func:`link_bound_s`, of an exchange or a send on groups of devices in any order.
 
     Each row of ``lines`` is a group.  Counted is what leaves or enters each entity.
     """
@@ -79,7 +80,7 @@ def lines_bound_s(
     return found * payload_bytes
 
 
-def _moved(entities: IntArray, kind: RequestKind, count: int) -> Iterator[FloatArray]:
+def _moved(entities: IntArray, kind: AnyKind, count: int) -> Iterator[FloatArray]:
     """Payloads that leave each entity, and that enter it; ``entities`` are those of members."""
     if kind is RequestKind.SEND:
         crossing = entities[:, :-1] != entities[:, 1:]
@@ -90,6 +91,9 @@ def _moved(entities: IntArray, kind: RequestKind, count: int) -> Iterator[FloatA
     line = np.repeat(np.arange(groups), members)
     (_, where), inside = np.unique(np.stack([line, entities.ravel()]), axis=1, return_counts=True)
     parts = np.asarray(inside * (members - inside) / members, dtype=np.float64)
+    if isinstance(kind, Dispatch):
+        need = [need_of(members / one, kind) for one in inside.tolist()]
+        parts = (members - inside) * np.array(need)
     yield np.bincount(where, weights=parts, minlength=count).astype(float)
 
 
@@ -148,12 +152,16 @@ def _dims(level: Level) -> _Dims:
 
 
 @lru_cache(maxsize=65_536)
-def link_s_per_byte(topology: Topology, digits: tuple[Digits, ...], kind: RequestKind) -> float:
+def link_s_per_byte(topology: Topology, digits: tuple[Digits, ...], kind: AnyKind) -> float:
     """Seconds per byte of payload at the rates of these links."""
     found = 0.0
     for place in _places(topology, digits):
-        exchange = kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL)
-        terms = _exchanged(place, kind) if exchange else _combined(place, kind)
+        if isinstance(kind, Dispatch):
+            terms = _needed(place, kind)
+        elif kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
+            terms = _exchanged(place, kind)
+        else:
+            terms = _combined(place, kind)
         found = max([found, *(moved / rate for moved, rate in terms)])
     return found
 
@@ -299,6 +307,12 @@ def _exchanged(place: _Place, kind: RequestKind) -> Iterator[_Term]:
     draw = place.level.link.device_bandwidth_bytes_per_s
     if draw and place.closed and not send:
         yield devices * (1 - place.inside / place.members), devices * draw + outer
+
+
+def _needed(place: _Place, kind: Dispatch) -> Iterator[_Term]:
+    """Of a dispatch: an entity takes each token from outside that it needs."""
+    need = need_of(place.members / place.inside, kind)
+    yield place.sharing * (place.members - place.inside) * need, place.entity_rate
 
 
 @dataclass(frozen=True, slots=True)

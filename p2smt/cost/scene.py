@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Algorithm, Topology, check_even
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.bounds import priced_bound_s, regular_model, relevant_digits, send_model
 from p2smt.cost.link_bounds import link_bound_s
@@ -77,9 +78,11 @@ class Scene:
             for i, payload in zip(program.instructions, payloads, strict=True)
         )
 
-    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
-        """Time of an all-to-all or a send, or of the single collective of other requests."""
+    def fixed_time(self, kind: AnyKind, payload_bytes: int) -> StepTime:
+        """Time of an all-to-all, a dispatch or a send, or of the others' single collective."""
         whole = Grouping(0, self.hierarchy.depth)
+        if isinstance(kind, Dispatch):
+            return regular_model(self.topology, self.digits, whole, kind).time(payload_bytes)
         if kind is RequestKind.SEND:
             return send_model(self.topology, self.digits, RequestKind.SEND).time(payload_bytes)
         operation = DIRECT.get(kind, RequestKind.ALL_TO_ALL)
@@ -125,12 +128,12 @@ class NamedWay:
     settings: str
 
 
-def cheapest_single(scene: Scene, kind: RequestKind, payload_bytes: int) -> StepTime:
+def cheapest_single(scene: Scene, kind: AnyKind, payload_bytes: int) -> StepTime:
     """The single collective by the cheapest way that the library has, whatever it chooses."""
     return replace(scene, topology=scene.topology.cheapest()).fixed_time(kind, payload_bytes)
 
 
-def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay | None:
+def named_way(scene: Scene, kind: AnyKind, payload_bytes: int) -> NamedWay | None:
     """The cheapest way, where the library's rule takes a slower one; else None."""
     if not scene.topology.library_name or not kind.has_programs or scene.hierarchy.size == 1:
         return None
@@ -141,7 +144,7 @@ def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay |
     return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
 
 
-def _settings(scene: Scene, kind: RequestKind, cheapest: StepTime) -> str:
+def _settings(scene: Scene, kind: AnyKind, cheapest: StepTime) -> str:
     """The protocol is named only where the library would take another with this algorithm.
 
     It is never named alone: the library might then take another algorithm.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.dispatch import DISPATCH, AnyKind, Dispatch
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import (
@@ -33,11 +36,12 @@ class Request:
     """A communication that each iteration needs ``times`` times along some axes.
 
     ``payload_bytes`` is the whole vector per device: all-gather: its output; reduce-scatter:
-    its input; all-to-all: all that a rank sends; send: what goes to the next rank along the
+    its input; all-to-all: all that a rank sends; dispatch: a rank's tokens, each
+    once; send: what goes to the next rank along the
     axis, without wrap-around.
     """
 
-    kind: RequestKind
+    kind: AnyKind
     axes: tuple[str, ...]
     payload_bytes: int
     times: int = 1
@@ -65,10 +69,11 @@ class Request:
 
     def __str__(self) -> str:
         times = f" x {self.times}" if self.times > 1 else ""
-        return f"{self.name} {format_bytes(self.payload_bytes)}{times}"
+        where = f" {self.kind}" if isinstance(self.kind, Dispatch) else ""
+        return f"{self.name} {format_bytes(self.payload_bytes)}{where}{times}"
 
 
-def parse_request(text: str, kind: RequestKind) -> Request:
+def parse_request(text: str, kind: AnyKind) -> Request:
     """A request such as ``dp=1GiB``, ``tp=64MiB*128`` or ``dp+cp=512MiB``."""
     axes, equals, amount = text.partition("=")
     if not equals:
@@ -101,6 +106,49 @@ def all_gather(text: str) -> Request:
 def all_to_all(text: str) -> Request:
     """An all-to-all request; the size is all that a rank sends, its own share included."""
     return parse_request(text, RequestKind.ALL_TO_ALL)
+
+
+def dispatch(text: str) -> Request:
+    """A dispatch such as ``ep=7MiB,experts=256,active=8``; the size is that of a rank's tokens."""
+    size, kind = dispatch_parts(text)
+    return parse_request(size, kind)
+
+
+def dispatch_parts(text: str) -> tuple[str, Dispatch]:
+    """Axes and size of a dispatch as texts, and what it says of its experts.
+
+    Raises:
+        InputError: that is missing or wrong.
+    """
+    size, _, numbers = text.partition(",")
+    return size, _experts_of(numbers, f"{DISPATCH} {text[:60]!r}")
+
+
+_NUMBERS = ("experts", "active", "groups", "top_groups", "imbalance")
+
+
+def _experts_of(text: str, given: str) -> Dispatch:
+    """The kind of a text such as ``experts=256,active=8,groups=8,top_groups=4,imbalance=1.3``.
+
+    Raises:
+        InputError: a number is unknown, missing, given twice, none, or contradicts others.
+    """
+    parts = [part.partition("=") for part in text.split(",") if part]
+    texts = {name.strip(): value.strip() for name, _, value in parts}
+    limit = {"groups", "top_groups"}
+    needed = {"experts", "active"} | (limit if limit & texts.keys() else set())
+    lacking = sorted(needed - texts.keys())
+    wrong = [name for name in texts if name not in _NUMBERS]
+    if wrong:
+        raise InputError(f"{wrong[0][:40]!r} in {given}", f"must be one of {', '.join(_NUMBERS)}")
+    if lacking or len(texts) < len(parts):
+        rule = f"lacks {' and '.join(lacking)}" if lacking else "names a number twice"
+        raise InputError(given, rule, "write it like ep=7MiB,experts=256,active=8")
+    imbalance = texts.pop("imbalance", "1")
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", imbalance):
+        raise InputError(f"imbalance={imbalance[:40]} in {given}", "is no number", "write 1.3")
+    counts = {name: parse_count(value, f"{name} in {given}") for name, value in texts.items()}
+    return Dispatch(**counts, imbalance=float(imbalance))
 
 
 def send(text: str) -> Request:
@@ -170,7 +218,7 @@ class Problem:
                 "for example --reduce dp=1GiB",
             )
         for request in self.requests:
-            self.axis_indices(request)
+            self._check_request(request)
         parse_objective(self.objective)
         if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
             raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
@@ -181,6 +229,16 @@ class Problem:
                 "give None for the best number of them",
             )
         self._check_restrictions()
+
+    def _check_request(self, request: Request) -> None:
+        members = [self.axis_sizes[i] for i in self.axis_indices(request)]
+        if isinstance(request.kind, Dispatch):
+            request.kind.check_ranks(math.prod(members))
+            if self.topology.hosts is not None:
+                rule = "is not placed on named hosts, whose order is searched"
+                raise InputError(
+                    str(request), rule, "leave it out, or give a topology without hosts"
+                )
 
     def _check_restrictions(self) -> None:
         levels = self.topology.names

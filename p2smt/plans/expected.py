@@ -9,7 +9,7 @@ from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.cost.step_time import StepTime, program_s
 from p2smt.plans.file_model import RequestModel
-from p2smt.plans.solution import RequestAnswer
+from p2smt.plans.solution import RequestAnswer, fixed_peak_bytes
 from p2smt.programs.program import parse_program
 from p2smt.programs.semantics import Trace
 
@@ -40,9 +40,9 @@ def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
     seconds = program_s(steps, model.chunks)
     bound = link_bound_s(scene.topology, scene.digits, model.kind, model.bytes)
     payloads: Sequence[float] = [float(model.bytes)] * len(steps)
-    peak, shards = model.bytes * (2 if model.steps else 1), None  # sent and received
+    size = scene.hierarchy.size
+    peak, shards = fixed_peak_bytes(model.kind, size, model.bytes), None
     if model.program is not None:
-        size = scene.hierarchy.size
         payloads = step_payloads(trace.payload_rows, size, model.bytes, model.chunks)
         peak, shards = -(-model.bytes * trace.peak_rows // size), trace.shards
     return Expected(

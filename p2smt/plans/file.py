@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
@@ -110,8 +112,10 @@ def _request_data(problem: Problem, where: RankMap, answer: RequestAnswer) -> di
         _step_data(problem.topology, *one)
         for one in zip(texts, groups, answer.steps, answer.payloads, strict=True)
     ]
+    kind = answer.request.kind
     return {
-        "kind": answer.request.kind.value,
+        "kind": kind.value,
+        **({"dispatch": asdict(kind)} if isinstance(kind, Dispatch) else {}),
         "axes": list(answer.request.axes),
         "bytes": answer.request.payload_bytes,
         "times": answer.request.times,

@@ -9,6 +9,14 @@ from pydantic import Field, model_validator
 
 from p2smt.cluster.error_model import AlgorithmName
 from p2smt.cluster.file_model import TopologyModel
+from p2smt.collectives.dispatch import (
+    DISPATCH,
+    MAX_EXPERTS,
+    MAX_IMBALANCE,
+    AnyKind,
+    Dispatch,
+    KindName,
+)
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
@@ -18,7 +26,7 @@ from p2smt.result import Status
 
 SCHEMA_VERSION = 2
 FormName = Annotated[Form, Field(strict=False)]
-KindName = Annotated[RequestKind, Field(strict=False)]
+ExpertCount = Annotated[int, Field(ge=1, le=MAX_EXPERTS)]
 BasisName = Annotated[ProofBasis, Field(strict=False)]
 StatusName = Annotated[Status, Field(strict=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -148,14 +156,25 @@ class LimitsModel(PlanSearchModel):
     top: Annotated[int, Field(ge=1, le=1000)]
 
 
+class DispatchModel(StrictModel):
+    """What a dispatch says of the experts (:class:`~p2smt.collectives.dispatch.Dispatch`)."""
+
+    experts: ExpertCount
+    active: ExpertCount
+    groups: ExpertCount = 1
+    top_groups: ExpertCount = 1
+    imbalance: Annotated[float, Field(ge=1, le=MAX_IMBALANCE)] = 1.0
+
+
 class RequestModel(StrictModel):
     """One request with its program; times are of one execution, in seconds.
 
     In ``chunks`` chunks the program is pipelined: ``seconds`` is the time of all of them, and
-    the numbers of ``steps`` are those of one.
+    the numbers of ``steps`` are those of one.  ``dispatch``: of that kind, and of no other.
     """
 
-    kind: KindName
+    kind_name: Annotated[KindName, Field(alias="kind")]
+    dispatch: DispatchModel | None = None
     axes: Annotated[list[str], Field(min_length=1)]
     bytes: Count
     times: Count
@@ -169,6 +188,25 @@ class RequestModel(StrictModel):
     peak_bytes: Bytes
     shards: list[DeviceNumber] | None
     steps: list[StepModel]
+
+    @model_validator(mode="after")
+    def _a_dispatch_says_where(self) -> Self:
+        """A dispatch has its numbers, which fit each other; no other kind has them."""
+        if (self.kind_name == DISPATCH) != (self.dispatch is not None):
+            raise ValueError("`dispatch` stands in requests of kind dispatch, and in no others")
+        self.kind  # noqa: B018  # raises where its numbers contradict each other
+        return self
+
+    @property
+    def kind(self) -> AnyKind:
+        """What is asked for.
+
+        Raises:
+            InputError: the numbers of a dispatch contradict each other.
+        """
+        if self.dispatch is None:
+            return RequestKind(self.kind_name)
+        return Dispatch(**self.dispatch.model_dump())
 
 
 class OldRequestModel(RequestModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from p2smt.collectives.demand import demand_of
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.requested_algorithms import named_notes, running
 from p2smt.cost.scene import Scene
@@ -98,7 +98,9 @@ def given_programs(
         scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
         text = next(left) if request.kind.has_programs else None
         alone = not request.kind.has_programs or (scene.hierarchy.size == 1 and text is None)
-        found.append(None if alone else given_program(request.kind, scene.hierarchy, text))
+        found.append(
+            None if alone else given_program(plain_kind(request.kind), scene.hierarchy, text)
+        )
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from p2smt.collectives.demand import demand_of
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import groups_model, single_bound_s, single_time
 from p2smt.cost.scene import step_payloads
@@ -95,8 +96,8 @@ class RankScene:
         both = zip(program.instructions, payloads, strict=True)
         return tuple(self.step_time(instruction, payload) for instruction, payload in both)
 
-    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
-        """Time of a send or an all-to-all, or of the single collective of other requests."""
+    def fixed_time(self, kind: AnyKind, payload_bytes: int) -> StepTime:
+        """Time of a send or an exchange, or of the single collective of other requests."""
         axes = self.problem.axis_indices(self.request)
         given = self.problem.topology, self.ranks.rank_tensor(), axes
         return single_time(*given, kind, payload_bytes)

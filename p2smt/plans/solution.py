@@ -9,8 +9,10 @@ from typing import Any, Literal, Protocol
 
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.demand import demand_of, plain_kind
+from p2smt.collectives.dispatch import AnyKind, Dispatch
+from p2smt.collectives.names import DIRECT
+from p2smt.cost.dispatch import held_bytes
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
@@ -442,7 +444,9 @@ def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestA
     found, hierarchy, kind = fixed_answer(request, scene), scene.hierarchy, request.kind
     if not kind.has_programs or hierarchy.size == 1:
         return found
-    program = Program((hierarchy.instruction(DIRECT[kind], Grouping(0, hierarchy.depth)),))
+    program = Program(
+        (hierarchy.instruction(DIRECT[plain_kind(kind)], Grouping(0, hierarchy.depth)),)
+    )
     checked = check_program(demand_of(kind), hierarchy, program)
     return replace(
         found,
@@ -470,7 +474,7 @@ class AnyScene(Protocol):
         """How the levels cut a group; flat where groups need not be alike."""
         ...
 
-    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
+    def fixed_time(self, kind: AnyKind, payload_bytes: int) -> StepTime:
         """Time of the one step that answers a request of this kind."""
         ...
 
@@ -519,7 +523,6 @@ def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
     hierarchy = scene.hierarchy
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
-    twice = 2 if moved else 1  # what is sent and what is received
     physical = scene.physical_bound_s(request)
     return RequestAnswer(
         request,
@@ -532,15 +535,25 @@ def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
         min(physical, step.seconds),
         (step,) if moved else (),
         (float(request.payload_bytes),) if moved else (),
-        twice * request.payload_bytes,
+        fixed_peak_bytes(request.kind, hierarchy.size, request.payload_bytes),
         None,
         "one fixed step" if moved else "nothing to do",
     )
 
 
+def fixed_peak_bytes(kind: AnyKind, members: int, payload_bytes: int) -> int:
+    """What a device holds of a request of one fixed step: what is sent and what is received."""
+    if members == 1:
+        return payload_bytes
+    if isinstance(kind, Dispatch):
+        return held_bytes(kind, members, payload_bytes)
+    return 2 * payload_bytes
+
+
 def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:
-    """The collectives of an answer and what runs them; none of a send or an all-to-all."""
-    request, whole = answer.request, DIRECT.get(answer.request.kind)
+    """The collectives of an answer and what runs them; none of a send or an exchange."""
+    request, kind = answer.request, answer.request.kind
+    whole = None if isinstance(kind, Dispatch) else DIRECT.get(kind)
     if answer.program is not None:
         return steps_named(request, answer.program, answer.steps)
     if whole is None:

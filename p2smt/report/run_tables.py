@@ -79,7 +79,7 @@ def _request_data(result: RequestResult) -> MeasuredRequest:
     request, baseline = result.request, result.baseline
     return MeasuredRequest(
         request=request.name,
-        kind=request.kind,
+        kind=request.kind.value,
         payload_bytes=request.payload_bytes,
         times=request.times,
         chunks=request.chunks,

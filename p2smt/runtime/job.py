@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind, Dispatch
+from p2smt.collectives.names import DIRECT
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_CHUNKS
@@ -27,7 +29,7 @@ class JobStep:
     """
 
     name: str
-    operation: Operation
+    operation: Operation | Dispatch
     groups: Groups
     predicted_s: float | None = None
 
@@ -38,11 +40,12 @@ class JobRequest:
 
     ``payload_bytes`` is the whole vector per rank (:class:`p2smt.parallelism.request.Request`),
     ``chunks`` the number of pieces that the steps are pipelined over, ``shards`` the row that each
-    member of a group is claimed to end with (reduce-scatter; None: any).
+    member of a group is claimed to end with (reduce-scatter; None: any), ``units`` the ranks
+    under an entity of each level, from the outermost (dispatch).
     """
 
     name: str
-    kind: RequestKind
+    kind: AnyKind
     groups: Groups
     steps: tuple[JobStep, ...]
     payload_bytes: int
@@ -51,6 +54,7 @@ class JobRequest:
     shards: tuple[int, ...] | None = None
     predicted_s: float | None = None
     baseline_predicted_s: float | None = None
+    units: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.groups or len({len(group) for group in self.groups}) != 1:
@@ -73,7 +77,9 @@ class JobRequest:
         """The one collective that answers the request alone; None: it has no programs."""
         if not self.kind.has_programs:
             return None
-        return JobStep(self.kind.value, DIRECT[self.kind], self.groups, self.baseline_predicted_s)
+        return JobStep(
+            self.kind.value, DIRECT[plain_kind(self.kind)], self.groups, self.baseline_predicted_s
+        )
 
 
 @dataclass(frozen=True, slots=True)

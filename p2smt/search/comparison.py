@@ -13,6 +13,7 @@ import numpy as np
 from p2smt.cluster.allocation import allocated, unstated_levels
 from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.bounds import single_time
 from p2smt.cost.loads.uplink_loads import crossings
 from p2smt.cost.regime import Decisive, regime
@@ -209,7 +210,8 @@ def figures(problem: Problem, ranks: IntArray, name: str) -> OrderFigures:
         for one in problem.requests
     ]
     crossed = [
-        crossings(topology, ranks, problem.axis_indices(one), one.kind) for one in problem.requests
+        crossings(topology, ranks, problem.axis_indices(one), plain_kind(one.kind))
+        for one in problem.requests
     ]
     seconds = tuple(step.seconds for step in steps)
     even = None if topology.uneven else matrix_of(ranks, topology.sizes)

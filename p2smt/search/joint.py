@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, permutations, product
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
@@ -190,7 +190,7 @@ def _refine(
 # What a matrix costs with one collective per request, and the least it can cost.
 
 
-_Key = tuple[RequestKind, int, tuple[Digits, ...]]
+_Key = tuple[AnyKind, int, tuple[Digits, ...]]
 
 
 @dataclass(frozen=True, slots=True)

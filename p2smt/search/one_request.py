@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind
+from p2smt.collectives.names import DIRECT
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import Pipelined, program_s
@@ -36,7 +38,7 @@ from p2smt.search.programs_pipelined import (
 )
 from p2smt.solvers.ask import Solver
 
-_Key = tuple[RequestKind, int, tuple[Digits, ...]]
+_Key = tuple[AnyKind, int, tuple[Digits, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def known_answer(
             is called the best.
     """
     hierarchy = scene.hierarchy
-    task = Task(request.kind, hierarchy, DEFAULT_LENGTH)
+    task = Task(plain_kind(request.kind), hierarchy, DEFAULT_LENGTH)
     program = hierarchy.canonical(parse_program(text))
     if checked is None:
         best = price(task, program, scene, request.payload_bytes)
@@ -153,7 +155,7 @@ def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solv
     if hierarchy.size == 1 or not request.kind.has_programs:
         return None
     return Task(
-        request.kind,
+        plain_kind(request.kind),
         hierarchy,
         problem.max_length,
         problem.forbidden_forms,

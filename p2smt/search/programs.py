@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.collectives.demand import demand_of
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import Scene
@@ -401,7 +401,7 @@ def _scene_of(problem: Problem, placement: Placement, request: Request) -> Scene
 def _task_of(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task:
     """The synthesis for a request under the problem's restrictions."""
     forms, steps = problem.forbidden_forms, problem.step_limits
-    return Task(request.kind, hierarchy, problem.max_length, forms, steps, solver)
+    return Task(plain_kind(request.kind), hierarchy, problem.max_length, forms, steps, solver)
 
 
 def _none(problem: Problem, why: str) -> ProgramList:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2smt.cluster.topology import check_even
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import single_time
 from p2smt.cost.requested_algorithms import check_asked, otherwise, running
@@ -118,7 +119,7 @@ def as_named(problem: Problem) -> Problem:
     topology = running(problem.topology, problem.algorithms)
     sizes = dict(zip(problem.axis_names, problem.axis_sizes, strict=True))
     asked = [
-        (DIRECT[request.kind], prod(sizes[name] for name in request.axes))
+        (DIRECT[plain_kind(request.kind)], prod(sizes[name] for name in request.axes))
         for request in problem.requests
         if request.kind.has_programs
     ]

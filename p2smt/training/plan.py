@@ -143,7 +143,7 @@ def known_answers(
 
 def _same(problem: Problem, request: Request, other: Request) -> bool:
     """Whether one execution of both is the same."""
-    alike = request.kind is other.kind and request.payload_bytes == other.payload_bytes
+    alike = request.kind == other.kind and request.payload_bytes == other.payload_bytes
     return alike and set(request.axes) == set(other.axes) & set(problem.axis_names)
 
 

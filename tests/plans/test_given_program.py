@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
@@ -80,7 +80,7 @@ def test_without_programs_each_request_is_its_single_collective() -> None:
     assert cost_of(largest, PLACEMENT).objective_s == max(a.total_s for a in found.requests)
 
 
-def _asked(request: Request) -> tuple[RequestKind, int]:
+def _asked(request: Request) -> tuple[AnyKind, int]:
     return request.kind, request.payload_bytes
 
 

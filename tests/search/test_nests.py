@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import p2smt
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.collectives.demand import demand_of
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import chunk_counts
@@ -297,7 +297,7 @@ def test_solve_with_all_its_time_is_no_worse(library: str) -> None:
     problem = Problem(one, parse_axes("dp=64"), (request,), max_length=9)
     found = p2smt.solve(problem, top=1)
     assert found.best is not None
-    least_s = least_on(scene_of(one), request.kind, 9, request.payload_bytes)
+    least_s = least_on(scene_of(one), plain_kind(request.kind), 9, request.payload_bytes)
     assert found.bound_s <= found.best.objective_s <= least_s * (1 + 1e-9)
 
 
@@ -368,7 +368,7 @@ def test_limits_on_eight_levels_are_answered(
     assert found is not None
     assert found.program is not None
     assert found.seconds < found.single_s
-    asked = Task(request.kind, found.hierarchy, 16, step_limits=most)
+    asked = Task(plain_kind(request.kind), found.hierarchy, 16, step_limits=most)
     times = len(chunk_counts(pipeline, 16))
     assert (nests._paths(nests._Space(asked.problem()), times) is not None) is whole
     items = InstructionSet.of(8).items

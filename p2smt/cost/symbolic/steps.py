@@ -15,6 +15,8 @@ from functools import lru_cache
 
 from p2smt.cluster.library.model import ProtocolRate
 from p2smt.cluster.topology import Link, LinkKind, Piece, Topology
+from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.library.tuner import FIRST_BYTES, EstimatedTime, LibraryChoice, LibraryWay
@@ -64,13 +66,13 @@ def symbolic_program(scene: Scene, program: Program, payload_rows: Sequence[int]
     return SymbolicCost(scene.topology.names, tuple(steps))
 
 
-def symbolic_fixed(scene: Scene, kind: RequestKind) -> SymbolicCost:
+def symbolic_fixed(scene: Scene, kind: AnyKind) -> SymbolicCost:
     """What an all-to-all or a send costs, or the single collective of other requests.
 
     Raises:
-        InputError: as :func:`symbolic_program`.
+        InputError: as :func:`symbolic_program`; a dispatch, whose loads are expected numbers.
     """
-    topology = scene.topology
+    topology, kind = scene.topology, plain_kind(kind, "has no symbolic cost")
     if kind is RequestKind.SEND:
         step = _step(topology, send_footprint(topology, scene.digits), RequestKind.SEND)
     else:

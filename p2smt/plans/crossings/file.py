@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.plain import to_plain
@@ -23,7 +24,6 @@ from p2smt.plans.crossings.certificate import (
     program_form,
 )
 from p2smt.plans.file import MAX_PLAN_BYTES
-from p2smt.plans.file_model import KindName
 from p2smt.problems.crossing import CaseMultipliers, Coefficients, Refutation, SumOfMaxima
 from p2smt.programs.program import parse_program
 from p2smt.result import Status
@@ -76,7 +76,7 @@ class LeastSetModel(StrictModel):
 
     schema_version: Literal[1]
     kind: Literal["least-sufficient-set"]
-    request: KindName
+    request: Annotated[RequestKind, Field(strict=False)]
     factors: Factors
     ports: Factors
     max_length: Annotated[int, Field(ge=1, le=MAX_PROGRAM_LENGTH)]

@@ -145,7 +145,7 @@ def request_data(answer: RequestAnswer, topology: Topology) -> CostedRequest:
     """
     request = answer.request
     return CostedRequest(
-        kind=request.kind,
+        kind=request.kind.value,
         axes=request.axes,
         bytes=request.payload_bytes,
         times=request.times,
@@ -209,7 +209,7 @@ def plan_cost_data(plan: AnyPlan | None, report: PlanReport) -> CostPlanOutput:
 def _request(model: RequestModel, decides: str | None, checked: str) -> PlannedRequest:
     steps = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
     return PlannedRequest(
-        kind=model.kind,
+        kind=model.kind.value,
         axes=model.axes,
         bytes=model.bytes,
         times=model.times,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
@@ -70,7 +71,8 @@ def _alone(title: str, curve: Curve) -> RenderableType:
 def bus_bandwidth(answer: RequestAnswer) -> float:
     """Bytes per second in the way of nccl-tests: what does not depend on the size of the group.
 
-    Size over time, times 2 (p-1)/p for an all-reduce over p members, 1 for a send, (p-1)/p else.
+    Size over time, times 2 (p-1)/p for an all-reduce over p members, 1 for a send and a dispatch,
+    (p-1)/p else.
     """
     members = answer.hierarchy.size
     match answer.request.kind:
@@ -78,7 +80,7 @@ def bus_bandwidth(answer: RequestAnswer) -> float:
             factor = 2 * (members - 1) / members
         case RequestKind.REDUCE_SCATTER | RequestKind.ALL_GATHER | RequestKind.ALL_TO_ALL:
             factor = (members - 1) / members
-        case RequestKind.SEND:
+        case RequestKind.SEND | Dispatch():
             factor = 1.0
     return factor * answer.request.payload_bytes / answer.seconds
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.symbolic.form import (
     CostForm,
     FillTerm,
@@ -244,7 +245,7 @@ def _request_data(one: PricedInSymbols) -> SymbolicRequest:
     request, program, cost = one.placed.request, one.placed.program, one.cost
     form = cost.form()
     return SymbolicRequest(
-        kind=request.kind,
+        kind=plain_kind(request.kind),
         axes=request.axes,
         program=None if program is None else str(program),
         steps=[_step_data(step) for step in cost.steps],

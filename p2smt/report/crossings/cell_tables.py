@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from rich.console import RenderableType
 
+from p2smt.collectives.demand import plain_kind
 from p2smt.cost.symbolic.form import LeastCell
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
@@ -213,7 +214,7 @@ def payload_data(problem: Problem, found: PayloadCells | None) -> CrossingsPaylo
     levels = problem.topology.names
     return CrossingsPayloadOutput(
         status="complete" if found is not None and found.complete else "unknown",
-        request=request.kind,
+        request=plain_kind(request.kind),
         axes=request.axes,
         levels=levels,
         library=problem.topology.library_name or None,

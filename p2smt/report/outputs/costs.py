@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import KindName
 from p2smt.report.outputs.shape import Bytes, Output, OutputPart, PayloadBytes, Said, Seconds
 from p2smt.report.outputs.solve import Regime, VerifyPlanOutput
 
@@ -26,7 +26,7 @@ class CostedStep(OutputPart):
 class RequestFigures(OutputPart):
     """A request and the time of its program."""
 
-    kind: RequestKind
+    kind: KindName
     axes: Sequence[str]
     bytes: Annotated[PayloadBytes, Said("Bytes: its payload.")]
     times: Annotated[int, Said("Executions in an iteration.", ge=1)]

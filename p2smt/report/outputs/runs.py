@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import KindName
 from p2smt.report.outputs.shape import (
     AtLeastOne,
     Count,
@@ -56,7 +56,7 @@ class PredictedRequest(OutputPart):
     """A request as it was run, and whether its result is right."""
 
     request: str
-    kind: RequestKind
+    kind: KindName
     payload_bytes: PayloadBytes
     times: Annotated[int, Said("Executions in an iteration.", ge=1)]
     chunks: AtLeastOne

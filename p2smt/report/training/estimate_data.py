@@ -7,6 +7,7 @@ from typing import Any, cast
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
 from p2smt.report.outputs.solve import NearStatus
@@ -237,7 +238,7 @@ def _best(plan: TrainingPlan) -> BestStrategy:
 
 def _program(answer: RequestAnswer) -> FoundProgram:
     return FoundProgram(
-        kind=answer.request.kind,
+        kind=plain_kind(answer.request.kind),
         axes=answer.request.axes,
         program=None if answer.program is None else str(answer.program),
         seconds=answer.seconds,

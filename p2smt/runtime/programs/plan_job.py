@@ -9,6 +9,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import single_time
@@ -68,7 +69,7 @@ def _job(plan: AnyPlan, problem: Problem, where: RankMap, changes: Changes) -> J
     if isinstance(where, RankList) and _by_rank(problem, where):
         return _job_of_ranks(plan, problem, where, changes)
     requests = [
-        _plan_request(model, where.groups(along), changes)
+        _plan_request(model, where.groups(along), changes, topology)
         for model, along in zip(plan.requests, axes, strict=True)
     ]
     job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
@@ -87,7 +88,9 @@ def _job_of_ranks(plan: AnyPlan, problem: Problem, ranks: RankList, changes: Cha
     for model, request in zip(plan.requests, problem.requests, strict=True):
         request = replace(request, payload_bytes=changes.payload_bytes or request.payload_bytes)
         scene = RankScene.of(problem, request, ranks)
-        made = _plan_request(_renumbered(model, number), _numbers(scene.groups, number), changes)
+        made = _plan_request(
+            _renumbered(model, number), _numbers(scene.groups, number), changes, problem.topology
+        )
         found.append((made, scene))
     job = Job(len(ranks.ranks), tuple(made for made, _ in found))
     timed = tuple(predicted_on_ranks(made, scene, ranks) for made, scene in found)
@@ -136,7 +139,9 @@ def _levels(topology: Topology) -> str:
     return ", ".join(f"{n} {s}" for n, s in zip(topology.names, topology.sizes, strict=True))
 
 
-def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
+def _plan_request(
+    model: RequestModel, groups: IntArray, changes: Changes, topology: Topology
+) -> JobRequest:
     steps = [
         JobStep(
             s.instruction, _operation(model.kind, model.program, s.instruction), ordered(s.groups)
@@ -152,12 +157,19 @@ def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> Jo
         model.times,
         (changes.chunks or model.chunks) if len(steps) > 1 else 1,
         None if model.shards is None else tuple(model.shards),
+        units=_units(model.kind, topology),
     )
 
 
-def _operation(kind: RequestKind, program: str | None, instruction: str) -> Operation:
+def _units(kind: AnyKind, topology: Topology) -> tuple[int, ...]:
+    """Devices under an entity of each level, by which a dispatch goes."""
+    levels = range(len(topology.levels)) if isinstance(kind, Dispatch) else ()
+    return tuple(topology.devices_under(j) for j in levels)
+
+
+def _operation(kind: AnyKind, program: str | None, instruction: str) -> Operation | Dispatch:
     """What a step does; without a program it is the one collective, or the one fixed step."""
-    if kind is RequestKind.ALL_TO_ALL or kind is RequestKind.SEND:
+    if isinstance(kind, Dispatch) or kind is RequestKind.ALL_TO_ALL or kind is RequestKind.SEND:
         return kind
     if program is None:
         return DIRECT[kind]
@@ -184,13 +196,14 @@ def requests_job(
             request.payload_bytes,
             request.times,
             chunks if len(steps) > 1 else 1,
+            units=_units(request.kind, problem.topology),
         )
         requests.append(predicted(made, scene))
     return Job(problem.topology.devices, tuple(requests))
 
 
 def _steps(
-    kind: RequestKind, scene: Scene, groups: IntArray, program: Program | None
+    kind: AnyKind, scene: Scene, groups: IntArray, program: Program | None
 ) -> tuple[JobStep, ...]:
     hierarchy = scene.hierarchy
     if program is not None:
@@ -245,6 +258,9 @@ def predicted(request: JobRequest, scene: Scene) -> JobRequest:
     program = _program(request, scene)
     if unstated_levels(scene.topology):
         return request
+    if isinstance(request.kind, Dispatch):
+        step = scene.fixed_time(request.kind, request.payload_bytes)
+        return _timed(request, (step,) * len(request.steps), step.seconds)
     rows = _payload_rows(request, 1 + max(rank for group in request.groups for rank in group))
     if rows is None:
         return request

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.runtime.groups import Site, Tell, machine
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import Array, Cutting, RankReport, RequestRun, RunOptions, spread
 from p2smt.runtime.programs.rank_program import RankProgram, cut
+from p2smt.runtime.programs.rank_tokens import run_dispatch
 from p2smt.runtime.programs.reference import (
     Mismatch,
     compare,
@@ -39,6 +41,8 @@ def run_rank(job: Job, options: RunOptions, site: Site, tell: Tell) -> RankRepor
 
 
 def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tell) -> RequestRun:
+    if isinstance(request.kind, Dispatch) and request.size > 1:
+        return run_dispatch(request, options, site, tell)
     run = RequestRun()
     try:
         row_moves = moves_of(request, request.steps, site.ranks)

@@ -10,6 +10,7 @@ from typing import assert_never
 import numpy as np
 
 from p2smt.collectives.demand import Chunks, Demand, Givers, demand_of
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import (
@@ -27,6 +28,7 @@ from p2smt.runtime.payload import (
     spread_whole_row,
 )
 from p2smt.runtime.programs.regions import GroupMove, RowMoves, RowsHeld, StepError, moves_of, rows
+from p2smt.runtime.programs.tokens import check_tokens
 
 # The reference executor: every rank in one process, in numpy.
 # It moves rows as :mod:`p2smt.runtime.programs.regions` says and adds in rank order; it shares
@@ -269,6 +271,9 @@ def run_reference(job: Job, options: RunOptions) -> list[RankReport]:
 
 def _run_request(job: Job, request: JobRequest, options: RunOptions) -> list[RequestRun]:
     runs = [RequestRun() for _ in range(job.ranks)]
+    if isinstance(request.kind, Dispatch) and request.size > 1:
+        check_tokens(request, options, runs)
+        return runs
     try:
         row_moves = moves_of(request, request.steps, job.ranks)
     except StepError as error:

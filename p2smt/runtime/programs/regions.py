@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import JobRequest, JobStep
@@ -91,6 +92,8 @@ def moves_of(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> RowMo
     """
     held, found = start_rows(request, ranks), []
     for number, step in enumerate(steps, start=1):
+        if isinstance(step.operation, Dispatch):
+            raise StepError(number, step.groups[0][0], "dispatches tokens, and moves no rows")
         if isinstance(step.operation, RequestKind):
             found.append(tuple(_exchange(number, step.operation, g, request) for g in step.groups))
             continue

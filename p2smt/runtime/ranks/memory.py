@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.errors import InputError
 from p2smt.runtime.arrays import rank_steps as of_arrays
 from p2smt.runtime.arrays.rank_steps import ArrayJob
-from p2smt.runtime.job import Job
+from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.schedules import job as of_schedules
 from p2smt.runtime.schedules.job import ScheduleJob
@@ -94,7 +95,14 @@ _CHECKED_BYTES = 48  # per element: what is found, expected and allowed is held 
 
 def largest_payload_bytes(job: Job) -> int:
     """The largest payload of a rank."""
-    return max((request.payload_bytes for request in job.requests), default=0)
+    return max(map(_held_bytes, job.requests), default=0)
+
+
+def _held_bytes(request: JobRequest) -> int:
+    """A payload; of a dispatch with the copies that a rank gets of the others' tokens."""
+    if not isinstance(request.kind, Dispatch):
+        return request.payload_bytes
+    return request.payload_bytes * (1 + min(request.kind.active, request.size))
 
 
 def rank_bytes(job: Job, options: RunOptions) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import LinkKind
 from p2smt.collectives.contract import Contract, Contribution, Goal
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import CUSTOM, DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
@@ -140,16 +141,19 @@ def _group(
 def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) -> Schedule:
     """The schedule of a group of so many ranks."""
     name = f"{model.kind.value} {'+'.join(model.axes)}"
+    kind = plain_kind(model.kind, "is no schedule: its routing says what goes where")
     everyone = [tuple(range(size))]
-    if not model.kind.has_programs:
-        return lower_exchange(name, model.kind, everyone, steps)
-    return schedule_of_steps(name, model.kind, everyone, _named(model, steps), how, range(size))
+    if not kind.has_programs:
+        return lower_exchange(name, kind, everyone, steps)
+    return schedule_of_steps(name, kind, everyone, _named(model, steps), how, range(size))
 
 
 def _named(model: RequestModel, steps: GroupSteps) -> list[tuple[Collective, list[RankGroup]]]:
     """Each step's collective: that of its instruction, or the request's, if it has no program."""
     collectives = [
-        parse_instruction(step.instruction).collective if model.program else DIRECT[model.kind]
+        parse_instruction(step.instruction).collective
+        if model.program
+        else DIRECT[plain_kind(model.kind)]
         for step in model.steps
     ]
     return list(zip(collectives, steps, strict=True))

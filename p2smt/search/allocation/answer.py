@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from p2smt.cluster.allocation import allocated
-from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import Collective
 from p2smt.cost.step_time import Pipelined
 from p2smt.errors import EncodingBug, InputError
@@ -489,7 +489,7 @@ def _listed(scene: RankScene, watch: StopWatch, solver: Solver) -> Sequence[Prog
     problem, request = scene.problem, scene.request
     hierarchy = _small(scene)
     task = Task(
-        request.kind,
+        plain_kind(request.kind),
         hierarchy,
         min(problem.max_length, SMALL_MODEL_LENGTH),
         problem.forbidden_forms,

@@ -20,6 +20,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
@@ -124,7 +125,7 @@ def _walks(lines: IntArray, each: int, joins: bool) -> IntArray:
 
 
 def _model(topology: Topology, footprint: Footprint, request: Request) -> StepCostModel:
-    operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
+    operation: Operation = DIRECT.get(plain_kind(request.kind)) or RequestKind.ALL_TO_ALL
     if request.kind is RequestKind.SEND:
         operation = RequestKind.SEND
     return step_model(topology, footprint, operation)
@@ -155,7 +156,7 @@ def _ways(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWa
     footprint = _footprint(topology, lines, request)
     inner = tuple(use for use in footprint.uses if use.level >= node)
     replicas = len(lines)
-    for shaped in variants(topology, replace(footprint, uses=inner), request.kind):
+    for shaped in variants(topology, replace(footprint, uses=inner), plain_kind(request.kind)):
         for way in _taken(_model(topology, shaped, request), request.payload_bytes):
             name = way.algorithm, way.protocol
             if name not in found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from p2smt.collectives.demand import demand_of
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.requested_algorithms import check_asked, running
 from p2smt.cost.scene import Scene
@@ -88,7 +88,7 @@ def payload_crossings(
     watch = StopWatch.start(limits)
     topology = running(problem.topology, problem.algorithms)
     members = math.prod(problem.axis_sizes[axis] for axis in problem.axis_indices(request))
-    check_asked(topology, [(DIRECT[request.kind], members)], whole=False)
+    check_asked(topology, [(DIRECT[plain_kind(request.kind)], members)], whole=False)
     matrices = [matrix] if matrix is not None else _matrices(problem, watch)
     if matrices is None:
         return None
@@ -101,7 +101,7 @@ def payload_crossings(
     for scene, one in scenes.items():
         if scene.hierarchy.depth == 0:
             raise InputError("a reduction group of one device", "needs no program")
-        task = Task(request.kind, scene.hierarchy, problem.max_length)
+        task = Task(plain_kind(request.kind), scene.hierarchy, problem.max_length)
         listed, _ = list_programs(task, watch.left())
         if listed.status is not Status.COMPLETE:
             return None
@@ -228,9 +228,9 @@ class _Rates:
         request = self.problem.requests[place]
         axes = self.problem.axis_indices(request)
         scene = Scene.of(self.topology, Placement(matrix), axes)
-        key = (scene, request.kind)
+        key = (scene, plain_kind(request.kind))
         if key not in self._known:
-            rate = self._rate(scene, request.kind)
+            rate = self._rate(*key)
             if rate is None:
                 return None
             self._known[key] = rate

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.plans.explanation import (
     SEARCHED,
@@ -48,6 +49,8 @@ def explanation(
         return Explanation(why="the answer is not proved to be the best one")
     if found.best.matrix is None:
         return Explanation(why="the answer is a rank order that no matrix expresses")
+    if any(isinstance(request.kind, Dispatch) for request in found.problem.requests):
+        return Explanation(why="a dispatch has no symbolic cost")
     if watch.limits.time_limit_s is None:
         watch = StopWatch.start(replace(watch.limits, time_limit_s=BRIEFLY_S))
     try:

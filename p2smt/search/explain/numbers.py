@@ -11,6 +11,7 @@ import numpy as np
 
 from p2smt.cluster.library.model import family_of
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
@@ -240,7 +241,7 @@ def _fixed(number: int, request: Request, scene: Scene) -> ProgramTable:
     operation: Operation = (
         RequestKind.SEND
         if request.kind is RequestKind.SEND
-        else DIRECT.get(request.kind, RequestKind.ALL_TO_ALL)
+        else DIRECT.get(plain_kind(request.kind), RequestKind.ALL_TO_ALL)
     )
     key = StepKey(operation, whole, Fraction(1))
     return ProgramTable(number, scene, (key,), np.zeros((1, 1), dtype=np.int64), (), True)
@@ -248,7 +249,8 @@ def _fixed(number: int, request: Request, scene: Scene) -> ProgramTable:
 
 def _task(problem: Problem, request: Request, scene: Scene) -> Task:
     forms, limits = problem.forbidden_forms, problem.step_limits
-    return Task(request.kind, scene.hierarchy, problem.max_length, forms, limits, Solver.CPSAT)
+    kind = plain_kind(request.kind)
+    return Task(kind, scene.hierarchy, problem.max_length, forms, limits, Solver.CPSAT)
 
 
 def _indices(task: Task, program: Program) -> Indices:

@@ -14,6 +14,7 @@ import p2smt
 from experiments.allocations.jobs import SIZES, UPLINKS, Job
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.library.registry import library_names
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import groups_model, single_time
@@ -123,7 +124,7 @@ def waits_s(problem: Problem, ranks: IntArray, asked_for: CellTerm) -> float:
     request, library = asked_for.request, problem.topology.library
     if not library or asked_for.silent or request.kind is RequestKind.SEND:
         return 0.0
-    operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
+    operation: Operation = DIRECT.get(plain_kind(request.kind)) or RequestKind.ALL_TO_ALL
     groups = lines_along(ranks, problem.axis_indices(request))
     model = groups_model(problem.topology, [groups], operation)
     assert model.chooser is not None

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from p2smt.cluster.file import load_topology
-from p2smt.collectives.demand import demand_of
+from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.curve_cells import settled_cells
@@ -72,7 +72,7 @@ def every(name: str) -> list[tuple[tuple[tuple[int, ...], ...], Program]]:
     asked, pairs = problem(name), []
     for matrix in {one.matrix for one in found(name).forms}:
         scene = Scene.of(asked.topology, Placement(matrix), asked.axis_indices(asked.requests[0]))
-        task = Task(asked.requests[0].kind, scene.hierarchy, asked.max_length)
+        task = Task(plain_kind(asked.requests[0].kind), scene.hierarchy, asked.max_length)
         listed, _ = list_programs(task, SearchLimits())
         pairs += [(matrix, program) for program in listed.value or ()]
     return pairs

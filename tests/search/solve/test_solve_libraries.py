@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
+from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.requested_algorithms import check_asked, running
@@ -37,7 +38,7 @@ def is_runnable(problem: Problem) -> bool:
     """Whether something can run by the algorithms that the topology names."""
     sizes = dict(zip(problem.axis_names, problem.axis_sizes, strict=True))
     asked = [
-        (DIRECT[request.kind], prod(sizes[name] for name in request.axes))
+        (DIRECT[plain_kind(request.kind)], prod(sizes[name] for name in request.axes))
         for request in problem.requests
         if request.kind.has_programs
     ]

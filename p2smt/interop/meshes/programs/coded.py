@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.meshes.programs.memory_rows import (
@@ -55,7 +55,7 @@ class CodedRequest:
     @property
     def kind(self) -> RequestKind:
         """What is asked."""
-        return self.request.model.kind
+        return plain_kind(self.request.model.kind)
 
     @property
     def chunks(self) -> int:
@@ -115,7 +115,7 @@ def _coded(plan: PlacedPlan, request: LaunchedRequest, known: _Known) -> CodedRe
 
 def _is_direct(request: LaunchedRequest) -> bool:
     """Whether the one step is over the request's own groups; of all-to-all and send it must be."""
-    step, kind = request.steps[0], request.model.kind
+    step, kind = request.steps[0], plain_kind(request.model.kind)
     own = {frozenset(group) for group in request.groups.tolist()}
     whole = len(request.steps) == 1 and {frozenset(group) for group in step.groups} == own
     if not whole and kind not in DIRECT:
@@ -177,7 +177,7 @@ def _rows_of(given: str, request: LaunchedRequest, steps: LocalSteps) -> Program
         for operation, groups in zip(operations, steps, strict=True)
         if isinstance(operation, Collective)
     ]
-    found = program_rows(request.model.kind, request.size, parts)
+    found = program_rows(plain_kind(request.model.kind), request.size, parts)
     one_each = demand_of(request.model.kind).goal.chunks is Chunks.ONE_EACH
     wanted = 1 if one_each else request.size
     if any(end is None or len(end) != wanted for end in found.ends):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.meshes.tensor import launched_ranks
@@ -21,6 +21,7 @@ from p2smt.interop.places import PlacedPlan
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import RequestModel
+from p2smt.plans.problem import located
 from p2smt.plans.rank_scene import rank_step_groups
 from p2smt.programs.program import parse_instruction
 
@@ -524,6 +525,8 @@ def _request(
 ) -> LaunchedRequest:
     model = plan.plan.requests[number]
     source = f"{plan.source}: request {number + 1}"
+    with located(source):
+        kind = plain_kind(model.kind, "has no code: leave it to the framework's dispatcher")
     request = plan.problem.requests[number]
     axes, rank_of = plan.problem.axis_indices(request), orders[1]
     if isinstance(plan.where, RankList):
@@ -536,7 +539,7 @@ def _request(
         LaunchedStep(
             step.instruction if model.program else model.kind.value,
             _operation(model, step.instruction),
-            _ranks(f"{source}, step {i}", model.kind, step.groups, orders),
+            _ranks(f"{source}, step {i}", kind, step.groups, orders),
         )
         for i, step in enumerate(model.steps, start=1)
     )
@@ -555,10 +558,11 @@ def _name(model: RequestModel, names: set[str]) -> str:
 
 
 def _operation(model: RequestModel, instruction: str) -> StepOperation:
-    if model.kind not in DIRECT:
-        return model.kind
+    kind = plain_kind(model.kind)
+    if kind not in DIRECT:
+        return kind
     if model.program is None:
-        return DIRECT[model.kind]
+        return DIRECT[kind]
     return parse_instruction(instruction).collective
 
 
