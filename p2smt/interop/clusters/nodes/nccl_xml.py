@@ -19,7 +19,8 @@ from xml.sax.handler import ContentHandler
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.models import (
     PCIE_GENERATIONS,
-    model_of_capability,
+    chip_of_gcn,
+    model_of_chip,
     model_of_device,
 )
 from p2smt.interop.clusters.nodes.node_facts import (
@@ -47,7 +48,6 @@ _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
 _NUMBER = re.compile(r"[0-9]{1,12}")
 _LINKS = ("nvlink", "xgmi")
 _SWITCH = "0x068000"
-_AMD_GPUS = {"940": "mi300x", "942": "mi300x", "910": "mi250x", "90a": "mi250x"}
 _EFA = {"0xefa0": "efa", "0xefa1": "efa2", "0xefa2": "efa2", "0xefa3": "efa3"}
 _EFA_FIRST_BYTES_PER_S = 12.5e9
 
@@ -181,19 +181,26 @@ def _rate(element: TreeElement) -> float | None:
 def _accelerator(gpu: TreeElement) -> Accelerator:
     bridges = [element for element in gpu.way() if element.name == "pci"]
     rates = [rate for rate in map(_rate, bridges) if rate is not None]
-    return Accelerator(_bus(gpu), _model(gpu), _rate(gpu), min(rates, default=None))
+    model, called, chip = _model(gpu)
+    return Accelerator(_bus(gpu), model, _rate(gpu), min(rates, default=None), called, chip)
 
 
-def _model(gpu: TreeElement) -> str:
-    """By its device number, or what the GPU itself says of its generation."""
-    named = model_of_device(gpu.text("device"))
-    chips = list(gpu.each("gpu"))
-    if named or not chips:
-        return named
-    gcn = chips[0].text("gcn").removeprefix("gfx").partition(":")[0]
+def _model(gpu: TreeElement) -> tuple[str, str, str]:
+    """The model of a GPU, what it is called, and the chip where that alone is told.
+
+    By its device number, or what the GPU itself says of its generation.
+    """
+    device, chips = gpu.text("device"), list(gpu.each("gpu"))
+    if named := model_of_device(device):
+        return named, f"device {device[:20]}", ""
+    if not chips:
+        return "", f"device {device[:20]}" if device else "", ""
+    gcn, capability = chips[0].text("gcn")[:40], _whole(chips[0], "sm")
     if gcn or any(chips[0].each("xgmi")):
-        return _AMD_GPUS.get(gcn, "")
-    return model_of_capability(_whole(chips[0], "sm") or 0)
+        chip = chip_of_gcn(gcn)
+        return model_of_chip(chip), f"gcn {gcn}" if gcn else "", chip
+    chip = f"sm_{capability}" if capability else ""
+    return model_of_chip(chip), f"sm {capability}" if capability else "", chip
 
 
 def _links(gpus: list[TreeElement]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
+from p2smt.interop.clusters.nodes.models import model_of_product
 
 MAX_GPUS = 128
 MAX_CARDS = 256
@@ -29,16 +31,20 @@ class BusPath(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A GPU: its name in the source, and its model (of :mod:`..models`; empty: not told).
+    """A GPU: its name in the source, and its model (of :mod:`..models`; empty: not known).
 
     ``pcie_bytes_per_s`` is its own PCIe link in each direction, ``uplink_bytes_per_s`` what the
-    PCIe switch over it has towards its CPU; None: not told, or there is no switch.
+    PCIe switch over it has towards its CPU; None: not told, or there is no switch.  ``called`` is
+    what the source says that it is, also where that is no known model; ``chip`` is that of a model
+    which was taken by its chip, so that others of the chip may be meant.
     """
 
     name: str
     model: str = ""
     pcie_bytes_per_s: float | None = None
     uplink_bytes_per_s: float | None = None
+    called: str = ""
+    chip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,27 @@ class NodeFacts:
     socket_bytes_per_s: float | None = None
     lost: tuple[str, ...] = ()
 
-    def of_models(self, models: tuple[str, ...]) -> NodeFacts:
-        """The same with GPUs of these models, one each (empty: as it is)."""
-        pairs = zip(self.gpus, models, strict=True)
-        return replace(self, gpus=tuple(replace(gpu, model=m or gpu.model) for gpu, m in pairs))
+    def of_products(self, products: Mapping[int, str]) -> NodeFacts:
+        """The same with GPUs of these products by number (what has none: as it is)."""
+        named = (
+            replace(gpu, model=model_of_product(products[i]), called=products[i], chip="")
+            if i in products
+            else gpu
+            for i, gpu in enumerate(self.gpus)
+        )
+        return replace(self, gpus=tuple(named))
+
+    def only(self, kept: Sequence[int]) -> NodeFacts:
+        """The same with these GPUs alone, in this order."""
+        count = len(self.gpus)
+        every = [*kept, *range(count, count + len(self.ports))]
+        return replace(
+            self,
+            gpus=tuple(self.gpus[i] for i in kept),
+            pairs=tuple(tuple(self.pairs[i][j] for j in kept) for i in kept),
+            to_switch=tuple(self.to_switch[i] for i in kept),
+            near=tuple(tuple(self.near[i][j] for j in every) for i in every),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +171,17 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
         far = bool(weights) and weights[i][j] != _DIRECT
         return int(i != j and types[i][j] == "XGMI" and not far)
 
+    pairs = tuple(tuple(linked(i, j) for j in count) for i in count)
+    uncounted = "how many xGMI links a pair of GPUs has is not told: one is counted"
     return NodeFacts(
         source,
         tuple(Accelerator(name) for name in names),
         (),
-        tuple(tuple(linked(i, j) for j in count) for i in count),
+        pairs,
         (0,) * len(names),
         tuple(tuple(_near(numa, i, j) for j in count) for i in count),
         amd=True,
-        lost=("how many xGMI links a pair of GPUs has is not told: one is counted",),
+        lost=(uncounted,) if any(map(any, pairs)) else (),
     )
 
 

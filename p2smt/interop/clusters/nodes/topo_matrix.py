@@ -21,7 +21,6 @@ from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.errors import BackendError, InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop.clusters.facts import Facts, OutsideFacts
-from p2smt.interop.clusters.nodes.models import model_of_product
 from p2smt.interop.clusters.nodes.nccl_xml import parse_nccl_xml
 from p2smt.interop.clusters.nodes.node_facts import (
     MAX_CARDS,
@@ -233,9 +232,9 @@ def _from_tool(environment: Mapping[str, str], cards: str) -> NodeFacts | None:
     if nvidia is not None:
         node = parse_topo_matrix(_printed(nvidia, "topo", "-m"), f"{NVIDIA} topo -m")
         names = _printed(nvidia, "--query-gpu=name", "--format=csv,noheader").split("\n")
-        models = tuple(model_of_product(name) for name in names if name.strip())
-        if len(models) == len(node.gpus):
-            node = node.of_models(models)
+        products = [name.strip() for name in names if name.strip()]
+        if len(products) == len(node.gpus):
+            node = node.of_products(dict(enumerate(products)))
         return _with_rates(node, cards)
     if rocm is not None:
         return parse_rocm_matrix(_printed(rocm, "--showtopo"), f"{ROCM} --showtopo")
