@@ -94,7 +94,7 @@ def test_a_rack_has_at_most_its_trays_and_they_have_4_gpus() -> None:
 
 
 def test_racks_by_physical_host() -> None:
-    text = "us-central1-a,/b/r1/1,n0\nus-central1-a,/b/r1/2,n1\nus-central1-a,/b/r2/3,n2\nus-central1-a,/b/r2/4,n3\n"
+    text = "".join(f"us-central1-a,/b/r{i // 2}/{i},n{i}\n" for i in range(4))
     found, said = combined([read_physical_hosts(text, "f")], ImportOptions(node="gb200-nvl72"))
     assert found.sizes == (2, 8)
     assert any("racks are by subblocks of physicalHost" in one for one in said)

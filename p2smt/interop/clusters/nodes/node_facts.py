@@ -9,7 +9,8 @@ from enum import IntEnum
 
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.models import model_of_product
+from p2smt.interop.clusters.nodes.models import model_of_device, model_of_product
+from p2smt.interop.clusters.nodes.product_lines import products_in
 
 MAX_GPUS = 128
 MAX_CARDS = 256
@@ -88,7 +89,12 @@ class NodeFacts:
     def of_products(self, products: Mapping[int, str]) -> NodeFacts:
         """The same with GPUs of these products by number (what has none: as it is)."""
         named = (
-            replace(gpu, model=model_of_product(products[i]), called=products[i], chip="")
+            replace(
+                gpu,
+                model=model_of_product(products[i]) or model_of_device(products[i]),
+                called=products[i],
+                chip="",
+            )
             if i in products
             else gpu
             for i, gpu in enumerate(self.gpus)
@@ -138,6 +144,7 @@ class InnerLevels:
 
 NAME = "rocm-smi --showtopo"
 _TYPES, _WEIGHTS = "Link Type between two GPUs", "Weight between two GPUs"
+_HOPS, _ACROSS = "Hops between two GPUs", "3"
 _GPU = re.compile(r"GPU\d{1,4}")
 _NUMA = re.compile(r"GPU ?\[?(\d{1,4})\]?\s*: \(Topology\) Numa Node: (\d{1,4})\s*")
 _DIRECT = "15"
@@ -158,6 +165,7 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
     lines = [line[:4096] for line in text.split("\n")]
     names, types = _block(lines, _TYPES, source)
     weights = _block(lines, _WEIGHTS, source)[1] if _WEIGHTS in text else []
+    hops = _block(lines, _HOPS, source)[1] if _HOPS in text else []
     numa = {int(f[1]): int(f[2]) for f in map(_NUMA.fullmatch, map(str.strip, lines)) if f}
     count = range(len(names))
     for i in count:
@@ -173,23 +181,27 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
 
     pairs = tuple(tuple(linked(i, j) for j in count) for i in count)
     uncounted = "how many xGMI links a pair of GPUs has is not told: one is counted"
-    return NodeFacts(
+    node = NodeFacts(
         source,
         tuple(Accelerator(name) for name in names),
         (),
         pairs,
         (0,) * len(names),
-        tuple(tuple(_near(numa, i, j) for j in count) for i in count),
+        tuple(tuple(_near(numa, hops, i, j) for j in count) for i in count),
         amd=True,
         lost=(uncounted,) if any(map(any, pairs)) else (),
     )
+    return node.of_products(products_in(text, len(names)))
 
 
-def _near(numa: dict[int, int], i: int, j: int) -> BusPath | None:
+def _near(numa: dict[int, int], hops: list[list[str]], i: int, j: int) -> BusPath | None:
+    """By NUMA nodes; without them by hops: over a CPU there are two, over two CPUs three."""
     if i == j:
         return BusPath.PIX
     if i not in numa or j not in numa:
-        return None
+        if not hops:
+            return None
+        return BusPath.SYS if hops[i][j] == _ACROSS else BusPath.NODE
     return BusPath.NODE if numa[i] == numa[j] else BusPath.SYS
 
 

@@ -32,6 +32,7 @@ from p2smt.interop.clusters.nodes.node_facts import (
     Told,
     parse_rocm_matrix,
 )
+from p2smt.interop.clusters.nodes.product_lines import products_in
 from p2smt.interop.clusters.nodes.reduce import facts_of_node
 
 NAME = "nvidia-smi topo -m"
@@ -76,7 +77,8 @@ def parse_topo_matrix(text: str, source: str) -> NodeFacts:
     matrix = _Matrix(names, _cells(lines, start, names, source))
     _check_mirror(matrix, source)
     legend = {found[1]: found[2] for found in map(_LEGEND.fullmatch, lines) if found}
-    return _facts(matrix, legend, source)
+    node = _facts(matrix, legend, source)
+    return node.of_products(products_in(text, len(node.gpus)))
 
 
 def _lines(text: str) -> list[str]:
