@@ -160,7 +160,7 @@ def _one_node(
         ), ()
     if not inner:
         rule = "has one device, and nothing tells what leaves it"
-        raise InputError("the node", rule, f"give --uplink {node.name}=50GB/s")
+        raise InputError("the node", rule, f"give --nic 400Gb/s, or --uplink {node.name}=50GB/s")
     left = f"the level {node.name} is left out, as what leaves a node is not told"
     return replace(base, levels=tuple(inner)), (left,)
 

@@ -1,7 +1,7 @@
 """Which GPUs a node has, as lines beside its matrix tell it.
 
-A matrix is mostly pasted with what a tool prints above it: PyTorch's collect_env and vLLM's (``GPU 0:
-NVIDIA H100 80GB HBM3``), SGLang's check_env (``GPU 0,1,2,3: NVIDIA GB200``), ``nvidia-smi -L``,
+A matrix is mostly pasted with what a tool prints above it: PyTorch's and vLLM's collect_env (``GPU
+0: NVIDIA H100 80GB HBM3``), SGLang's check_env (``GPU 0,1,2,3: NVIDIA GB200``), ``nvidia-smi -L``,
 nvidia-smi's own table (``|   0  NVIDIA A40 .. On |``), ``--query-gpu=index,name``, or rocm-smi's
 ``GPU[0] : Card Series: AMD Instinct MI210``.  On ROCm collect_env has one name for all.
 """

@@ -32,7 +32,7 @@ def four(line: str) -> str:
     "above",
     [
         "GPU 0,1,2,3: NVIDIA GB200\n",
-        "CUDA available: True\nGPU 0, 1, 2, 3: NVIDIA GB200\nGPU 0,1,2,3 Compute Capability: 10.0\n",
+        "CUDA available: True\nGPU 0, 1, 2, 3: NVIDIA GB200\nGPU 0 Compute Capability: 10.0\n",
         four("GPU {}: NVIDIA GB200\n"),
         "GPU models and configuration: GPU 0: NVIDIA GB200\n" + four("GPU {}: NVIDIA GB200\n")[24:],
         "GPU models and configuration: \n"
