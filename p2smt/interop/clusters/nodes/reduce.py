@@ -217,6 +217,8 @@ def bus_levels(node: NodeFacts, each: int, pcie_bytes_per_s: float) -> InnerLeve
     lost: list[str] = []
     numa = _grouped(near, BusPath.NODE, "NUMA nodes", lost)
     switch = _grouped(near, BusPath.PXB, "PCIe switches", lost)
+    if not switch and units > 1 and _each_on_a_switch(node, near, each):
+        switch = 1
     if numa and switch and numa % switch:
         lost.append("PCIe switches span NUMA nodes: the level of the switches is left out")
         switch = 0
@@ -232,8 +234,32 @@ def bus_levels(node: NodeFacts, each: int, pcie_bytes_per_s: float) -> InnerLeve
     name = "gpu" if each == 1 else "island"
     inner = switch or numa or units
     if inner > 1:
-        levels.append(_level(name, inner, pcie_bytes_per_s, each))
+        levels.append(_level(name, inner, pcie_bytes_per_s, _facing(node, each)))
     return InnerLevels(tuple(level for level in levels if level.size > 1), tuple(lost))
+
+
+def _each_on_a_switch(node: NodeFacts, near: Sequence[Sequence[BusPath | None]], each: int) -> bool:
+    """Whether the GPUs of each unit share a PCIe switch with each other, and with no other unit."""
+    inside = (node.near[i][j] for i in range(len(node.gpus)) for j in range(i - i % each, i))
+    across = (way for a, row in enumerate(near) for way in row[:a])
+    return (
+        each > 1
+        and all(way is not None and way <= BusPath.PXB for way in inside)
+        and all(way is not None and way > BusPath.PXB for way in across)
+    )
+
+
+def _facing(node: NodeFacts, each: int) -> int:
+    """How many GPUs of a unit have one of another unit on their own NUMA node: the fewest, evenly."""
+    gpus = range(len(node.gpus))
+
+    def faces(i: int) -> bool:
+        others = (node.near[i][j] for j in gpus if j // each != i // each)
+        return any(_within(way, BusPath.NODE) for way in others)
+
+    counts = Counter(i // each for i in gpus if faces(i))
+    fewest = min(counts[a] for a in range(len(gpus) // each))
+    return next(ports for ports in range(max(1, fewest), 0, -1) if each % ports == 0)
 
 
 def _level(name: str, size: int, rate: float, ports: int = 1) -> Level:

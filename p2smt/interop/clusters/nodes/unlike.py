@@ -17,6 +17,8 @@ from p2smt.interop.clusters.nodes.models import gpu_model
 from p2smt.interop.clusters.nodes.node_facts import Accelerator, BusPath, NodeFacts
 
 _SHOWN = 4
+MAX_TRIES = 10_000
+"""Of bringing one group's GPUs into the order of another's."""
 Group = tuple[int, ...]
 """GPUs by number, that links join."""
 
@@ -80,7 +82,7 @@ def linked_alike(node: NodeFacts, lost: list[str]) -> NodeFacts:
     kept = _alike(node, lost)
     if kept is None:
         return replace(node, pairs=((0,) * len(node.gpus),) * len(node.gpus))
-    order = [i for group in _together(node, kept) for i in group]
+    order = [i for group in _together(node, kept) for i in _as_first(node, kept[0], group)]
     if order == list(range(len(node.gpus))):
         return node
     left = [gpu for i, gpu in enumerate(node.gpus) if i not in order]
@@ -104,6 +106,26 @@ def _alike(node: NodeFacts, lost: list[str]) -> list[Group] | None:
         return most
     lost.append(f"links of {_named(linked)} are left out: most GPUs have none")
     return None
+
+
+def _as_first(node: NodeFacts, first: Group, group: Group) -> Group:
+    """The GPUs of a group in the order in which they are linked as those of the first one."""
+    found: list[int] = []
+    tries = [list(group)]
+    for _ in range(MAX_TRIES):
+        while tries and not tries[-1]:
+            tries.pop()
+            found = found[: len(tries) - 1]
+        if not tries:
+            break
+        one = tries[-1].pop(0)
+        found = [*found[: len(tries) - 1], one]
+        at = len(found) - 1
+        if all(node.pairs[first[k]][first[at]] == node.pairs[found[k]][one] for k in range(at)):
+            if len(found) == len(group):
+                return tuple(found)
+            tries.append([i for i in group if i not in found])
+    return group
 
 
 def _links(node: NodeFacts, group: Group) -> tuple[tuple[int, ...], ...]:

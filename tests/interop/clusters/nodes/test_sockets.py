@@ -89,3 +89,60 @@ def test_one_socket_has_no_such_level() -> None:
     text = matrix(alike(4, "NODE"))
     assert inner(text, Told("a100")) == [("gpu", 4, "switch", 1, 31.508, "pcie")]
     assert "NUMA" not in lost(text, Told("a100"))
+
+
+def ring_of(links: list[tuple[int, int]]) -> list[list[str]]:
+    """Two groups of four GPUs, some of their pairs linked."""
+    cells = halves(4, "PHB")
+    for i, j in links:
+        cells[i][j] = cells[j][i] = "NV2"
+    return cells
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [(4, 5), (5, 6), (6, 7), (7, 4)],
+        [(4, 5), (5, 7), (7, 6), (6, 4)],
+        [(4, 6), (6, 5), (5, 7), (7, 4)],
+    ],
+)
+def test_groups_may_be_numbered_unlike_each_other(second: list[tuple[int, int]]) -> None:
+    """Rings of four over the GPUs in any order are alike."""
+    text = matrix(ring_of([(0, 1), (1, 2), (2, 3), (3, 0), *second]))
+    assert [one[:4] for one in inner(text, Told("a100"))] == [
+        ("numa", 2, "switch", 1),
+        ("half", 2, "switch", 2),
+        ("gpu", 2, "full-mesh", 1),
+    ]
+
+
+def test_a_group_on_one_pcie_switch_leaves_by_its_uplink() -> None:
+    """As GPUs without links do: a switch of 16 lanes over pairs, both on one CPU."""
+
+    def pair(c: int, linked: bool) -> str:
+        gpus = "".join(
+            pci(
+                bus(2 * c + i),
+                "0x030200",
+                gpu(2 * c + i, link(bus(2 * c + 1 - i), 4, "0x030200") if linked else ""),
+            )
+            for i in range(2)
+        )
+        return pci(bus(90 + c), "0x060400", gpus)
+
+    for linked in (True, False):
+        text = system(cpu(0, pair(0, linked) + pair(1, linked)))
+        assert inner(text)[0] == ("switch", 2, "switch", 1, 31.508, "pcie")
+
+
+@pytest.mark.parametrize(
+    ("near", "ports"), [([0], 1), ([0, 1], 2), ([0, 1, 2], 2), ([0, 1, 2, 3], 4)]
+)
+def test_as_many_ports_face_another_group_as_share_its_socket(near: list[int], ports: int) -> None:
+    """Two groups of four: these GPUs of each are on a socket with their like of the other."""
+    cells = halves(4, "NV4")
+    for i in near:
+        cells[i][i + 4] = cells[i + 4][i] = "NODE"
+    level = ("island", 2, "switch", ports, 31.508, "pcie")
+    assert inner(matrix(cells), Told("a100"))[0] == level
