@@ -21,6 +21,7 @@ from p2smt.interop.clusters.levels import UplinkRates, check_count, cluster_of, 
 from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.switch_tree import HostTree, blocks_of, doubts, tree_of
+from p2smt.units import format_bandwidth
 
 _NO_RATES = UplinkRates()
 _SLICE = "slice"
@@ -77,6 +78,7 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
         name = f"{outside.source}: it is one host, whose name the topology does not hold"
         return _described(base, base, facts, options), (*lost, name, *more)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
+    filled += _other_cards(outside.outside, outside.source, found)
     found = _described(found, base, facts, options)
     found = replace(found, description=found.description + doubts(tree.left_out))
     return found, (*lost, *filled, *more)
@@ -192,6 +194,18 @@ def _check_devices(outside: Facts, inside: InsideFacts) -> None:
     if outside.devices is not None and outside.devices != each:
         given = f"{outside.source}: hosts of {outside.devices} devices"
         raise InputError(given, f"the node given has {each}", "give a node that is like them")
+
+
+def _other_cards(facts: OutsideFacts, source: str, found: Topology) -> tuple[str, ...]:
+    """What is said where a network tells of other cards than those of the node."""
+    link = found.levels[found.node_level].link
+    mine, theirs = link.ports * link.nominal_bytes_per_s, facts.node_bytes_per_s
+    if theirs is None or _close(mine, theirs):
+        return ()
+    rates = (
+        f"{format_bandwidth(theirs)} in the file, and {format_bandwidth(mine)} of the node given"
+    )
+    return (f"{source}: the cards of a host have {rates}: uplinks are those of the file's part",)
 
 
 def _check_trays(outside: Facts, base: Topology) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p2smt.cluster.link import Device
@@ -46,7 +46,9 @@ class OutsideFacts:
     ``tiers`` are the names of the levels from the nodes outwards, for as many as they name; the
     others are tier4, tier5, and so on by their number.  ``loose`` are hosts that no holder has.
     ``racks`` hold the hosts that one NVLink domain joins, where the source tells them apart;
-    ``racks_by`` is what it tells them by, or without any, what would.
+    ``racks_by`` is what it tells them by, or without any, what would.  ``rates`` are the uplinks of
+    holders in bytes per second and direction, by name, where the source tells them, and
+    ``node_bytes_per_s`` is what a host's network cards have together in it.
     """
 
     holders: tuple[Holder, ...]
@@ -54,6 +56,8 @@ class OutsideFacts:
     tiers: tuple[str, ...] = TIERS
     racks: tuple[Holder, ...] = ()
     racks_by: str = ""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    node_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from p2smt.files.yaml_text import dump_yaml, parts_of, read_text
 from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
+from p2smt.interop.clusters.ibnetdiscover import IBNETDISCOVER
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
 from p2smt.interop.clusters.nodes import nccl_xml, node_facts, rank_headers, topo_matrix
 from p2smt.interop.clusters.nodes.node_facts import NodeFacts, Told
@@ -39,6 +40,7 @@ def formats(options: ImportOptions) -> tuple[ClusterFormat, ...]:
     return (
         SCONTROL,
         SLURM_CONF,
+        IBNETDISCOVER,
         PHYSICAL_HOSTS,
         ClusterFormat(
             "kubectl get nodes -o json",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Holder, OutsideFacts, is_nowhere
@@ -26,13 +26,15 @@ class HostTree:
     """Hosts in the order of the tree, each with the holders over it, outermost first.
 
     ``tiers`` names the levels of those, outermost first; ``left_out`` has hosts without one place,
-    each with the holders that have it (several, or none).
+    each with the holders that have it (several, or none).  ``rates`` are uplinks that the source
+    tells, as OutsideFacts'.
     """
 
     tiers: tuple[str, ...]
     hosts: tuple[str, ...]
     paths: tuple[Path, ...]
     left_out: Mapping[str, tuple[str, ...]]
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:
@@ -51,7 +53,7 @@ def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]
     paths = _paths(homes, over, source)
     _note_empty(order, paths, source, lost)
     paths, tiers = _levelled(paths, facts.tiers, source, lost)
-    return HostTree(tiers, tuple(paths), tuple(paths.values()), left_out), tuple(lost)
+    return HostTree(tiers, tuple(paths), tuple(paths.values()), left_out, facts.rates), tuple(lost)
 
 
 def blocks_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:

@@ -250,7 +250,7 @@ def _each_on_a_switch(node: NodeFacts, near: Sequence[Sequence[BusPath | None]],
 
 
 def _facing(node: NodeFacts, each: int) -> int:
-    """How many GPUs of a unit have one of another unit on their own NUMA node: the fewest, evenly."""
+    """How many GPUs of a unit have one of another on their own NUMA node: the fewest, evenly."""
     gpus = range(len(node.gpus))
 
     def faces(i: int) -> bool:
