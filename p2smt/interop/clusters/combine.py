@@ -202,10 +202,8 @@ def _other_cards(facts: OutsideFacts, source: str, found: Topology) -> tuple[str
     mine, theirs = link.ports * link.nominal_bytes_per_s, facts.node_bytes_per_s
     if theirs is None or _close(mine, theirs):
         return ()
-    rates = (
-        f"{format_bandwidth(theirs)} in the file, and {format_bandwidth(mine)} of the node given"
-    )
-    return (f"{source}: the cards of a host have {rates}: uplinks are those of the file's part",)
+    both = f"{format_bandwidth(theirs)} in the file, and {format_bandwidth(mine)} in the node given"
+    return (f"{source}: the cards of a host have {both}: uplinks are those of the file's part",)
 
 
 def _check_trays(outside: Facts, base: Topology) -> None:
