@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p2smt.cluster.allocation import blocking_levels
+from p2smt.cluster.allocation import as_known, blocking_levels
 from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.link import NETWORK, Link, LinkKind
 from p2smt.cluster.topology import MAX_DEVICES, Level, Topology
@@ -121,6 +121,7 @@ def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
         InputError: it lacks one of them.
     """
     known = dict(zip(tree.hosts, tree.paths, strict=True))
+    only = as_known(only, (*tree.hosts, *tree.left_out))
     for host in only:
         if host in tree.left_out:
             over = tree.left_out[host]

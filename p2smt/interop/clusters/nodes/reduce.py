@@ -353,11 +353,24 @@ def node_link(node: NodeFacts, told: Told) -> NodeLink:
     else:
         _check_ports(node, told.nic_ports)
         kept = [CardPort("told", "told", told.nic_bytes_per_s)] * told.nic_ports
+    lost += _other_ports(node, told)
     rate = told.nic_bytes_per_s or _rate(kept, lost)
     fabric = told.nic_fabric or _fabric(kept, lost)
     pieces = (Piece("simple", NETWORK_LATENCY_S, rate or STAND_IN_BYTES_PER_S),)
     link = Link(LinkKind.SWITCH, pieces, ports=max(1, len(kept)), fabric=fabric)
     return NodeLink(link, rate is not None, tuple(lost))
+
+
+def _other_ports(node: NodeFacts, told: Told) -> list[str]:
+    """What is said where the file tells of other cards than those that are taken."""
+    found = _kept(node, NOTHING_TOLD, [])
+    rate = _rate(found, []) if found else None
+    count = told.nic_ports in (None, len(found))
+    if not found or (count and told.nic_bytes_per_s in (None, rate or told.nic_bytes_per_s)):
+        return []
+    each = f" of {format_bandwidth(rate)}" if rate else ""
+    ports = "port" if len(found) == 1 else "ports"
+    return [f"the file has {len(found)} network card {ports}{each}: those of --nic are taken"]
 
 
 def _kept(node: NodeFacts, told: Told, lost: list[str]) -> list[CardPort]:

@@ -150,3 +150,22 @@ def test_links_that_lead_to_no_other_gpu_are_said() -> None:
     text = system(cpu(0, "".join(own)))
     assert "24 links lead from GPUs to themselves, or to what is no GPU: left out" in lost(text)
     assert inner(text)[0][5] == "pcie"
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (Told(nic_ports=2, nic_bytes_per_s=50e9), "has 1 network card port of 12.5 GB/s: those of"),
+        (
+            Told(nic_bytes_per_s=50e9),
+            "has 1 network card port of 12.5 GB/s: those of --nic are taken",
+        ),
+        (Told(nic_ports=1, nic_bytes_per_s=12.5e9), ""),
+        (Told(nic_bytes_per_s=12.5e9), ""),
+        (Told(), ""),
+    ],
+)
+def test_other_cards_than_the_file_has_are_said(told: Told, said: str) -> None:
+    text = nodes("", NIC.format("eth0"))
+    assert ("those of --nic are taken" in lost(text, told)) == bool(said)
+    assert said in lost(text, told)
