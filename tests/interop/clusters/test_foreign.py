@@ -38,7 +38,7 @@ FILES = {
     KUEUE: r"a Kueue Topology, .*-o json prints, and --labels \S+-block,example.com/rack$",
     JSON_KUEUE: "Kueue .*--labels a/b$",
     "switches:\n  core:\n    switches:\n    - s\nblocks:\n- switch: s\n": "Topograph simulates",
-    '{"logical-dims": ["8","2"]}': "ns-3 backend, which has no rates",
+    '{"logical-dims": ["8","2"]}': "ns-3, without rates; .*analytical backend",
     '{"scheduling-policy": "LIFO", "endpoint-delay": 10}': "system file of ASTRA-sim",
     "4 1 4\n3\n0 3 1 400Gbps 0.005ms 0\n": "physical topology of ns-3",
     '<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n<topology version="2.0"/>': "of hwloc.*topo -m",
@@ -77,11 +77,8 @@ def test_each_is_told_by_what_it_is(tmp_path: Path, text: str, what: str) -> Non
 def test_every_kind_has_a_file_above() -> None:
     said = set()
     for text in FILES:
-        for one in FOREIGN:
-            if re.search(one.sign, text, re.MULTILINE):
-                said.add(one.what)
-                break
-    assert said == {one.what for one in FOREIGN}
+        said.add(next(what for sign, what, _ in FOREIGN if re.search(sign, text, re.MULTILINE)))
+    assert said == {what for _, what, _ in FOREIGN}
 
 
 def test_what_is_none_of_them_is_told_what_there_is(tmp_path: Path) -> None:

@@ -223,7 +223,9 @@ def bus_levels(node: NodeFacts, each: int, pcie_bytes_per_s: float) -> InnerLeve
         lost.append("PCIe switches span NUMA nodes: the level of the switches is left out")
         switch = 0
     if units > 1 and all(way is None for i, row in enumerate(near) for way in row[:i]):
-        lost.append("whether GPUs are on several sockets is not told: they are taken to be on one")
+        numa = int(each > 1)
+        how = "each group of linked ones is taken to be on its own" if numa else "one is taken"
+        lost.append(f"on how many sockets GPUs are is not told: {how}")
     levels = []
     if numa:
         under = numa * each * pcie_bytes_per_s  # what lies below cannot send more

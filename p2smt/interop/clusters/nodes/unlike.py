@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, islice, permutations
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.models import gpu_model
 from p2smt.interop.clusters.nodes.node_facts import Accelerator, BusPath, NodeFacts
 
 _SHOWN = 4
-MAX_TRIES = 10_000
+MAX_TRIES = 50_000
 """Of bringing one group's GPUs into the order of another's."""
 Group = tuple[int, ...]
 """GPUs by number, that links join."""
@@ -110,21 +111,11 @@ def _alike(node: NodeFacts, lost: list[str]) -> list[Group] | None:
 
 def _as_first(node: NodeFacts, first: Group, group: Group) -> Group:
     """The GPUs of a group in the order in which they are linked as those of the first one."""
-    found: list[int] = []
-    tries = [list(group)]
-    for _ in range(MAX_TRIES):
-        while tries and not tries[-1]:
-            tries.pop()
-            found = found[: len(tries) - 1]
-        if not tries:
-            break
-        one = tries[-1].pop(0)
-        found = [*found[: len(tries) - 1], one]
-        at = len(found) - 1
-        if all(node.pairs[first[k]][first[at]] == node.pairs[found[k]][one] for k in range(at)):
-            if len(found) == len(group):
-                return tuple(found)
-            tries.append([i for i in group if i not in found])
+    pairs = list(combinations(range(len(group)), 2))
+    wanted = [node.pairs[first[i]][first[j]] for i, j in pairs]
+    for order in islice(permutations(group), MAX_TRIES):
+        if [node.pairs[order[i]][order[j]] for i, j in pairs] == wanted:
+            return order
     return group
 
 

@@ -146,3 +146,13 @@ def test_as_many_ports_face_another_group_as_share_its_socket(near: list[int], p
         cells[i][i + 4] = cells[i + 4][i] = "NODE"
     level = ("island", 2, "switch", ports, 31.508, "pcie")
     assert inner(matrix(cells), Told("a100"))[0] == level
+
+
+def test_groups_of_which_nothing_tells_the_socket_are_on_one_each() -> None:
+    """The slower of both is taken; GPUs without links are on one."""
+    kinds = [["0" if c == "X" else c for c in row] for row in halves(4, "XGMI", "PCIE")]
+    text = rocm(kinds).partition("==== Numa")[0]
+    assert inner(text, Told("mi100"))[0] == ("numa", 2, "switch", 1, 16.0, "pcie")
+    assert "each group of linked ones is taken to be on its own" in lost(text, Told("mi100"))
+    plain = text.replace("XGMI", "PCIE")
+    assert inner(plain, Told("mi100")) == [("gpu", 8, "switch", 1, 31.508, "pcie")]

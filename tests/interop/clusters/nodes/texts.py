@@ -28,7 +28,7 @@ def pci(bus: str, kind: str, inside: str = "", **attributes: str) -> str:
     return f'<pci busid="{bus}" class="{kind}" {shown}>\n{inside}</pci>\n'
 
 
-def gpu(number: int, links: str = "", sm: int = 80, gcn: str = "") -> str:
+def gpu(number: int, links: str = "", sm: int = 80, gcn: str | int = "") -> str:
     chip = f' gcn="{gcn}"' if gcn else ""
     return f'<gpu dev="{number}" sm="{sm}"{chip} rank="{number}" gdr="1">{links}</gpu>\n'
 
@@ -73,7 +73,7 @@ def input_file(cpus: int = 4, each: int = 2, device: str = "", nic: str = "0x020
 
 
 def dump(
-    links: Sequence[str], sm: int = 80, speed: int = 200000, ports: int = 1, gcn: str = ""
+    links: Sequence[str], sm: int = 80, speed: int = 200000, ports: int = 1, gcn: str | int = ""
 ) -> str:
     """A full dump of two CPUs: each GPU shares a switch with a card of some ports."""
     half = (len(links) + 1) // 2
