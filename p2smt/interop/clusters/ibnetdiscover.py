@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import ClusterFormat, Facts, Holder, OutsideFacts, is_nowhere
+from p2smt.interop.clusters.switch_tree import listed
 from p2smt.units import format_bandwidth
 
 _SIGN = re.compile(r'^Switch\s+\d+\s+"S-[0-9a-f]+"', re.MULTILINE)
@@ -32,17 +33,8 @@ _PORT = re.compile(
 _HOST = re.compile(r"([A-Za-z0-9][\w.:-]*) +(?:HCA-\d+|[a-z]\w*_\w+|ib\w*|rocep?\w*|hfi\w*)")
 _SHARP = "Aggregation Node"
 _LOCAL = "localhost"
-GBITS_PER_LANE = {
-    "SDR": 2.5,
-    "DDR": 5,
-    "QDR": 10,
-    "FDR10": 10,
-    "FDR": 14,
-    "EDR": 25,
-    "HDR": 50,
-    "NDR": 100,
-    "XDR": 200,
-}
+_LANES = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
+GBITS_PER_LANE = dict(zip(_LANES, (2.5, 5, 10, 10, 14, 25, 50, 100, 200), strict=True))
 """Nominal rates of a lane in each direction, as they are named: 4xNDR are 400 Gb/s."""
 
 
@@ -105,8 +97,8 @@ def _network(text: str, source: str) -> _Network:
     for number, line in enumerate(text.splitlines(), start=1):
         if node := _NODE.match(line):
             switch = node[2] if node[1] == "Switch" else ""
-            if switch and node[3]:
-                found.names[switch] = node[3]
+            if switch:
+                found.names[switch] = node[3] or ""
         elif switch and (port := _PORT.match(line)):
             _add(found, switch, port, f"{source}, line {number}")
     return found
@@ -224,24 +216,15 @@ def _said(
     network: _Network, usual: int, holders: Sequence[tuple[Holder, float]], tiers: int
 ) -> Iterator[str]:
     """Sentences on the ports of hosts, and on what the file does not tell."""
-    ports = _rates(network, usual)
-    least = min(ports)
-    yield (
-        f"most hosts have {usual} port{'s' if usual > 1 else ''} of {format_bandwidth(least)} on it"
-        + (f", some of up to {format_bandwidth(max(ports))}" if max(ports) > least else "")
-    )
+    ports = [format_bandwidth(rate) for rate in sorted(set(_rates(network, usual)))]
+    yield f"most hosts have {usual} port{'s' if usual > 1 else ''} of {' to '.join(ports)} on it"
     if network.unnamed:
         yield f"{network.unnamed} ports of cards whose description names no host are left out"
     if few := [host for host, each in network.ports.items() if len(each) != usual]:
-        more = ", .." if len(few) > 3 else ""
-        yield f"hosts with another number of ports: {len(few)} ({', '.join(few[:3])}{more})"
+        yield f"hosts with another number of ports: {len(few)} ({listed(few)})"
     cut = [holder.name for holder, rate in holders if holder.hosts and not rate]
     if tiers > 1 and cut:
-        more = ", .." if len(cut) > 3 else ""
-        what = (
-            f"{', '.join(cut[:3])}{more} {'have' if len(cut) > 1 else 'has'} no uplinks in the file"
-        )
-        yield f"{what}: taken as those of all nodes under it"
+        yield f"no uplinks in the file, taken as those of all nodes under it: {listed(cut)}"
 
 
 IBNETDISCOVER = ClusterFormat(

@@ -158,10 +158,19 @@ def test_a_leaf_whose_uplinks_are_cut_off() -> None:
     cables = [one for one in fat_tree(2, 1, 2, 2) if one[0] != "leaf1-0"]
     found, said = imported(printed(cables))
     assert found.sizes[:2] == (2, 2)
-    assert "leaf1-0 has no uplinks in the file: taken as those of all nodes under it" in said
+    assert "no uplinks in the file, taken as those of all nodes under it: leaf1-0" in said
 
 
 @pytest.mark.parametrize("text", ['Switch 65 "S-0f"  # "x" lid 1\n', 'Switch 65 "S-0f"\n[1] "H-1"'])
 def test_no_host(text: str) -> None:
     with pytest.raises(InputError, match="names no host at a port of a switch"):
         read_ibnetdiscover(text, "f")
+
+
+def test_switches_without_a_description_go_by_their_number() -> None:
+    text = printed(fat_tree(2, 1, 2, 1)).replace("MF0;leaf1-0:MQM9700/U1", "Quantum Mellanox")
+    found, _ = imported(text)
+    bare, _ = imported(text.replace('# "Quantum Mellanox"', ""))
+    assert found.hosts is not None
+    assert found.hosts == bare.hosts
+    assert found.hosts.switches[0][1].startswith("S-0000")

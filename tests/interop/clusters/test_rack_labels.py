@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,16 +13,19 @@ from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.kubernetes import RACKS, read_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 
+NONE: Mapping[str, str] = {}
 AWS = "topology.k8s.aws/network-node-layer-"
 
 
-def nodes(racks: dict[str, list[str]], key: str, gpus: int = 4, **more: str) -> str:
+def nodes(
+    racks: dict[str, list[str]], key: str, gpus: int = 4, more: Mapping[str, str] = NONE
+) -> str:
     """Nodes with a label that names their rack, as kubectl prints them."""
     return json.dumps(
         {
             "items": [
                 {
-                    "metadata": {"name": name, "labels": {key: rack, **more}},
+                    "metadata": {"name": name, "labels": {key: rack} | dict(more)},
                     "status": {"capacity": {"nvidia.com/gpu": str(gpus)}},
                 }
                 for rack, names in racks.items()
@@ -43,7 +47,7 @@ TWO = {"a.7": ["n0", "n2", "n4"], "b.7": ["n1", "n3"]}
 @pytest.mark.parametrize("key", RACKS)
 @pytest.mark.parametrize("beside", [{}, {f"{AWS}1": "s", f"{AWS}2": "t"}])
 def test_each_key_of_racks(key: str, beside: dict[str, str]) -> None:
-    found, said = imported(nodes(TWO, key, **beside))
+    found, said = imported(nodes(TWO, key, more=beside))
     assert [(level.name, level.size) for level in found.levels] == [("rack", 2), ("gpu", 8)]
     assert f"f: racks are by {key}, what is over them is left out" in said
     assert "--devices-per-host 4 --hosts n[0,2,1,3]" in said
@@ -51,14 +55,14 @@ def test_each_key_of_racks(key: str, beside: dict[str, str]) -> None:
 
 
 def test_labels_may_name_it() -> None:
-    text = nodes(TWO, "example.com/rack", **{"example.com/room": "r"})
+    text = nodes(TWO, "example.com/rack", more={"example.com/room": "r"})
     found, said = imported(text, "example.com/room,example.com/rack")
     assert found.sizes == (2, 8)
     assert "racks are by example.com/rack" in said
 
 
 def test_a_known_key_goes_before_the_innermost_that_is_named() -> None:
-    text = nodes(TWO, "nvidia.com/gpu.clique", **{"example.com/leaf": "r"})
+    text = nodes(TWO, "nvidia.com/gpu.clique", more={"example.com/leaf": "r"})
     found, said = imported(text, "nvidia.com/gpu.clique,example.com/leaf")
     assert found.sizes == (2, 8)
     assert "racks are by nvidia.com/gpu.clique" in said

@@ -20,7 +20,7 @@ from p2smt.interop.clusters.nodes.node_facts import Accelerator, BusPath, NodeFa
 _SHOWN = 4
 MAX_TRIES = 50_000
 """Of bringing one group's GPUs into the order of another's."""
-Group = tuple[int, ...]
+LinkedGpus = tuple[int, ...]
 """GPUs by number, that links join."""
 
 
@@ -61,11 +61,11 @@ def _may_be(gpu: Accelerator, model: str) -> bool:
     return gpu.model == model if gpu.model else True
 
 
-def islands(node: NodeFacts) -> list[Group]:
+def islands(node: NodeFacts) -> list[LinkedGpus]:
     """The GPUs that are linked with each other, directly or over others, by their least number."""
     if any(node.to_switch):
         return [tuple(range(len(node.gpus)))]
-    found: list[Group] = []
+    found: list[LinkedGpus] = []
     left = set(range(len(node.gpus)))
     while left:
         todo, group = [min(left)], set[int]()
@@ -94,11 +94,11 @@ def linked_alike(node: NodeFacts, lost: list[str]) -> NodeFacts:
     return node.only(order)
 
 
-def _alike(node: NodeFacts, lost: list[str]) -> list[Group] | None:
+def _alike(node: NodeFacts, lost: list[str]) -> list[LinkedGpus] | None:
     """The groups of the kind that most GPUs are in; None: most have no links at all."""
     if any(node.to_switch):
         return [tuple(i for i, count in enumerate(node.to_switch) if count)]
-    kinds: dict[object, list[Group]] = defaultdict(list)
+    kinds: dict[object, list[LinkedGpus]] = defaultdict(list)
     for group in islands(node):
         kinds[_links(node, group)].append(group)
     most = max(kinds.values(), key=lambda groups: (len(groups) * len(groups[0]), len(groups[0])))
@@ -109,7 +109,7 @@ def _alike(node: NodeFacts, lost: list[str]) -> list[Group] | None:
     return None
 
 
-def _as_first(node: NodeFacts, first: Group, group: Group) -> Group:
+def _as_first(node: NodeFacts, first: LinkedGpus, group: LinkedGpus) -> LinkedGpus:
     """The GPUs of a group in the order in which they are linked as those of the first one."""
     pairs = list(combinations(range(len(group)), 2))
     wanted = [node.pairs[first[i]][first[j]] for i, j in pairs]
@@ -119,14 +119,14 @@ def _as_first(node: NodeFacts, first: Group, group: Group) -> Group:
     return group
 
 
-def _links(node: NodeFacts, group: Group) -> tuple[tuple[int, ...], ...]:
+def _links(node: NodeFacts, group: LinkedGpus) -> tuple[tuple[int, ...], ...]:
     """The links inside a group, however its GPUs are numbered."""
     return tuple(sorted(tuple(sorted(node.pairs[i][j] for j in group)) for i in group))
 
 
-def _together(node: NodeFacts, groups: list[Group]) -> list[Group]:
+def _together(node: NodeFacts, groups: list[LinkedGpus]) -> list[LinkedGpus]:
     """The groups, those that one NUMA node holds one after the other."""
-    found: list[Group] = []
+    found: list[LinkedGpus] = []
     left = list(groups)
     while left:
         first = left[0]
@@ -136,7 +136,7 @@ def _together(node: NodeFacts, groups: list[Group]) -> list[Group]:
     return found
 
 
-def _near(node: NodeFacts, one: Group, other: Group) -> bool:
+def _near(node: NodeFacts, one: LinkedGpus, other: LinkedGpus) -> bool:
     ways = [node.near[i][j] for i in one for j in other]
     return any(way is not None and way <= BusPath.NODE for way in ways)
 
