@@ -69,7 +69,7 @@ def test_a_known_key_goes_before_the_innermost_that_is_named() -> None:
 
 
 def test_a_preset_of_labels_leaves_racks_to_their_keys() -> None:
-    text = nodes(TWO, "nvidia.com/gpu.clique", **{f"{AWS}1": "s", f"{AWS}2": "t"})
+    text = nodes(TWO, "nvidia.com/gpu.clique", more={f"{AWS}1": "s", f"{AWS}2": "t"})
     assert imported(text, "aws")[0].sizes == (2, 8)
 
 
