@@ -194,11 +194,12 @@ def _model(gpu: TreeElement) -> tuple[str, str, str]:
     By its device number, or what the GPU itself says of its generation.
     """
     device, chips = gpu.text("device"), list(gpu.each("gpu"))
+    gcn = chips[0].text("gcn")[:40] if chips else ""
     if named := model_of_device(device):
-        return named, f"device {device[:20]}", ""
+        return named, f"device {device}{f', gcn {gcn}' if gcn else ''}", ""
     if not chips:
         return "", f"device {device[:20]}" if device else "", ""
-    gcn, capability = chips[0].text("gcn")[:40], _whole(chips[0], "sm")
+    capability = _whole(chips[0], "sm")
     if gcn or any(chips[0].each("xgmi")):
         chip = chip_of_gcn(gcn)
         return model_of_chip(chip), f"gcn {gcn}" if gcn else "", chip
