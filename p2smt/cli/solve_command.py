@@ -217,7 +217,7 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         InputError: no host list, a host that the topology lacks, or one that is named twice.
     """
     from p2smt.cli.output import note
-    from p2smt.cluster.allocation import allocated
+    from p2smt.cluster.allocation import allocated, as_known
     from p2smt.cluster.hostlist import hosts_named, parse_hostlist
 
     if spec is not None:
@@ -229,6 +229,7 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         note(f"the hosts are those of ${NODELIST} ({len(found)}); --hosts names others")
     else:
         return topology.hosts.names
+    found = as_known(found, topology.hosts.names if topology.hosts else ())
     _check_hosts(spec, found, topology, source)
     allocated(topology, found)
     return found

@@ -12,6 +12,24 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError, did_you_mean
 
 
+def as_known(names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """The names as they are known: with a domain or without, where only one of both has it.
+
+    Names that are not known so stay as they are.
+    """
+    short: dict[str, list[str]] = {}
+    for host in known:
+        short.setdefault(host.partition(".")[0], []).append(host)
+    every = set(known)
+
+    def found(name: str) -> str:
+        bare, _, domain = name.partition(".")
+        alike = [host for host in short.get(bare, ()) if not domain or host == bare]
+        return alike[0] if name not in every and len(alike) == 1 else name
+
+    return tuple(map(found, names))
+
+
 def allocated(topology: Topology, names: Sequence[str]) -> Topology:
     """The topology with these hosts alone, its levels as large as the fullest entity needs.
 

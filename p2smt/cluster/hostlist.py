@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
 
@@ -163,6 +164,9 @@ def _ranges(numbers: Sequence[str]) -> Iterator[str]:
 
 
 # Hosts as people give them: a file with one on a line, or a host list.
+# Launchers' own files are read as well: ``n01 slots=8`` (Open MPI, DeepSpeed), ``n01:8`` (MPICH,
+# mpirun -H), ``rank 0=n01 slot=0`` (rankfiles), ``n01 8 n02 8`` (LSF), a line for each rank (PBS),
+# and the lines that p2smt export writes for torchrun.
 
 
 MAX_BYTES = 2**24
@@ -182,11 +186,13 @@ def hosts_named(text: str) -> tuple[str, ...]:
         return read_hosts(text)
     if not text.strip():
         raise InputError("hosts", "are an empty text", "name a file, or node[01-05,09]")
-    return parse_hostlist(text)
+    return _hosts_of(text)
 
 
 def read_hosts(path: str) -> tuple[str, ...]:
     """The hosts that a file names, in its order; empty lines, and what follows a #, are skipped.
+
+    A file that names each as often, for each of its ranks, names each once.
 
     Raises:
         InputError: the file cannot be read, names no host or too many, or a line is no host list.
@@ -196,7 +202,31 @@ def read_hosts(path: str) -> tuple[str, ...]:
     names = hosts_in(content_lines(text), source)
     if not names:
         raise InputError(source, "names no host", _FILE_REMEDY)
-    return names
+    alike = len(set(Counter(names).values())) == 1
+    return tuple(dict.fromkeys(names)) if alike else names
+
+
+_WORD = re.compile(r"[A-Za-z0-9_.:,-]+")
+_SETTING = re.compile(r"[A-Za-z][\w-]*=\S*")
+_COUNTED = re.compile(r"([^:]+):\d{1,6}")
+_RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)(?:\s+slots?\s*=\s*\S+)?", re.IGNORECASE)
+_TORCHRUN = re.compile(r"(\S+) torchrun (?!.*--no-python)")
+
+
+def _hosts_of(line: str) -> tuple[str, ...]:
+    """The hosts of a line, without what a launcher is told of each."""
+    if one := _RANK.fullmatch(line) or _TORCHRUN.match(line):
+        return (one[1],)
+    words = [word for word in line.split() if not _SETTING.fullmatch(word)]
+    if "[" in line or not words or not all(map(_WORD.fullmatch, words)):
+        return parse_hostlist(line)
+    if len(words) > 1:
+        words = [word for word in words if not word.isdecimal()]
+        if not all(any(map(str.isdecimal, word)) for word in words):
+            return parse_hostlist(line)  # which refuses it: prose has words without numbers
+    entries = [entry for word in words for entry in word.split(",") if entry]
+    bare = (counted[1] if (counted := _COUNTED.fullmatch(one)) else one for one in entries)
+    return parse_hostlist(",".join(bare))
 
 
 def content_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -215,7 +245,7 @@ def hosts_in(lines: Iterable[tuple[int, str]], source: str) -> tuple[str, ...]:
     names: list[str] = []
     for number, line in lines:
         try:
-            names += parse_hostlist(line)
+            names += _hosts_of(line)
         except InputError as error:
             where = f"{source}: line {number}: {error.given}"
             raise InputError(where, error.rule, error.remedy) from None

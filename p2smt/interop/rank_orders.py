@@ -235,7 +235,7 @@ def parse_npy(raw: bytes, given: str) -> IntArray:
     return found.astype(np.int64)
 
 
-# Files of lines: ranks, hosts, or the table that `p2smt export --to csv` writes.
+# Files of lines: ranks, hosts, a rankfile, or the table that `p2smt export --to csv` writes.
 # 0                     n02                 rank,host,local_rank
 # 2                     n01                 0,n02,0
 # 1                     n[03-04]            1,n02,1
@@ -243,6 +243,7 @@ def parse_npy(raw: bytes, given: str) -> IntArray:
 
 HEADER = ("rank", "host", "local_rank")
 _WHOLE = re.compile(r"[0-9]{1,9}")
+_RANKFILE = re.compile(r"rank\s+([0-9]{1,9})\s*=\s*(\S+)(?:\s+slots?\s*=\s*(\S+))?", re.IGNORECASE)
 
 
 def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tuple[str, int]]:
@@ -260,6 +261,8 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
         raise InputError(source, f"has more than {MAX_DEVICES} lines", "a line is a rank or a host")
     if tuple(part.strip() for part in lines[0][1].split(",")) == HEADER:
         return _table(lines[1:], source)
+    if _RANKFILE.match(lines[0][1]):
+        return _rankfile(lines, source)
     words = [(n, word) for n, line in lines for word in line.replace(",", " ").split()]
     if not words:
         raise InputError(source, "has no word", "write a rank or a host a line")
@@ -274,6 +277,42 @@ def _ranks(words: Sequence[tuple[int, str]], source: str) -> IntArray:
         rule = f"must hold at most {MAX_DEVICES} ranks, from 0"
         raise InputError(source, rule, "write each launched rank once, row-major over the axes")
     return np.array(numbers, dtype=np.int64)
+
+
+def _rankfile(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int]]:
+    """Host and local rank by rank of Open MPI's rankfile (mpirun(1)).
+
+    The slots of a host are its devices where they are 0, 1, .. once each, as p2smt export writes
+    them; any others are cores, and the local ranks of a host count in the order of its ranks.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    for number, line in lines:
+        one = _RANKFILE.fullmatch(line)
+        where = f"{source}: line {number}"
+        if one is None:
+            raise InputError(where, "is no line of a rankfile", "write it like rank 0=n01 slot=0")
+        if int(one[1]) in found:
+            raise InputError(where, f"has rank {int(one[1])} again", "give each rank one line")
+        if one[2].startswith("+"):
+            rule = f"names {one[2][:40]} by its number in an allocation"
+            raise InputError(where, rule, "write the name of the host")
+        found[int(one[1])] = (one[2], one[3] or "")
+    _check_ranks(found, source, "write a line for each rank")
+    slots: dict[str, list[str]] = {}
+    for rank in range(len(found)):
+        slots.setdefault(found[rank][0], []).append(found[rank][1])
+    local = {
+        host: [int(one) for one in each]
+        if sorted(each) == sorted(map(str, range(len(each))))
+        else list(range(len(each)))
+        for host, each in slots.items()
+    }
+    return [(found[rank][0], local[found[rank][0]].pop(0)) for rank in range(len(found))]
+
+
+def _check_ranks(found: Mapping[int, object], source: str, remedy: str) -> None:
+    if sorted(found) != list(range(len(found))):
+        raise InputError(source, f"must have each rank 0..{len(found) - 1} once", remedy)
 
 
 def _table(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int]]:
@@ -291,7 +330,5 @@ def _table(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int
         found[rank] = (parts[1], int(parts[2]))
     if not found:
         raise InputError(source, "has no line after its heading", "write one like 0,n01,0")
-    if sorted(found) != list(range(len(found))):
-        rule = f"must have each rank 0..{len(found) - 1} once"
-        raise InputError(source, rule, "write all that p2smt export --to csv does")
+    _check_ranks(found, source, "write all that p2smt export --to csv does")
     return [found[rank] for rank in range(len(found))]

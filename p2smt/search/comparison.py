@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2smt.cluster.allocation import allocated, unstated_levels
+from p2smt.cluster.allocation import allocated, as_known, unstated_levels
 from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.demand import plain_kind
@@ -367,6 +367,7 @@ def of_hosts(problem: Problem, names: Sequence[str], source: str) -> IntArray:
     if problem.topology.hosts is None:
         rule = "its hosts cannot be found: the topology names none"
         raise InputError(source, rule, "give a rank list, or a topology that names hosts")
+    names = as_known(names, problem.topology.hosts.names)
     count = Counter(names)
     if max(count.values()) == 1:
         return host_order(problem, names)
@@ -398,7 +399,8 @@ def of_places(problem: Problem, places: Sequence[tuple[str, int]], source: str) 
     if local.max() >= each:
         rule = f"has local rank {local.max()}, and a node {each} devices"
         raise InputError(source, rule, "count the devices of each host from 0")
-    devices = host_slots(problem, [host for host, _ in places]) * each + local
+    hosts = as_known([host for host, _ in places], problem.topology.hosts.names)
+    devices = host_slots(problem, hosts) * each + local
     if len(devices) != math.prod(problem.axis_sizes) or len(np.unique(devices)) != len(devices):
         rule = f"must have {math.prod(problem.axis_sizes)} ranks, each on a device of its own"
         remedy = "it reads like what p2smt export --to csv writes"

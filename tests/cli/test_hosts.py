@@ -200,7 +200,7 @@ def test_uplinks_that_cannot_block_are_told() -> None:
 )
 def test_bad_hosts_are_refused(racks: Path, options: tuple[str, ...], message: str) -> None:
     (racks / "bytes.txt").write_bytes(b"n1\n\xff\xfe")
-    (racks / "odd.txt").write_text("n1\nn2 slots=8\n")
+    (racks / "odd.txt").write_text("n1\nn2 + 8 slots\n")
     (racks / "many.txt").write_text("n[1-1000000]\n" * 3)
     (racks / "none.txt").write_text("# nothing\n")
     outcome = cli(*solve(*options))

@@ -62,8 +62,13 @@ def test_every_form_of_one_order(folder: Path) -> None:
     table = [f"{r},{LISTED[v // 2]},{v % 2}" for r, v in enumerate(MIXED)]
     (folder / "table.csv").write_text("rank,host,local_rank\n" + "\n".join(reversed(table)))
     (folder / "hosts.json").write_text(json.dumps(each))
+    placed = list(enumerate(zip(each, (v % 2 for v in MIXED), strict=True)))
+    lines = [f"rank {r}={host}.cluster.local slot={slot}" for r, (host, slot) in placed]
+    (folder / "rankfile").write_text("\n".join(reversed(lines)))
+    cores = [f"Rank {r} = {host} slots=0:{4 * slot}-{4 * slot + 3}" for r, (host, slot) in placed]
+    (folder / "cores").write_text("# cores\n" + "\n".join(cores))
     texts = [path.name for path in folder.iterdir()] + [json.dumps(MIXED), "./ranks.txt"]
-    assert len(texts) == 11
+    assert len(texts) == 13
     for text in texts:
         assert read(text) == (text, wanted), text
 

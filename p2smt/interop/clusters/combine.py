@@ -21,6 +21,7 @@ from p2smt.interop.clusters.levels import UplinkRates, check_count, cluster_of, 
 from p2smt.interop.clusters.nodes.node_facts import Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.switch_tree import HostTree, blocks_of, doubts, tree_of
+from p2smt.units import format_bandwidth
 
 _NO_RATES = UplinkRates()
 _SLICE = "slice"
@@ -65,6 +66,7 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
         base, more = _one_node(base, inside, options)
         return _described(base, base, facts, options), (*lost, *more)
     if inside.levels[0].name == RACK:
+        _check_trays(outside, base)
         found, more = racks_of(outside.outside, outside.source, base, options.rates, options.only)
         return _described(found, base, facts, options), (*lost, *more)
     _check_devices(outside, inside)
@@ -76,6 +78,7 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
         name = f"{outside.source}: it is one host, whose name the topology does not hold"
         return _described(base, base, facts, options), (*lost, name, *more)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
+    filled += _other_cards(outside.outside, outside.source, found)
     found = _described(found, base, facts, options)
     found = replace(found, description=found.description + doubts(tree.left_out))
     return found, (*lost, *filled, *more)
@@ -159,7 +162,7 @@ def _one_node(
         ), ()
     if not inner:
         rule = "has one device, and nothing tells what leaves it"
-        raise InputError("the node", rule, f"give --uplink {node.name}=50GB/s")
+        raise InputError("the node", rule, f"give --nic 400Gb/s, or --uplink {node.name}=50GB/s")
     left = f"the level {node.name} is left out, as what leaves a node is not told"
     return replace(base, levels=tuple(inner)), (left,)
 
@@ -191,6 +194,24 @@ def _check_devices(outside: Facts, inside: InsideFacts) -> None:
     if outside.devices is not None and outside.devices != each:
         given = f"{outside.source}: hosts of {outside.devices} devices"
         raise InputError(given, f"the node given has {each}", "give a node that is like them")
+
+
+def _other_cards(facts: OutsideFacts, source: str, found: Topology) -> tuple[str, ...]:
+    """What is said where a network tells of other cards than those of the node."""
+    link = found.levels[found.node_level].link
+    mine, theirs = link.ports * link.nominal_bytes_per_s, facts.node_bytes_per_s
+    if theirs is None or _close(mine, theirs):
+        return ()
+    both = f"{format_bandwidth(theirs)} in the file, and {format_bandwidth(mine)} in the node given"
+    return (f"{source}: the cards of a host have {both}: uplinks are those of the file's part",)
+
+
+def _check_trays(outside: Facts, base: Topology) -> None:
+    """Whether hosts have as many devices as a tray of a rack."""
+    if outside.devices not in (None, TRAY):
+        given = f"{outside.source}: hosts of {outside.devices} devices"
+        rule = f"a tray of {base.name[:40]} has {TRAY}"
+        raise InputError(given, rule, "give a node that is like them")
 
 
 def _whole(facts: Sequence[Facts], found: Facts, options: ImportOptions) -> Topology:
@@ -300,7 +321,7 @@ def _close(one: float, other: float) -> bool:
     return abs(one - other) <= _NEAR * other
 
 
-# Slurm's blocks as racks of NVL72, whose hosts are trays of 4 GPUs.
+# Slurm's blocks, or labels of NVLink domains, as racks of NVL72, whose hosts are trays of 4 GPUs.
 # A rack is one NVLink domain, so a node of the model, and every tray of it is as near as any other.
 # The model's nodes are alike: where a job got 18 trays of one rack and 16 of another, 16 of each
 # are taken (``sbatch --segment=16`` asks for such), and the others are named as idle.  A regular
@@ -322,19 +343,25 @@ def racks_of(
     rates: UplinkRates,
     only: Sequence[str] | None = None,
 ) -> tuple[Topology, tuple[str, ...]]:
-    """The racks that the blocks of a file are; and what was left out, and how a plan is exported.
+    """The racks that a file tells, or its blocks; what was left out, and how a plan is exported.
 
     base: its first level is that of racks, of size 1.  ``only``: these hosts alone.
 
     Raises:
-        InputError: the file has no blocks, one has more hosts than a rack has trays, the tree lacks
-            a host of ``only``, a rate names another level, or no part of a rack is that large.
+        InputError: the file tells no racks, one has more hosts than trays, the tree lacks a host
+            of ``only``, a rate names another level, or no part of a rack is that large.
     """
-    if facts.tiers != BLOCK_TIERS:
+    if facts.tiers != BLOCK_TIERS and not facts.racks:
         rule = "does not tell which hosts are in one rack"
-        remedy = "give Slurm's blocks, one for each rack: BlockName=b0 Nodes=n[01-18]"
-        raise InputError(f"{source} with racks of trays", rule, remedy)
+        slurm = "give Slurm's blocks, one for each rack: BlockName=b0 Nodes=n[01-18]"
+        raise InputError(f"{source} with racks of trays", rule, facts.racks_by or slurm)
     rates.check((), RACK)
+    what = "blocks are racks"
+    if facts.racks:
+        what = f"racks are by {facts.racks_by}, what is over them is left out"
+        hosts = [host for holder in facts.holders for host in holder.hosts]
+        loose = (*hosts, *facts.loose)
+        facts = OutsideFacts(facts.racks, loose=loose, tiers=BLOCK_TIERS)
     tree, lost = blocks_of(facts, source)
     tree = tree if only is None else part_of(tree, only)
     racks: dict[str, list[str]] = {}
@@ -343,7 +370,7 @@ def racks_of(
     _check(racks, source, base)
     each = min(map(len, racks.values()))
     found = _regular(base, len(racks), each, rates)
-    return found, (*lost, *_notes(racks, each, source))
+    return found, (*lost, *_notes(racks, each, source, what))
 
 
 def _check(racks: Mapping[str, Sequence[str]], source: str, base: Topology) -> None:
@@ -352,7 +379,8 @@ def _check(racks: Mapping[str, Sequence[str]], source: str, base: Topology) -> N
         if len(hosts) > most:
             rule = f"a rack of {base.name[:40]} has {most}, of {TRAY} GPUs each"
             given = f"{source}: block {block[:80]!r} has {len(hosts)} hosts"
-            raise InputError(given, rule, "make each rack a block of its own")
+            remedy = "make each rack a block of its own, or name its label with --labels"
+            raise InputError(given, rule, remedy)
 
 
 def _regular(base: Topology, racks: int, trays: int, rates: UplinkRates) -> Topology:
@@ -369,7 +397,7 @@ def _regular(base: Topology, racks: int, trays: int, rates: UplinkRates) -> Topo
     return replace(part, levels=tuple(replace(level, whole=0) for level in part.levels))
 
 
-def _notes(racks: Mapping[str, Sequence[str]], each: int, source: str) -> list[str]:
+def _notes(racks: Mapping[str, Sequence[str]], each: int, source: str, what: str) -> list[str]:
     found = []
     if idle := [host for hosts in racks.values() for host in hosts[each:]]:
         found.append(
@@ -378,7 +406,7 @@ def _notes(racks: Mapping[str, Sequence[str]], each: int, source: str) -> list[s
         )
     used = [host for hosts in racks.values() for host in hosts[:each]]
     found.append(
-        f"{source}: blocks are racks, and their hosts trays of {TRAY} GPUs, which the topology "
+        f"{source}: {what}, and their hosts trays of {TRAY} GPUs, which the topology "
         f"does not name: export plans with --devices-per-host {TRAY} --hosts {_listed(used)}"
     )
     return found

@@ -7,9 +7,10 @@ and hosts), of a node inside, or of all levels at once; several files combine, o
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p2smt.cluster.link import Device
@@ -44,11 +45,19 @@ class OutsideFacts:
 
     ``tiers`` are the names of the levels from the nodes outwards, for as many as they name; the
     others are tier4, tier5, and so on by their number.  ``loose`` are hosts that no holder has.
+    ``racks`` hold the hosts that one NVLink domain joins, where the source tells them apart;
+    ``racks_by`` is what it tells them by, or without any, what would.  ``rates`` are the uplinks of
+    holders in bytes per second and direction, by name, where the source tells them, and
+    ``node_bytes_per_s`` is what a host's network cards have together in it.
     """
 
     holders: tuple[Holder, ...]
     loose: tuple[str, ...] = ()
     tiers: tuple[str, ...] = TIERS
+    racks: tuple[Holder, ...] = ()
+    racks_by: str = ""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    node_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,21 @@ class ClusterFormat:
     name: str
     recognises: Callable[[str], bool]
     read: Callable[[str, str], Facts]
+
+
+_NOWHERE = re.compile(
+    r"(?:no[ _-]?topology|unknown|default|none|null|n/?a|nil|undefined|unset|unassigned|"
+    r"not[ _-]?(?:available|set|found|applicable)|-+|0{8}(?:-0{4}){3}-0{12}(?:\.0+)?)?",
+    re.IGNORECASE,
+)
+
+
+def is_nowhere(name: str) -> bool:
+    """Whether a name of a switch, or a label, is a tool's word for a place that it does not know.
+
+    Topograph writes ``no-topology``; identifiers of zeros alone are of a domain that never came up.
+    """
+    return _NOWHERE.fullmatch(name.strip().strip("<>[]()\"'")) is not None
 
 
 # JSON that other tools print: lists of things, bounded, with where each stands.

@@ -2,7 +2,9 @@
 
 Which keys those are differs by cloud.  ``PRESETS`` has them by name, outermost first; any others
 can be given.  Topograph writes its own: docs/reference/node-labels.md of NVIDIA/topograph has them,
-and those of AWS, Google and Oracle; CoreWeave's are in its documentation of Kueue.
+and those of AWS, Google and Oracle; CoreWeave's are in its documentation of Kueue, those of OKE's
+RDMA networks in oracle-quickstart/oci-hpc-oke.  Other labels say which nodes one NVLink domain
+joins: ``RACKS``.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from p2smt.cluster.hostlist import MAX_NAME
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import (
     Facts,
-    Path,
+    OutsideFacts,
     each_of,
+    is_nowhere,
     outside_of,
     parsed,
 )
@@ -27,17 +30,27 @@ _AWS = "topology.k8s.aws/network-node-layer-"
 _FABRIC = "fabric.topograph.run/tier-"
 _NVIDIA = "network.topology.nvidia.com/"
 _GCE = "cloud.google.com/gce-topology-"
-_OCI = "oci.oraclecloud.com/host."
+_OCI = "oci.oraclecloud.com/"
+_OCI_PARTS = ("hpc_island_id", "network_block_id", "local_block_id")
 _COREWEAVE = "backend.coreweave.cloud/"
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "topograph": tuple(f"{_FABRIC}{tier}" for tier in range(5, -1, -1)),
     "topograph-old": tuple(f"{_NVIDIA}{tier}" for tier in ("core", "spine", "leaf")),
     "aws": tuple(f"{_AWS}{layer}" for layer in (1, 2, 3, 4)),
     "gcp": (f"{_GCE}block", f"{_GCE}subblock"),
-    "oci": (f"{_OCI}network_block_id", f"{_OCI}rack_id"),
+    "oci": tuple(f"{_OCI}rdma.{part}" for part in _OCI_PARTS),
+    "oci-host": tuple(f"{_OCI}host.{part}" for part in (*_OCI_PARTS, "rack_id")),
     "coreweave": tuple(f"{_COREWEAVE}{part}" for part in ("fabric", "superpod", "leafgroup")),
 }
-"""Label keys by who writes them, outermost first; those that no node has are left out."""
+"""Label keys by who writes them, outermost first; those that no node has are left out.
+
+``oci`` means ``oci-host``, too: of names that begin alike that is taken which nodes have most of.
+"""
+RACKS = (
+    *("nvidia.com/gpu.clique", "topology.k8s.aws/ultraserver-id", "ds.coreweave.com/nvlink.domain"),
+    *("accelerator.topograph.run/domain", f"{_NVIDIA}accelerator", f"{_GCE}subblock"),
+)
+"""Label keys of NVLink domains, the surest first; a subblock of Google's is one of A4X machines."""
 MAX_KEYS = 6
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
@@ -51,6 +64,11 @@ class KubeNode:
     name: str
     labels: Mapping[str, str]
     gpus: int | None
+
+    def place(self, key: str) -> str:
+        """The label of a key; empty where there is none, or one that says nothing."""
+        found = self.labels.get(key, "").strip()
+        return "" if is_nowhere(found) else found
 
 
 def recognises_kubernetes(text: str) -> bool:
@@ -71,39 +89,50 @@ def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
     nodes = [_node(item, where) for item, where in each_of(parsed(text, source), source, "items")]
     nodes, lost = _with_gpus(nodes, source)
     chosen, name = _keys(nodes, keys, source)
-    used = [key for key in chosen if any(node.labels.get(key) for node in nodes)]
-    paths: dict[str, Path] = {}
-    loose: list[str] = []
-    for node in nodes:
-        path = tuple(node.labels.get(key, "") for key in used)
-        if node.name in paths or node.name in loose:
-            raise InputError(
-                f"{source}: node {node.name[:80]!r}", "is listed twice", "list each once"
-            )
-        if all(path):
-            paths[node.name] = path
-        else:
-            loose.append(node.name)
-    if not paths:
+    used = [key for key in chosen if any(node.place(key) for node in nodes)]
+    if twice := [one for one, count in Counter(node.name for node in nodes).items() if count > 1]:
+        raise InputError(f"{source}: node {twice[0][:80]!r}", "is listed twice", "list each once")
+    outside = _by_labels(nodes, used)
+    if not outside.holders:
         rule = f"no node has all of the labels {', '.join(used)}"
         raise InputError(source, rule, "give those that each has: --labels KEY,KEY")
     lost.append(f"{source}: {name}, outermost first: {', '.join(used)}")
-    return Facts(source, outside_of(paths, loose), lost=tuple(lost), devices=nodes[0].gpus)
+    rack = _rack_key(nodes, None if keys is None or keys in PRESETS else chosen)
+    racks = _by_labels(nodes, [rack]).holders if rack else ()
+    by = rack or f"give --labels KEY with what names a rack; known are {', '.join(RACKS)}"
+    outside = replace(outside, racks=racks, racks_by=by)
+    return Facts(source, outside, lost=tuple(lost), devices=nodes[0].gpus)
+
+
+def _by_labels(nodes: Sequence[KubeNode], keys: Sequence[str]) -> OutsideFacts:
+    """Where labels of these keys, outermost first, say that nodes are; loose: one is missing."""
+    paths = {node.name: tuple(node.place(key) for key in keys) for node in nodes}
+    placed = {name: path for name, path in paths.items() if all(path)}
+    return outside_of(placed, [name for name in paths if name not in placed])
+
+
+def _rack_key(nodes: Sequence[KubeNode], given: Sequence[str] | None) -> str:
+    """The key whose labels name racks: of those given the known one, or the innermost; or empty."""
+    among = RACKS if given is None else [key for key in RACKS if key in given] or given[-1:]
+    return next((key for key in among if _covered(nodes, [key])), "")
 
 
 def _keys(nodes: Sequence[KubeNode], given: str | None, source: str) -> tuple[tuple[str, ...], str]:
     """The keys to take, and what they are called."""
-    if given is not None:
-        keys = PRESETS.get(given) or tuple(key.strip() for key in given.split(","))
+    alike = [name for name in PRESETS if given is None or f"{name}-".startswith(f"{given}-")]
+    if alike:
+        best = max(alike, key=lambda name: _covered(nodes, PRESETS[name]))
+        chosen = PRESETS[best], f"labels of {best}"
+    else:
+        keys = tuple(key.strip() for key in (given or "").split(","))
         if not all(keys) or len(keys) > MAX_KEYS or len(set(keys)) != len(keys):
             rule = f"1 to {MAX_KEYS} different label keys, outermost first"
-            raise InputError(f"--labels {given[:80]!r}", rule, f"or one of {', '.join(PRESETS)}")
-        chosen = keys, f"labels of {given}" if given in PRESETS else "labels"
-    else:
-        counts = {name: _covered(nodes, keys) for name, keys in PRESETS.items()}
-        best = max(counts, key=lambda name: counts[name])
-        chosen = PRESETS[best], f"labels of {best}"
-    if not any(node.labels.get(key) for node in nodes for key in chosen[0]):
+            what = f"--labels {(given or '')[:80]!r}"
+            raise InputError(what, rule, f"or one of {', '.join(PRESETS)}")
+        chosen = keys, "labels"
+    if given is None and not _covered(nodes, chosen[0]) and (rack := _rack_key(nodes, None)):
+        chosen = (rack,), "labels of racks"
+    if not _covered(nodes, chosen[0]):
         rule = f"no node has the labels {', '.join(chosen[0])}" if given else "no known labels"
         raise InputError(source, rule, f"give --labels KEY,KEY outermost first{_near(nodes)}")
     return chosen
@@ -111,16 +140,16 @@ def _keys(nodes: Sequence[KubeNode], given: str | None, source: str) -> tuple[tu
 
 def _covered(nodes: Sequence[KubeNode], keys: Sequence[str]) -> int:
     """How many labels of these keys there are."""
-    return sum(bool(node.labels.get(key)) for node in nodes for key in keys)
+    return sum(bool(node.place(key)) for node in nodes for key in keys)
 
 
 def _near(nodes: Sequence[KubeNode]) -> str:
     """Keys of labels that may be meant."""
-    words = ("topology", "rack", "switch", "block", "leaf", "spine", "zone")
+    words = ("topology", "rack", "switch", "block", "leaf", "spine", "zone", "island", "domain")
     counts = Counter(
         key for node in nodes for key in node.labels if any(word in key for word in words)
     )
-    found = [key for key, _ in counts.most_common(4)]
+    found = [key for key, _ in counts.most_common(6)]
     return f"; they have {', '.join(found)}" if found else ""
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p2smt.cluster.allocation import blocking_levels
+from p2smt.cluster.allocation import as_known, blocking_levels
 from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.link import NETWORK, Link, LinkKind
 from p2smt.cluster.topology import MAX_DEVICES, Level, Topology
@@ -92,7 +92,7 @@ def cluster_of(
     for j, tier in enumerate(tree.tiers):
         under = _hosts_under(tree, j)
         by_entity = {
-            hull.entities[j][path]: rates.of(tier, count, node_rate)
+            hull.entities[j][path]: _rate(tree, rates, tier, path, count, node_rate)
             for path, count in under.items()
             if path in hull.entities[j]
         }
@@ -106,6 +106,14 @@ def cluster_of(
     return found, tuple(_filled_in(found, hosts))
 
 
+def _rate(
+    tree: HostTree, rates: UplinkRates, tier: str, path: Path, nodes: int, node_rate: float
+) -> float:
+    """The uplink of an entity: as it is said beside the files, else as they tell it."""
+    told = None if rates.states(tier) else tree.rates.get(path[-1])
+    return rates.of(tier, nodes, node_rate) if told is None else told
+
+
 def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
     """The tree with some of its hosts alone; levels stay, also those of one switch.
 
@@ -113,6 +121,7 @@ def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
         InputError: it lacks one of them.
     """
     known = dict(zip(tree.hosts, tree.paths, strict=True))
+    only = as_known(only, (*tree.hosts, *tree.left_out))
     for host in only:
         if host in tree.left_out:
             over = tree.left_out[host]
@@ -124,7 +133,7 @@ def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
             raise InputError(f"host {host[:80]!r}", "is in none of the files", remedy)
     chosen = set(only)
     hosts = tuple(host for host in tree.hosts if host in chosen)
-    return HostTree(tree.tiers, hosts, tuple(known[host] for host in hosts), {})
+    return HostTree(tree.tiers, hosts, tuple(known[host] for host in hosts), {}, tree.rates)
 
 
 def _check_node(inside: InsideFacts, rates: UplinkRates) -> None:
@@ -225,7 +234,8 @@ def _hosts(
 
 
 def _assumed(tree: HostTree, rates: UplinkRates) -> tuple[str, ...]:
-    return tuple(tier for tier in tree.tiers if not rates.states(tier))
+    told = {j for path in tree.paths for j, name in enumerate(path) if name in tree.rates}
+    return tuple(t for j, t in enumerate(tree.tiers) if not rates.states(t) and j not in told)
 
 
 def _filled_in(topology: Topology, hosts: Hosts) -> list[str]:

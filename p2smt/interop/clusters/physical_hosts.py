@@ -15,11 +15,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from p2smt.cluster.hostlist import MAX_NAME
 from p2smt.errors import InputError
-from p2smt.interop.clusters.facts import ClusterFormat, Facts, Path, each_of, outside_of, parsed
+from p2smt.interop.clusters.facts import (
+    ClusterFormat,
+    Facts,
+    Path,
+    each_of,
+    is_nowhere,
+    outside_of,
+    parsed,
+)
 from p2smt.interop.clusters.slurm import MAX_CHARACTERS as MAX_LINE_CHARACTERS
 
 MAX_PARTS = 6
@@ -46,8 +55,9 @@ def read_physical_hosts(text: str, source: str) -> Facts:
             raise InputError(f"{where}: {name[:80]!r}", "is named twice", "name each once")
         if len(name) > MAX_NAME:
             raise InputError(where, f"has a name longer than {MAX_NAME} characters", "rename it")
-        if location:
-            paths[name] = _path(location, where)
+        path = _path(location, where) if location else ()
+        if path and not any(map(is_nowhere, path)):
+            paths[name] = path
         else:
             loose[name] = None
     depths = {len(path): name for name, path in paths.items()}
@@ -58,7 +68,9 @@ def read_physical_hosts(text: str, source: str) -> Facts:
         few, many = (depths[depth] for depth in (min(depths), max(depths)))
         rule = f"has fewer parts in its physicalHost than {many[:80]}"
         raise InputError(f"{source}: {few[:80]}", rule, "list machines of one kind")
-    return Facts(source, outside_of(paths, tuple(loose)))
+    outside = outside_of(paths, tuple(loose))
+    racks = tuple(holder for holder in outside.holders if holder.hosts)
+    return Facts(source, replace(outside, racks=racks, racks_by="subblocks of physicalHost"))
 
 
 def _is_json(text: str) -> bool:

@@ -18,6 +18,9 @@ from p2smt.files.yaml_text import dump_yaml, parts_of, read_text
 from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
+from p2smt.interop.clusters.foreign import check_foreign
+from p2smt.interop.clusters.hypernodes import HYPERNODES
+from p2smt.interop.clusters.ibnetdiscover import IBNETDISCOVER
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
 from p2smt.interop.clusters.nodes import nccl_xml, node_facts, rank_headers, topo_matrix
 from p2smt.interop.clusters.nodes.node_facts import NodeFacts, Told
@@ -39,6 +42,8 @@ def formats(options: ImportOptions) -> tuple[ClusterFormat, ...]:
     return (
         SCONTROL,
         SLURM_CONF,
+        IBNETDISCOVER,
+        HYPERNODES,
         PHYSICAL_HOSTS,
         ClusterFormat(
             "kubectl get nodes -o json",
@@ -93,12 +98,14 @@ def facts_of(path: str, options: ImportOptions) -> Facts:
         InputError: it cannot be read, is of no known format, or malformed.
     """
     text = read_text(path, "cluster file", MAX_BYTES).removeprefix(_MARK)
-    known = formats(options)
+    known, given = formats(options), f"cluster file {path[:200]!r}"
+    check_foreign(text, given, sure=True)
     for one in known:
         if one.recognises(text):
             return one.read(text, os.path.basename(path)[:100])
+    check_foreign(text, given)
     rule = f"is none of: {', '.join(one.name for one in known)}"
-    raise InputError(f"cluster file {path[:200]!r}", rule, "give one of them")
+    raise InputError(given, rule, "give one of them")
 
 
 # The formats that tell what is inside a node.

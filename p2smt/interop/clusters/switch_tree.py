@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.facts import Holder, OutsideFacts
+from p2smt.interop.clusters.facts import Holder, OutsideFacts, is_nowhere
 
 MAX_DEPTH = 20
 """Most switches over each other, as in Slurm."""
@@ -26,13 +26,15 @@ class HostTree:
     """Hosts in the order of the tree, each with the holders over it, outermost first.
 
     ``tiers`` names the levels of those, outermost first; ``left_out`` has hosts without one place,
-    each with the holders that have it (several, or none).
+    each with the holders that have it (several, or none).  ``rates`` are uplinks that the source
+    tells, as OutsideFacts'.
     """
 
     tiers: tuple[str, ...]
     hosts: tuple[str, ...]
     paths: tuple[Path, ...]
     left_out: Mapping[str, tuple[str, ...]]
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:
@@ -43,6 +45,7 @@ def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]
             twice or hosts beside holders, or no host is in one certain place.
     """
     lost: list[str] = []
+    facts = _without_marks(facts, source, lost)
     by_name = _by_name(facts.holders, source)
     over = _over(by_name, source, lost)
     order = _order(by_name, over, source)
@@ -50,12 +53,13 @@ def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]
     paths = _paths(homes, over, source)
     _note_empty(order, paths, source, lost)
     paths, tiers = _levelled(paths, facts.tiers, source, lost)
-    return HostTree(tiers, tuple(paths), tuple(paths.values()), left_out), tuple(lost)
+    return HostTree(tiers, tuple(paths), tuple(paths.values()), left_out, facts.rates), tuple(lost)
 
 
 def blocks_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:
     """The hosts of each block, a level also where there is one block; as :func:`tree_of`."""
     lost: list[str] = []
+    facts = _without_marks(facts, source, lost)
     by_name = _by_name(facts.holders, source)
     order = _order(by_name, _over(by_name, source, lost), source)
     homes, left_out = _homes(order, source, facts.loose, lost)
@@ -84,6 +88,33 @@ def listed(names: Sequence[str]) -> str:
 
 def _where(holder: Holder, source: str) -> str:
     return f"{source}, line {holder.line}" if holder.line else source
+
+
+def _without_marks(facts: OutsideFacts, source: str, lost: list[str]) -> OutsideFacts:
+    """The facts without holders that are marks of unknown places: their hosts are loose.
+
+    A mark that all hosts are under tells as little, and takes nothing away.
+    """
+    children = {holder.name: holder.holders for holder in facts.holders}
+    marks = [holder.name for holder in facts.holders if holder.name and is_nowhere(holder.name)]
+    todo, gone = list(marks), set[str]()
+    while todo:
+        name = todo.pop()
+        if name not in gone:
+            gone.add(name)
+            todo += children.get(name, ())
+    kept = [holder for holder in facts.holders if holder.name not in gone]
+    placed = {host for holder in kept for host in holder.hosts}
+    if not marks or not placed:
+        return facts
+    lost.append(f"{source}: {listed(marks)} is no switch, but says that a place is not known")
+    marked = [h for holder in facts.holders if holder.name in gone for h in holder.hosts]
+    holders = [
+        replace(holder, holders=tuple(name for name in holder.holders if name not in gone))
+        for holder in kept
+    ]
+    loose = dict.fromkeys((*facts.loose, *(host for host in marked if host not in placed)))
+    return replace(facts, holders=tuple(holders), loose=tuple(loose))
 
 
 def _by_name(holders: Sequence[Holder], source: str) -> dict[str, Holder]:
@@ -183,8 +214,9 @@ def _homes(
     if not order:
         homes, free = dict.fromkeys(free, ""), []
     if free:
-        verb = "is: it is" if len(free) == 1 else "are: they are"
-        lost.append(f"{source}: nothing says where {listed(free)} {verb} left out")
+        one = f"{free[0][:80]} is: it is left out"
+        many = f"{len(free)} hosts are: they are left out ({listed(free)})"
+        lost.append(f"{source}: nothing says where {one if len(free) == 1 else many}")
     if not homes:
         raise InputError(source, "leaves no host in one certain place", "name hosts under switches")
     found = {host: tuple(dict.fromkeys(over)) for host, over in several.items()}

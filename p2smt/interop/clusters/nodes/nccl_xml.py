@@ -19,7 +19,8 @@ from xml.sax.handler import ContentHandler
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.models import (
     PCIE_GENERATIONS,
-    model_of_capability,
+    chip_of_gcn,
+    model_of_chip,
     model_of_device,
 )
 from p2smt.interop.clusters.nodes.node_facts import (
@@ -47,7 +48,7 @@ _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
 _NUMBER = re.compile(r"[0-9]{1,12}")
 _LINKS = ("nvlink", "xgmi")
 _SWITCH = "0x068000"
-_AMD_GPUS = {"940": "mi300x", "942": "mi300x", "910": "mi250x", "90a": "mi250x"}
+_INTERFACE = re.compile(r"eth\d|en[opsx]|bond")
 _EFA = {"0xefa0": "efa", "0xefa1": "efa2", "0xefa2": "efa2", "0xefa3": "efa3"}
 _EFA_FIRST_BYTES_PER_S = 12.5e9
 
@@ -76,13 +77,15 @@ def parse_nccl_xml(text: str, source: str) -> NodeFacts:
         raise root.error("is the root, not <system>", "give a topology file of NCCL")
     cpus, lost = _one_host(root)
     gpus = _ordered(list(_gpus(cpus)))
-    ports = list(_ports(cpus))
+    ports = list(_ports([*cpus, *root.each("nic")]))
     _check_counts(gpus, ports, source)
     if len(gpus) != len({_bus(gpu) for gpu in gpus}):
         raise InputError(source, "two GPUs have one busid", "correct it")
     chips = [chip for gpu in gpus for chip in list(gpu.each("gpu"))[:1]]
     linked = len(chips) == len(gpus)
-    pairs, to_switch = _links(gpus)
+    pairs, to_switch, astray = _links(gpus)
+    if astray:
+        lost += (f"{astray} links lead from GPUs to themselves, or to what is no GPU: left out",)
     return NodeFacts(
         source,
         tuple(_accelerator(gpu) for gpu in gpus),
@@ -182,38 +185,49 @@ def _rate(element: TreeElement) -> float | None:
 def _accelerator(gpu: TreeElement) -> Accelerator:
     bridges = [element for element in gpu.way() if element.name == "pci"]
     rates = [rate for rate in map(_rate, bridges) if rate is not None]
-    return Accelerator(_bus(gpu), _model(gpu), _rate(gpu), min(rates, default=None))
+    model, called, chip = _model(gpu)
+    return Accelerator(_bus(gpu), model, _rate(gpu), min(rates, default=None), called, chip)
 
 
-def _model(gpu: TreeElement) -> str:
-    """By its device number, or what the GPU itself says of its generation."""
-    named = model_of_device(gpu.text("device"))
-    chips = list(gpu.each("gpu"))
-    if named or not chips:
-        return named
-    gcn = chips[0].text("gcn").removeprefix("gfx").partition(":")[0]
+def _model(gpu: TreeElement) -> tuple[str, str, str]:
+    """The model of a GPU, what it is called, and the chip where that alone is told.
+
+    By its device number, or what the GPU itself says of its generation.
+    """
+    device, chips = gpu.text("device"), list(gpu.each("gpu"))
+    gcn = chips[0].text("gcn")[:40] if chips else ""
+    if named := model_of_device(device):
+        return named, f"device {device}{f', gcn {gcn}' if gcn else ''}", ""
+    if not chips:
+        return "", f"device {device[:20]}" if device else "", ""
+    capability = _whole(chips[0], "sm")
     if gcn or any(chips[0].each("xgmi")):
-        return _AMD_GPUS.get(gcn, "")
-    return model_of_capability(_whole(chips[0], "sm") or 0)
+        chip = chip_of_gcn(gcn)
+        return model_of_chip(chip), f"gcn {gcn}" if gcn else "", chip
+    chip = f"sm_{capability}" if capability else ""
+    return model_of_chip(chip), f"sm {capability}" if capability else "", chip
 
 
-def _links(gpus: list[TreeElement]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """Links between GPUs, and those of each GPU to switches."""
+def _links(gpus: list[TreeElement]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], int]:
+    """Links between GPUs, those of each GPU to switches, and how many lead elsewhere."""
     number = {_bus(gpu): i for i, gpu in enumerate(gpus)}
     pairs = [[0] * len(gpus) for _ in gpus]
     to_switch = [0] * len(gpus)
+    astray = 0
     for i, gpu in enumerate(gpus):
         for chip in list(gpu.each("gpu"))[:1]:
             for link in (one for name in _LINKS for one in chip.each(name)):
                 count, target = _whole(link, "count") or 0, link.text("target").lower()
                 if count > 64:
                     raise link.error(f"has count={count}", "a GPU has at most 64 links")
-                if target in number:
+                if number.get(target, i) != i:
                     pairs[i][number[target]] += count
                 elif link.text("tclass").lower() == _SWITCH or target == "fffffff:ffff:ff":
                     to_switch[i] += count
+                else:
+                    astray += count
     _check_symmetric(gpus, pairs)
-    return tuple(map(tuple, pairs)), tuple(to_switch)
+    return tuple(map(tuple, pairs)), tuple(to_switch), astray
 
 
 def _check_symmetric(gpus: list[TreeElement], pairs: list[list[int]]) -> None:
@@ -233,12 +247,15 @@ class _Port:
 
 
 def _ports(cpus: list[TreeElement]) -> Iterator[_Port]:
+    """Of cards on PCIe, and of those that the file has elsewhere: under a CPU, or none."""
     for cpu in cpus:
-        for element in _below(cpu):
+        for element in (cpu, *_below(cpu)):
             kind = element.text("class").lower()
             nics = list(element.each("nic"))
             if element.name == "pci" and (nics or kind.startswith("0x02")):
                 yield from _card(element, [net for nic in nics for net in nic.each("net")])
+            elif element.name == "nic" and (element.parent is None or element.parent.name != "pci"):
+                yield from _off_pcie(element)
 
 
 def _card(card: TreeElement, nets: list[TreeElement]) -> Iterator[_Port]:
@@ -252,6 +269,15 @@ def _card(card: TreeElement, nets: list[TreeElement]) -> Iterator[_Port]:
         speed = _whole(net, "speed")
         rate = speed * 1e6 / 8 if speed else None
         yield _Port(card, CardPort(net.text("name")[:64] or bus, bus, rate, fabric, pcie))
+
+
+def _off_pcie(nic: TreeElement) -> Iterator[_Port]:
+    """The ports of a card whose place on PCIe the file does not tell."""
+    for number, net in enumerate(nic.each("net")):
+        name, speed = net.text("name")[:64], _whole(net, "speed")
+        fabric = "ethernet" if _INTERFACE.match(name) else ""
+        rate = speed * 1e6 / 8 if speed else None
+        yield _Port(nic, CardPort(name or f"net {number}", name, rate, fabric))
 
 
 def _fabric(card: TreeElement) -> str:

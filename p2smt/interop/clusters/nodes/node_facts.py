@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
+from p2smt.interop.clusters.nodes.models import model_of_device, model_of_product
+from p2smt.interop.clusters.nodes.product_lines import products_in
 
 MAX_GPUS = 128
 MAX_CARDS = 256
@@ -29,16 +32,20 @@ class BusPath(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A GPU: its name in the source, and its model (of :mod:`..models`; empty: not told).
+    """A GPU: its name in the source, and its model (of :mod:`..models`; empty: not known).
 
     ``pcie_bytes_per_s`` is its own PCIe link in each direction, ``uplink_bytes_per_s`` what the
-    PCIe switch over it has towards its CPU; None: not told, or there is no switch.
+    PCIe switch over it has towards its CPU; None: not told, or there is no switch.  ``called`` is
+    what the source says that it is, also where that is no known model; ``chip`` is that of a model
+    which was taken by its chip, so that others of the chip may be meant.
     """
 
     name: str
     model: str = ""
     pcie_bytes_per_s: float | None = None
     uplink_bytes_per_s: float | None = None
+    called: str = ""
+    chip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +87,32 @@ class NodeFacts:
     lost: tuple[str, ...] = ()
     cpu: str = ""
 
-    def of_models(self, models: tuple[str, ...]) -> NodeFacts:
-        """The same with GPUs of these models, one each (empty: as it is)."""
-        pairs = zip(self.gpus, models, strict=True)
-        return replace(self, gpus=tuple(replace(gpu, model=m or gpu.model) for gpu, m in pairs))
+    def of_products(self, products: Mapping[int, str]) -> NodeFacts:
+        """The same with GPUs of these products by number (what has none: as it is)."""
+        named = (
+            replace(
+                gpu,
+                model=model_of_product(products[i]) or model_of_device(products[i]),
+                called=products[i],
+                chip="",
+            )
+            if i in products
+            else gpu
+            for i, gpu in enumerate(self.gpus)
+        )
+        return replace(self, gpus=tuple(named))
+
+    def only(self, kept: Sequence[int]) -> NodeFacts:
+        """The same with these GPUs alone, in this order."""
+        count = len(self.gpus)
+        every = [*kept, *range(count, count + len(self.ports))]
+        return replace(
+            self,
+            gpus=tuple(self.gpus[i] for i in kept),
+            pairs=tuple(tuple(self.pairs[i][j] for j in kept) for i in kept),
+            to_switch=tuple(self.to_switch[i] for i in kept),
+            near=tuple(tuple(self.near[i][j] for j in every) for i in every),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +145,7 @@ class InnerLevels:
 
 NAME = "rocm-smi --showtopo"
 _TYPES, _WEIGHTS = "Link Type between two GPUs", "Weight between two GPUs"
+_HOPS, _ACROSS = "Hops between two GPUs", "3"
 _GPU = re.compile(r"GPU\d{1,4}")
 _NUMA = re.compile(r"GPU ?\[?(\d{1,4})\]?\s*: \(Topology\) Numa Node: (\d{1,4})\s*")
 _DIRECT = "15"
@@ -136,6 +166,7 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
     lines = [line[:4096] for line in text.split("\n")]
     names, types = _block(lines, _TYPES, source)
     weights = _block(lines, _WEIGHTS, source)[1] if _WEIGHTS in text else []
+    hops = _block(lines, _HOPS, source)[1] if _HOPS in text else []
     numa = {int(f[1]): int(f[2]) for f in map(_NUMA.fullmatch, map(str.strip, lines)) if f}
     count = range(len(names))
     for i in count:
@@ -149,23 +180,29 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
         far = bool(weights) and weights[i][j] != _DIRECT
         return int(i != j and types[i][j] == "XGMI" and not far)
 
-    return NodeFacts(
+    pairs = tuple(tuple(linked(i, j) for j in count) for i in count)
+    uncounted = "how many xGMI links a pair of GPUs has is not told: one is counted"
+    node = NodeFacts(
         source,
         tuple(Accelerator(name) for name in names),
         (),
-        tuple(tuple(linked(i, j) for j in count) for i in count),
+        pairs,
         (0,) * len(names),
-        tuple(tuple(_near(numa, i, j) for j in count) for i in count),
+        tuple(tuple(_near(numa, hops, i, j) for j in count) for i in count),
         amd=True,
-        lost=("how many xGMI links a pair of GPUs has is not told: one is counted",),
+        lost=(uncounted,) if any(map(any, pairs)) else (),
     )
+    return node.of_products(products_in(text, len(names)))
 
 
-def _near(numa: dict[int, int], i: int, j: int) -> BusPath | None:
+def _near(numa: dict[int, int], hops: list[list[str]], i: int, j: int) -> BusPath | None:
+    """By NUMA nodes; without them by hops: over a CPU there are two, over two CPUs three."""
     if i == j:
         return BusPath.PIX
     if i not in numa or j not in numa:
-        return None
+        if not hops:
+            return None
+        return BusPath.SYS if hops[i][j] == _ACROSS else BusPath.NODE
     return BusPath.NODE if numa[i] == numa[j] else BusPath.SYS
 
 

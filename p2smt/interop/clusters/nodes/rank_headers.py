@@ -14,7 +14,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, OutsideFacts
 from p2smt.interop.clusters.nodes.models import model_of_product
 from p2smt.interop.clusters.nodes.node_facts import MAX_GPUS, Accelerator, NodeFacts, Told
-from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node
+from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node, joined
 from p2smt.interop.nccl_tests.elements import DeviceList
 from p2smt.interop.nccl_tests.log_lines import plain_lines
 
@@ -39,11 +39,11 @@ def read_rank_headers(text: str, source: str, told: Told = NOTHING_TOLD) -> Fact
     outside = OutsideFacts((), loose=hosts) if hosts else None
     product = _product(listed, source)
     model = told.gpu or model_of_product(product)
-    if not model and outside is not None:
+    if outside is not None and each > 1 and not (model and joined(model, each)):
         named = f"{each} GPUs of a host are {product or 'of no name'}"
         what = f"{source}: {named}, so the links between them are not told"
         return Facts(source, outside=outside, lost=(what,), devices=each)
-    node = facts_of_node(_node(source, each, model_of_product(product)), told)
+    node = facts_of_node(_node(source, each, product), told)
     lost = node.lost
     if model in _DOMAINS:
         lost = (
@@ -116,11 +116,13 @@ def _product(listed: DeviceList, source: str) -> str:
     return products[0]
 
 
-def _node(source: str, gpus: int, model: str) -> NodeFacts:
+def _node(source: str, gpus: int, product: str) -> NodeFacts:
     none = (0,) * gpus
     return NodeFacts(
         source,
-        tuple(Accelerator(f"GPU{i}", model) for i in range(gpus)),
+        tuple(
+            Accelerator(f"GPU{i}", model_of_product(product), called=product) for i in range(gpus)
+        ),
         (),
         (none,) * gpus,
         none,

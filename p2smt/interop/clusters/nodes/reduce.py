@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, InsideFacts
@@ -18,6 +20,7 @@ from p2smt.interop.clusters.nodes.models import (
     same_count,
 )
 from p2smt.interop.clusters.nodes.node_facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
+from p2smt.interop.clusters.nodes.unlike import islands, linked_alike, of_one_model
 from p2smt.units import format_bandwidth
 
 NOTHING_TOLD = Told()
@@ -31,8 +34,10 @@ def facts_of_node(node: NodeFacts, told: Told = NOTHING_TOLD) -> Facts:
         InputError: its GPUs are not alike, or what it leaves open must be told.
     """
     lost = list(node.lost)
+    node = of_one_model(node, told.gpu, lost)
     model = _model(node, told, lost)
     _check_links(node, model)
+    node = linked_alike(node, lost)
     inner = _inner(node, model, lost)
     outer = node_link(node, told)
     library = model.library if model else "rccl" if node.amd else DEFAULT_LIBRARY
@@ -57,17 +62,10 @@ def _check_links(node: NodeFacts, model: GpuModel | None) -> None:
 
 def _model(node: NodeFacts, told: Told, lost: list[str]) -> GpuModel | None:
     """The GPUs' model: as told, as the source has it, or as the number of links shows."""
-    named = sorted({gpu.model for gpu in node.gpus})
     if told.gpu:
-        lost += [
-            f"it has {name}, not {told.gpu} as told" for name in named if name not in ("", told.gpu)
-        ]
         return gpu_model(told.gpu)
-    if len(named) > 1:
-        shown = " and ".join(name or "others" for name in named[:3])
-        raise InputError(f"{node.source}: {shown}", "GPUs of a node must be alike", "give --gpu")
-    if named[0]:
-        return gpu_model(named[0])
+    if node.gpus[0].model:
+        return gpu_model(node.gpus[0].model)
     return None if node.amd else _assumed(node, lost)
 
 
@@ -86,8 +84,10 @@ def _assumed(node: NodeFacts, lost: list[str]) -> GpuModel | None:
     model = gpu_model(name)
     others = ", ".join(same_count(name))
     also = f" ({others}: as many links of another rate)" if others else ""
+    called = node.gpus[0].called
+    which = f"{called} is no GPU that p2smt knows" if called else "which GPU it is is not told"
     lost.append(
-        f"which GPU it is is not told: by its links {name} is assumed, "
+        f"{which}: by its links {name} is assumed, "
         f"{model.link_bytes_per_s / 1e9:g} GB/s a link{also}; --gpu names another"
     )
     return model
@@ -111,19 +111,13 @@ def _linked(node: NodeFacts, groups: list[tuple[int, ...]], model: GpuModel | No
     """Groups of linked GPUs, and the buses that join them."""
     if model is None or not model.links:
         raise _ask(node, "does not tell which GPUs, so not how fast their links are")
-    check_alike(node, groups)
     inner = island_levels(node, groups[0], model)
     if len(groups) == 1:
         return inner
-    size = len(groups[0])
     if any(island_levels(node, group, model) != inner for group in groups):
         rule = "differ in the links inside: GPUs of a node must be alike"
-        raise InputError(f"{node.source}: groups of linked GPUs", rule)
-    if [i for group in groups for i in group] != list(range(len(node.gpus))):
-        left = "groups of linked GPUs are not numbered one after the other: links are left out"
-        found = _on_buses(node, model, 1)
-        return InnerLevels(found.levels, (left, *found.lost))
-    outer = _on_buses(node, model, size)
+        raise InputError(f"{node.source}: groups of linked GPUs", rule, "name one with --node")
+    outer = _on_buses(node, model, len(groups[0]))
     return InnerLevels((*outer.levels, *inner.levels), (*outer.lost, *inner.lost))
 
 
@@ -144,9 +138,11 @@ def _unlinked(node: NodeFacts, model: GpuModel | None) -> InnerLevels:
     """A source that does not tell links: those of the model, on the board that it comes on."""
     if model is None:
         raise _ask(node, "tells neither which GPUs it has nor their NVLinks")
+    size, rate = len(node.gpus), model.link_bytes_per_s
     if not model.on_board:
         return _on_buses(node, model, 1)
-    size, rate = len(node.gpus), model.link_bytes_per_s
+    if not joined(model.name, size):
+        raise _not_joined(node, model)
     meshed = model.fabric == "xgmi"
     if not meshed:
         rate *= model.links
@@ -157,10 +153,44 @@ def _unlinked(node: NodeFacts, model: GpuModel | None) -> InnerLevels:
     return InnerLevels((Level("gpu", size, link),), (filled,))
 
 
-def _ask(node: NodeFacts, rule: str) -> InputError:
+def joined(name: str, gpus: int) -> bool:
+    """Whether it is certain how so many GPUs of a model in one node are joined."""
+    model = gpu_model(name)
+    return not model.on_board or gpus in model.boards
+
+
+def _not_joined(node: NodeFacts, model: GpuModel) -> InputError:
+    """GPUs of which boards differ: which of these it is must be told."""
+    size = len(node.gpus)
+    likely = [name for name in preset_names() if _has(name, size, model.fabric)]
+    presets = f", or --node {' or '.join(likely)} instead of it" if likely else ""
+    tool = "rocm-smi --showtopo" if node.amd else "nvidia-smi topo -m"
+    rule = f"{model.fabric} joins them, but not always by switches: how is not told"
+    return InputError(
+        f"{node.source}: {size} GPUs {model.name}",
+        rule.replace("by switches", "one by one") if node.amd else rule,
+        f"give what {tool} prints on the node instead{presets}",
+    )
+
+
+def _has(preset: str, gpus: int, fabric: str) -> bool:
+    """Whether a preset has nodes of so many GPUs that such links join."""
+    found = load_topology(preset)
+    inside = found.levels[found.node_level + 1 :]
+    named = not preset.startswith("paper-") and found.node_level >= 0 and inside
+    return bool(named) and inside[-1].link.fabric == fabric and _size(inside) == gpus
+
+
+def _size(levels: Sequence[Level]) -> int:
+    return math.prod(level.size for level in levels)
+
+
+def _ask(node: NodeFacts, untold: str) -> InputError:
+    called = node.gpus[0].called
+    unknown = f"are {called}, which p2smt does not know: their links and PCIe neither"
     return InputError(
         f"{node.source}: {len(node.gpus)} GPUs",
-        rule,
+        unknown if called else untold,
         f"name them with --gpu, such as --gpu {'mi300x' if node.amd else 'h100'}, or give --node "
         "with a preset instead of this file",
     )
@@ -188,20 +218,51 @@ def bus_levels(node: NodeFacts, each: int, pcie_bytes_per_s: float) -> InnerLeve
     lost: list[str] = []
     numa = _grouped(near, BusPath.NODE, "NUMA nodes", lost)
     switch = _grouped(near, BusPath.PXB, "PCIe switches", lost)
+    if not switch and units > 1 and _each_on_a_switch(node, near, each):
+        switch = 1
     if numa and switch and numa % switch:
         lost.append("PCIe switches span NUMA nodes: the level of the switches is left out")
         switch = 0
+    if units > 1 and all(way is None for i, row in enumerate(near) for way in row[:i]):
+        numa = int(each > 1)
+        how = "each group of linked ones is taken to be on its own" if numa else "one is taken"
+        lost.append(f"on how many sockets GPUs are is not told: {how}")
     levels = []
     if numa:
-        levels.append(_level("numa", units // numa, _socket(node, lost)))
+        under = numa * each * pcie_bytes_per_s  # what lies below cannot send more
+        levels.append(_level("numa", units // numa, min(_socket(node, lost), under)))
     if switch and switch != numa:
         over = (numa or units) // switch
         levels.append(_level("switch", over, _uplink(node, pcie_bytes_per_s)))
     name = "gpu" if each == 1 else "island"
     inner = switch or numa or units
     if inner > 1:
-        levels.append(_level(name, inner, pcie_bytes_per_s, each))
+        levels.append(_level(name, inner, pcie_bytes_per_s, _facing(node, each)))
     return InnerLevels(tuple(level for level in levels if level.size > 1), tuple(lost))
+
+
+def _each_on_a_switch(node: NodeFacts, near: Sequence[Sequence[BusPath | None]], each: int) -> bool:
+    """Whether the GPUs of each unit share a PCIe switch with each other, and with no other unit."""
+    inside = (node.near[i][j] for i in range(len(node.gpus)) for j in range(i - i % each, i))
+    across = (way for a, row in enumerate(near) for way in row[:a])
+    return (
+        each > 1
+        and all(way is not None and way <= BusPath.PXB for way in inside)
+        and all(way is not None and way > BusPath.PXB for way in across)
+    )
+
+
+def _facing(node: NodeFacts, each: int) -> int:
+    """How many GPUs of a unit have one of another on their own NUMA node: the fewest, evenly."""
+    gpus = range(len(node.gpus))
+
+    def faces(i: int) -> bool:
+        others = (node.near[i][j] for j in gpus if j // each != i // each)
+        return any(_within(way, BusPath.NODE) for way in others)
+
+    counts = Counter(i // each for i in gpus if faces(i))
+    fewest = min(counts[a] for a in range(len(gpus) // each))
+    return next(ports for ports in range(max(1, fewest), 0, -1) if each % ports == 0)
 
 
 def _level(name: str, size: int, rate: float, ports: int = 1) -> Level:
@@ -210,14 +271,17 @@ def _level(name: str, size: int, rate: float, ports: int = 1) -> Level:
 
 
 def _near(node: NodeFacts, one: int, other: int, each: int) -> BusPath | None:
-    """The most that lies between GPUs of two units; None: the source does not tell."""
+    """What lies between the nearest GPUs of two units; None: the source does not tell.
+
+    Units may span NUMA nodes: what one sends to another goes where the way is shortest.
+    """
     found = [
         node.near[i][j]
         for i in range(one * each, (one + 1) * each)
         for j in range(other * each, (other + 1) * each)
     ]
     told = [near for near in found if near is not None]
-    return max(told) if told else None
+    return min(told) if told else None
 
 
 def _grouped(near: list[list[BusPath | None]], most: BusPath, what: str, lost: list[str]) -> int:
@@ -229,7 +293,7 @@ def _grouped(near: list[list[BusPath | None]], most: BusPath, what: str, lost: l
     ]
     distinct = list(dict.fromkeys(groups))
     sizes = sorted({len(group) for group in distinct})
-    if len(distinct) == 1 or sizes[-1] == 1:
+    if len(distinct) == 1 or (sizes[-1] == 1 and most < BusPath.NODE):
         return 0
     one_after_another = [unit for group in distinct for unit in sorted(group)]
     if sum(map(len, distinct)) != units or one_after_another != list(range(units)):
@@ -292,11 +356,24 @@ def node_link(node: NodeFacts, told: Told) -> NodeLink:
     else:
         _check_ports(node, told.nic_ports)
         kept = [CardPort("told", "told", told.nic_bytes_per_s)] * told.nic_ports
+    lost += _other_ports(node, told)
     rate = told.nic_bytes_per_s or _rate(kept, lost)
     fabric = told.nic_fabric or _fabric(kept, lost)
     pieces = (Piece("simple", NETWORK_LATENCY_S, rate or STAND_IN_BYTES_PER_S),)
     link = Link(LinkKind.SWITCH, pieces, ports=max(1, len(kept)), fabric=fabric)
     return NodeLink(link, rate is not None, tuple(lost))
+
+
+def _other_ports(node: NodeFacts, told: Told) -> list[str]:
+    """What is said where the file tells of other cards than those that are taken."""
+    found = _kept(node, NOTHING_TOLD, [])
+    rate = _rate(found, []) if found else None
+    count = told.nic_ports in (None, len(found))
+    if not found or (count and told.nic_bytes_per_s in (None, rate or told.nic_bytes_per_s)):
+        return []
+    each = f" of {format_bandwidth(rate)}" if rate else ""
+    ports = "port" if len(found) == 1 else "ports"
+    return [f"the file has {len(found)} network card {ports}{each}: those of --nic are taken"]
 
 
 def _kept(node: NodeFacts, told: Told, lost: list[str]) -> list[CardPort]:
@@ -410,44 +487,6 @@ def _fabric(ports: list[CardPort], lost: list[str]) -> str:
 
 LINKED_LATENCY_S = 3.4e-6
 """Of a step, as NCCL has it for rings of the simple protocol (src/graph/tuning.cc)."""
-
-
-def islands(node: NodeFacts) -> list[tuple[int, ...]]:
-    """The GPUs that are linked with each other, directly or over others, by their least number."""
-    if any(node.to_switch):
-        return [tuple(range(len(node.gpus)))]
-    found: list[tuple[int, ...]] = []
-    left = set(range(len(node.gpus)))
-    while left:
-        todo, group = [min(left)], set[int]()
-        while todo:
-            one = todo.pop()
-            group.add(one)
-            todo += [j for j in left - group if node.pairs[one][j]]
-        left -= group
-        found.append(tuple(sorted(group)))
-    return found
-
-
-def check_alike(node: NodeFacts, groups: Sequence[tuple[int, ...]]) -> None:
-    """Refuse GPUs of one node that are linked unlike each other.
-
-    Raises:
-        InputError: groups have different sizes, or one GPU has no link to the switches.
-    """
-    bare = [node.gpus[i].name for i, count in enumerate(node.to_switch) if not count]
-    if any(node.to_switch) and bare:
-        raise _unlike(node, bare, "no link to the NVSwitches, which others have")
-    most = max(len(group) for group in groups)
-    odd = [node.gpus[i].name for group in groups if len(group) < most for i in group]
-    if odd:
-        raise _unlike(node, odd, f"links to fewer GPUs than others, which have {most - 1}")
-
-
-def _unlike(node: NodeFacts, names: list[str], what: str) -> InputError:
-    shown = ", ".join(names[:4]) + (", .." if len(names) > 4 else "")
-    rule = f"{'has' if len(names) == 1 else 'have'} {what}: GPUs of a node must be alike"
-    return InputError(f"{node.source}: {shown}", rule, "repair the node, or name one with --node")
 
 
 def island_levels(node: NodeFacts, group: tuple[int, ...], model: GpuModel) -> InnerLevels:

@@ -3,8 +3,9 @@
 Columns are GPUs, then network cards (by their names, or as NIC0.. with a legend below), then
 affinities.  A cell says what joins two devices: NV# is a number of NVLinks, directly or through
 NVSwitches, everything else what lies between them on PCIe.  Text before and after is passed over:
-a prompt, the legend, quotes of a program that it stands in.  Tabs and spaces separate alike, and
-the heading may be underlined.
+a prompt, the legend, quotes of a program that it stands in.  Tabs, spaces and bars separate alike,
+and the heading may be underlined.  A terminal that is too narrow breaks rows, and copied rows lose
+the tab where they were broken (``NODENODE``): the number of columns tells how to part such cells.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.errors import BackendError, InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop.clusters.facts import Facts, OutsideFacts
-from p2smt.interop.clusters.nodes.models import model_of_product
 from p2smt.interop.clusters.nodes.nccl_xml import parse_nccl_xml
 from p2smt.interop.clusters.nodes.node_facts import (
     MAX_CARDS,
@@ -33,6 +33,7 @@ from p2smt.interop.clusters.nodes.node_facts import (
     Told,
     parse_rocm_matrix,
 )
+from p2smt.interop.clusters.nodes.product_lines import products_in
 from p2smt.interop.clusters.nodes.reduce import facts_of_node
 
 NAME = "nvidia-smi topo -m"
@@ -46,14 +47,21 @@ _LEGEND = re.compile(r"\s*(NIC\d{1,4}):\s*(\S{1,64})\s*")
 _AFFINITY = ("CPU", "NUMA")
 _NEAR = {**{near.name: near for near in BusPath}, "SOC": BusPath.SYS}  # SOC: before driver 384
 _ITSELF = "X"
+_CELL = re.compile(r"\s*(X|NV[1-9]\d?|PIX|PXB|PHB|NODE|SYS|SOC)")
+_NAME = re.compile(r"(?:GPU|NIC)\d{1,4}|[a-z][a-z\d]*_\w{1,40}")
+_RUN_TOGETHER = re.compile(r"(?<=\d)(?=(?:GPU\d|NIC\d|mlx\d_\d|CPU Aff|NUMA Aff))")
+_PARTED = "cells that ran together, or rows that were broken, are parted by the number of columns"
+MAX_BROKEN = 16
+"""Most lines that a row of a narrow window goes on for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """The cells as they stand: ``cells[i][j]`` of devices i and j."""
+    """The cells as they stand: ``cells[i][j]`` of devices i and j; whether some ran together."""
 
     names: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
+    parted: bool = False
 
 
 def is_topo_matrix(text: str) -> bool:
@@ -72,17 +80,24 @@ def parse_topo_matrix(text: str, source: str) -> NodeFacts:
     if start is None:
         rule = "has no heading of GPUs (a line of GPU0, GPU1, ..)"
         raise InputError(source, rule, "give all that nvidia-smi topo -m prints")
-    names = _heading(lines[start])
+    lines, names = _whole_heading(lines, start)
     _check_names(names, f"{source}, line {start + 1}")
-    matrix = _Matrix(names, _cells(lines, start, names, source))
+    matrix = _matrix(lines, start, names, source)
     _check_mirror(matrix, source)
     legend = {found[1]: found[2] for found in map(_LEGEND.fullmatch, lines) if found}
-    return _facts(matrix, legend, source)
+    node = _facts(matrix, legend, source)
+    return node.of_products(products_in(text, len(node.gpus)))
 
 
 def _lines(text: str) -> list[str]:
     plain = (_UNDERLINE.sub("", line[:MAX_LINE]) for line in text.split("\n"))
-    return [_QUOTE.sub("", line) if "GPU" in line else line for line in plain]
+    bare = (line.replace("|", " ").lstrip("> ") for line in plain)
+    return [_parted_names(line) if "GPU" in line else line for line in bare]
+
+
+def _parted_names(line: str) -> str:
+    """A line without what quotes it, and with blanks between names that ran together."""
+    return _RUN_TOGETHER.sub(" ", _QUOTE.sub("", line))
 
 
 def _heading(line: str) -> tuple[str, ...]:
@@ -117,11 +132,40 @@ def _cell(word: str) -> bool:
     return word == _ITSELF or word in _NEAR or bool(_LINKS.fullmatch(word))
 
 
-def _cells(
-    lines: list[str], start: int, names: tuple[str, ...], source: str
-) -> tuple[tuple[str, ...], ...]:
+def _whole_heading(lines: list[str], start: int) -> tuple[list[str], tuple[str, ...]]:
+    """The lines with the heading in one, and the devices that it names."""
+    end = next((n for n in range(start + 1, len(lines)) if _starts_row(lines[n])), len(lines))
+    more = [n for n in range(start + 1, min(end, start + 1 + MAX_BROKEN)) if lines[n].strip()]
+    first = _heading(lines[start])
+    if any(word in _AFFINITY for word in lines[start].split()) or not more:
+        return lines, first
+    joined = _RUN_TOGETHER.sub(" ", "".join(lines[n] for n in (start, *more)))
+    found = _heading(joined)
+    if not found or not all(map(_NAME.fullmatch, found)):
+        return lines, first
+    whole = {start: joined} | dict.fromkeys(more, "")
+    return [whole.get(n, line) for n, line in enumerate(lines)], found
+
+
+def _starts_row(line: str) -> bool:
+    name, *words = line.split() or [""]
+    return bool(_GPU.fullmatch(name) and words and _cells(words[0]))
+
+
+def _cells(text: str) -> list[str]:
+    """The cells that a text begins with, whether blanks part them or not."""
+    found: list[str] = []
+    at = 0
+    while one := _CELL.match(text, at):
+        found.append(one[1])
+        at = one.end()
+    return found
+
+
+def _matrix(lines: list[str], start: int, names: tuple[str, ...], source: str) -> _Matrix:
     """The rows in the order of the columns."""
     rows: dict[str, tuple[str, ...]] = {}
+    parted: set[str] = set()
     for number, line in enumerate(lines[start + 1 :], start + 2):
         name, *words = line.split() or [""]
         if name not in names or len(rows) == len(names):
@@ -129,11 +173,34 @@ def _cells(
         where = f"{source}, line {number}: row {name}"
         if name in rows:
             raise InputError(where, "is there twice", "give one matrix")
-        rows[name] = _row(words, names, names.index(name), where)
+        own = names.index(name)
+        if (words and not all(map(_cell, words[: len(names)]))) or len(words) < len(names):
+            text = line.partition(name)[2] + _rest_of_row(lines, number, names)
+            if len(run := _cells(text)) >= len(names) and run.index(_ITSELF) == own:
+                words, parted = run[: len(names)], parted | {name}
+        rows[name] = _row(words, names, own, where)
     if missing := [name for name in names if name not in rows]:
         rule = f"has no row {missing[0]}: the matrix is cut off"
         raise InputError(source, rule, "give all that nvidia-smi topo -m prints")
-    return tuple(rows[name] for name in names)
+    cells = [list(rows[name]) for name in names]
+    for i in (names.index(name) for name in parted):
+        cells[i][-1] = _of_two_numbers(cells[i][-1], cells[-1][i])
+    return _Matrix(names, tuple(map(tuple, cells)), bool(parted))
+
+
+def _rest_of_row(lines: list[str], number: int, names: tuple[str, ...]) -> str:
+    """The lines after one that go on with its row."""
+    found = []
+    for line in lines[number : number + MAX_BROKEN]:
+        if not line.strip() or line.split()[0] in names:
+            break
+        found.append(line)
+    return "".join(found)
+
+
+def _of_two_numbers(cell: str, mirror: str) -> str:
+    """A last cell that ran together with an affinity: NV40-31 is NV4 before 0-31 if so mirrored."""
+    return mirror if _LINKS.fullmatch(mirror) and mirror == cell[:-1] else cell
 
 
 def _row(words: list[str], names: tuple[str, ...], own: int, where: str) -> tuple[str, ...]:
@@ -142,7 +209,8 @@ def _row(words: list[str], names: tuple[str, ...], own: int, where: str) -> tupl
     if known < len(names):
         more = f" ({cells[known][:20]!r} is none)" if known < len(cells) else ""
         rule = f"has {known} cells for {len(names)} columns{more}"
-        raise InputError(where, rule, "give all that nvidia-smi topo -m prints")
+        remedy = "give all that nvidia-smi topo -m prints, into a file: a narrow window breaks rows"
+        raise InputError(where, rule, remedy)
     if len(words) > len(names) and _cell(words[len(names)]):
         raise InputError(where, f"has more cells than {len(names)} columns", "correct it")
     for j, cell in enumerate(cells):
@@ -176,6 +244,7 @@ def _facts(matrix: _Matrix, legend: dict[str, str], source: str) -> NodeFacts:
         pairs[: len(gpus)],
         (0,) * len(gpus),
         tuple(tuple(_nearness(cell) for cell in row) for row in matrix.cells),
+        lost=(_PARTED,) if matrix.parted else (),
     )
 
 
@@ -233,9 +302,9 @@ def _from_tool(environment: Mapping[str, str], cards: str) -> NodeFacts | None:
     if nvidia is not None:
         node = parse_topo_matrix(_printed(nvidia, "topo", "-m"), f"{NVIDIA} topo -m")
         names = _printed(nvidia, "--query-gpu=name", "--format=csv,noheader").split("\n")
-        models = tuple(model_of_product(name) for name in names if name.strip())
-        if len(models) == len(node.gpus):
-            node = node.of_models(models)
+        products = [name.strip() for name in names if name.strip()]
+        if len(products) == len(node.gpus):
+            node = node.of_products(dict(enumerate(products)))
         return _with_rates(node, cards)
     if rocm is not None:
         return parse_rocm_matrix(_printed(rocm, "--showtopo"), f"{ROCM} --showtopo")

@@ -106,7 +106,7 @@ def test_lists_that_are_not_whole_or_alike(text: str, what: str) -> None:
     [
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H100 PCIe", "h100-pcie"),
-        ("NVIDIA H100 NVL", "h100-pcie"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
         ("NVIDIA H200", "h200"),
         ("NVIDIA H20", "h20"),
         ("NVIDIA A100-SXM4-80GB", "a100"),

@@ -28,8 +28,9 @@ def pci(bus: str, kind: str, inside: str = "", **attributes: str) -> str:
     return f'<pci busid="{bus}" class="{kind}" {shown}>\n{inside}</pci>\n'
 
 
-def gpu(number: int, links: str = "", sm: int = 80) -> str:
-    return f'<gpu dev="{number}" sm="{sm}" rank="{number}" gdr="1">{links}</gpu>\n'
+def gpu(number: int, links: str = "", sm: int = 80, gcn: str | int = "") -> str:
+    chip = f' gcn="{gcn}"' if gcn else ""
+    return f'<gpu dev="{number}" sm="{sm}"{chip} rank="{number}" gdr="1">{links}</gpu>\n'
 
 
 def link(target: str, count: int, kind: str = NVSWITCH, name: str = "nvlink") -> str:
@@ -71,7 +72,9 @@ def input_file(cpus: int = 4, each: int = 2, device: str = "", nic: str = "0x020
     return system(*parts)
 
 
-def dump(links: Sequence[str], sm: int = 80, speed: int = 200000, ports: int = 1) -> str:
+def dump(
+    links: Sequence[str], sm: int = 80, speed: int = 200000, ports: int = 1, gcn: str | int = ""
+) -> str:
     """A full dump of two CPUs: each GPU shares a switch with a card of some ports."""
     half = (len(links) + 1) // 2
     cpus = []
@@ -81,7 +84,7 @@ def dump(links: Sequence[str], sm: int = 80, speed: int = 200000, ports: int = 1
             pci(
                 bus(96 + i),
                 "0x060400",
-                pci(bus(i), "0x030200", gpu(i, links[i], sm))
+                pci(bus(i), "0x030200", gpu(i, links[i], sm, gcn))
                 + pci(bus(64 + i), "0x020700", net(i * ports, speed, ports)),
             )
             for i in some
@@ -96,13 +99,14 @@ def switched(gpus: int = 8, counts: Sequence[int] = (2, 2, 2, 2, 2, 2), **more: 
     return dump([links] * gpus, **more)
 
 
-def meshed(pairs: Sequence[Sequence[int]], name: str = "nvlink", **more: int) -> str:
+def meshed(pairs: Sequence[Sequence[int]], name: str = "nvlink", gcn: str = "", **more: int) -> str:
     """A dump of GPUs that have links to each other."""
     return dump(
         [
             "".join(link(bus(j), n, "0x030200", name) for j, n in enumerate(row) if n)
             for row in pairs
         ],
+        gcn=gcn,
         **more,
     )
 

@@ -1,0 +1,77 @@
+"""Files that are often given and tell no cluster: what each is, and what to give instead."""
+
+from __future__ import annotations
+
+import re
+
+from p2smt.errors import InputError
+
+_HEAD = 256 * 1024
+_LABEL_KEY = re.compile(r"nodeLabel[\"']?\s*:\s*[\"']?([\w./-]{1,253})")
+_NODE_KEYS = ("hostname", "host", "host_id")
+_ASTRA = "the network file of its analytical backend (topology, npus_count, bandwidth, latency)"
+_ROCM = "what rocm-smi --showtopo prints"
+P2P = r"^\s*GPU\d+\s+X\s+(?:OK|[CGT]?NS|DR)\b"
+_MATRIX = "what nvidia-smi topo -m prints on a node"
+_NODES = "what kubectl get nodes -o json prints"
+_NCCL = "NCCL's topology of a node: NCCL_TOPO_FILE, or what a run writes to NCCL_TOPO_DUMP_FILE"
+_SLURM = "what scontrol show topology prints, or Slurm's topology.conf"
+
+
+FOREIGN: tuple[tuple[str, str, str], ...] = (
+    (r"<graphs\b", "is a graph file of NCCL: rings and trees that it found", _NCCL),
+    (
+        r"kueue\.x-k8s\.io/[\s\S]{0,400}kind\"?: *\"?Topology\b"
+        r"|kind\"?: *\"?Topology\b[\s\S]{0,400}kueue\.x-k8s\.io/",
+        *("is a Kueue Topology, which names keys of labels and no nodes", _NODES),
+    ),
+    (
+        r"^switches:[ \t]*\n(?:[ \t]*#[^\n]*\n)*  [\w.-]+:[ \t]*\n",
+        *("is a model that Topograph simulates a cloud with", "the topology.conf that it writes"),
+    ),
+    (r"\"logical[-_]dims\"", "is the logical topology of ASTRA-sim's ns-3, without rates", _ASTRA),
+    (r"\"(?:scheduling-policy|\w+-implementation)\"", "is a system file of ASTRA-sim", _ASTRA),
+    (r"^\d+ \d+ \d+ [\d.]+[GMT]?bps ", "is a physical topology of ns-3, without hosts", _ASTRA),
+    (r"<!DOCTYPE topology|<topology\b", "is a topology of hwloc (lstopo)", _MATRIX),
+    (r"<nvidia_smi_log\b|NVIDIA-SMI \d", "is nvidia-smi's list of GPUs", _MATRIX),
+    (P2P, "is a matrix of peer access (nvidia-smi topo -p2p)", _MATRIX),
+    (r"^\s*Link \d+: [\d.]+ GB/s", "is what nvidia-smi nvlink prints", _MATRIX),
+    (r"^(?:LINK TYPE|ACCESS|HOPS|WEIGHT) TABLE", "is what amd-smi topology prints", _ROCM),
+    (r"ROCm System Management Interface", "is what rocm-smi prints of each GPU", _ROCM),
+    (r"<algo\b", "is a schedule (MSCCL XML)", "it to p2smt verify"),
+    (r"==\( *\d+X", "is what iblinkinfo prints", "what ibnetdiscover prints"),
+    (r"^(?:CA '|Infiniband device ')", "tells the cards of one host (ibstat)", "them as --nic"),
+    (r"^NAME +STATUS +ROLES", "is kubectl's table of nodes, without labels", _NODES),
+    (r"^kind: (?:NodeList|List|Node)\b|^- apiVersion: v1$", "is YAML of kubectl", _NODES),
+    (r"^PARTITION +AVAIL|^NODELIST\b", "is what sinfo prints", _SLURM),
+    (r"^NodeName=", "lists nodes of Slurm, without switches", _SLURM),
+    (r"^(?:ClusterName|SlurmctldHost)=", "is Slurm's slurm.conf", _SLURM),
+    (r"^levels:", "is a topology of p2smt already", "it as -t FILE, or as --node FILE"),
+    (r"NCCL INFO", "is a log of NCCL", _NCCL),
+    (
+        r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[A-Za-z][\w.-]*(?:\d[\w.-]*|\[[\d,-]+\])"
+        r"(?::\d+|[ \t]+(?:max_)?slots=\d+)*[ \t]*(?:\n|\Z)",
+        "names hosts and nothing of what joins them",
+        "it as --hosts FILE beside a file of switches",
+    ),
+)
+"""A pattern that a text of a kind has, what it is, and what to give; the surest signs first."""
+
+
+def check_foreign(text: str, given: str, *, sure: bool = False) -> None:
+    """Refuse a file that is known to tell no cluster; ``sure``: by signs no other file has.
+
+    Raises:
+        InputError: it is such a file; says what it is and what to give.
+    """
+    head = text[:_HEAD]
+    for sign, what, instead in FOREIGN:
+        if (not sure or sign is P2P) and re.search(sign, head, re.MULTILINE):
+            raise InputError(given, what, f"give {instead}{_keys(head, what)}")
+
+
+def _keys(text: str, what: str) -> str:
+    """The option that takes the keys of labels that a text names; empty if it is of none."""
+    found = dict.fromkeys(_LABEL_KEY.findall(text))
+    keys = [key for key in found if key.rpartition("/")[2].rpartition("-")[2] not in _NODE_KEYS]
+    return f", and --labels {','.join(keys)}" if keys and "Kueue" in what else ""

@@ -1,0 +1,92 @@
+"""Matrices from terminals that were too narrow: rows broken, or with a tab less where they were."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2smt.errors import InputError
+from p2smt.interop.clusters.nodes.topo_matrix import parse_topo_matrix
+from tests.interop.clusters.nodes.texts import alike, cells_of, matrix, with_cards
+
+CARDS = with_cards(
+    alike(4, "NV12"),
+    [
+        ["PXB", "PXB", "NODE", "NODE"],
+        ["NODE", "NODE", "PXB", "PXB"],
+        ["SYS", "SYS", "SYS", "SYS"],
+        ["NODE", "NODE", "PHB", "PIX"],
+    ],
+)
+NAMES = ["mlx5_0", "mlx5_1", "mlx5_9", "mlx5_10"]
+WHOLE = matrix(CARDS, NAMES, tail="\t0-31,64-95\t0\t\tN/A")
+PAIRS = matrix(cells_of([[0, 1, 12], [1, 0, 4], [12, 4, 0]]), tail="\t20-31\t0\t\tN/A")
+SAID = "cells that ran together, or rows that were broken, are parted by the number of columns"
+
+
+def same(text: str, whole: str = WHOLE) -> None:
+    found, expected = parse_topo_matrix(text, "f"), parse_topo_matrix(whole, "f")
+    assert (found.pairs, found.near, found.ports) == (expected.pairs, expected.near, expected.ports)
+    assert found.lost == (SAID,)
+
+
+def without_tab(whole: str, column: int) -> str:
+    """The rows, and the heading, without the tab behind a column."""
+    lines = []
+    for line in whole.split("\n"):
+        parts = line.split("\t")
+        if len(parts) > column + 1:
+            parts[column : column + 2] = [parts[column].strip() + parts[column + 1].strip()]
+        lines.append("\t".join(parts))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("column", range(1, 9))
+def test_a_tab_that_was_lost(column: int) -> None:
+    """Also between the last cell and the affinity, where a number may run into another."""
+    same(without_tab(WHOLE, column))
+
+
+@pytest.mark.parametrize("column", range(1, 4))
+def test_a_number_of_links_before_an_affinity(column: int) -> None:
+    """NV1220-31 is NV12, and NV420-31 is NV4: as the mirror image has it."""
+    same(without_tab(PAIRS, column), PAIRS)
+
+
+@given(st.integers(18, 90))
+def test_rows_that_a_window_breaks(width: int) -> None:
+    """Each line goes on below, a cell may be cut in two; tabs are blanks there."""
+    lines = []
+    for line in WHOLE.expandtabs(8).partition("\n\n")[0].split("\n"):
+        plain = line.rstrip()
+        lines += [plain[i : i + width] for i in range(0, len(plain), width)] or [""]
+    broken = "\n".join(lines)
+    found, expected = parse_topo_matrix(broken, "f"), parse_topo_matrix(WHOLE, "f")
+    assert (found.pairs, found.near) == (expected.pairs, expected.near)
+
+
+@pytest.mark.parametrize("mark", ["> ", "| ", ">> "])
+def test_quoted(mark: str) -> None:
+    quoted = "\n".join(mark + line.replace("\t", " | ") for line in WHOLE.split("\n"))
+    found = parse_topo_matrix(quoted, "f")
+    assert found.pairs == parse_topo_matrix(WHOLE, "f").pairs
+    assert found.lost == ()
+
+
+def test_a_matrix_that_is_whole_says_nothing() -> None:
+    assert parse_topo_matrix(WHOLE, "f").lost == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("GPU1\tNV12\t X \tNV12", "GPU1\tNV12\t X \tNV", "row GPU1: has 2 cells for 8 columns"),
+        ("GPU1\tNV12\t X \tNV12", "GPU1\tNV12 NV12", "a narrow window breaks rows"),
+        ("GPU1\tNV12\t X \tNV12", "GPU1\tX NV12NV12", "X stands for the device|narrow window"),
+    ],
+)
+def test_cells_that_are_missing_are_missed(old: str, new: str, what: str) -> None:
+    assert old in WHOLE
+    with pytest.raises(InputError, match=what):
+        parse_topo_matrix(WHOLE.replace(old, new), "f")
