@@ -14,8 +14,9 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
 from p2smt.plans.given_program import Curve, Sweep
+from p2smt.plans.ranges import request_ranges
 from p2smt.plans.solution import RequestAnswer, in_chunks
-from p2smt.report.costs.request_table import shown_steps
+from p2smt.report.costs.request_table import RANGE, range_cell, shown_steps
 from p2smt.report.tables import gap, letters, table
 from p2smt.units import format_bandwidth, format_bytes, format_time
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from p2smt.cost.accuracy import PriceRange
 
 
 # What `cost --sizes` tells a person: a table of times over sizes for each request.
@@ -41,7 +44,7 @@ def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
             yield ""
         title = f"{sweep.problem.requests[request].name}: time of one execution"
         if len(curves) == 1:
-            yield _alone(title, curves[0])
+            yield _alone(title, curves[0], _ranges(sweep, request, 0))
             continue
         yield _compared(title, sweep, curves)
         yield ""
@@ -51,7 +54,13 @@ def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
         yield _fastest(sweep, request, curves)
 
 
-def _alone(title: str, curve: Curve) -> RenderableType:
+def _ranges(sweep: Sweep, request: int, curve: int) -> list[PriceRange | None]:
+    """Of each size the range of a curve of a request, ``curve`` counting those with steps."""
+    every = (at[curve] for at in sweep.by_size)
+    return [list(request_ranges(sweep.problem, one))[request] for one in every]
+
+
+def _alone(title: str, curve: Curve, ranges: Sequence[PriceRange | None]) -> RenderableType:
     rows = [
         [
             format_bytes(answer.request.payload_bytes),
@@ -60,10 +69,11 @@ def _alone(title: str, curve: Curve) -> RenderableType:
             " ".join(dict.fromkeys(step.how for step in shown_steps(answer))),
             format_time(answer.physical_bound_s),
             gap(answer.seconds, answer.physical_bound_s),
+            range_cell(within),
         ]
-        for answer in curve.answers
+        for answer, within in zip(curve.answers, ranges, strict=True)
     ]
-    heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap"]
+    heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap", RANGE]
     return table(title, heads, rows)
 
 
