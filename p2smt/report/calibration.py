@@ -207,7 +207,7 @@ def _table_data(found: TableFit) -> MeasuredTable:
 
 def _rows(found: TableFit) -> list[PredictedRow]:
     """Each time with what the fit says, and the one that did not see the table."""
-    left_out = [s for _, s in found.unseen] or [None] * len(found.seen)
+    left_out: Sequence[float | None] = [s for _, s in found.unseen] or [None] * len(found.seen)
     return [
         PredictedRow(**vars(_sample_data(sample, predicted_s)), left_out_s=again_s)
         for (sample, predicted_s), again_s in zip(found.seen, left_out, strict=True)
