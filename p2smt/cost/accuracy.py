@@ -297,8 +297,9 @@ def outermost_crossed(topology: Topology, groups: IntArray) -> int | None:
 def most_in_node(topology: Topology, groups: IntArray) -> int:
     """The largest number of members that a group has in one node."""
     nodes = np.sort(groups // topology.devices_under(topology.node_level), axis=1)
-    runs = np.cumsum(np.diff(nodes, axis=1, prepend=-1) > 0, axis=1)
-    return max(int(np.bincount(row).max()) for row in runs)
+    first = np.ones(nodes.shape, dtype=bool)
+    first[:, 1:] = nodes[:, 1:] != nodes[:, :-1]
+    return int(np.bincount(np.cumsum(first)).max())
 
 
 def system_name(topology: Topology, level: int, local: int = 0) -> str:
