@@ -20,6 +20,8 @@ UNRECORDED = {
     "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-h100:1": PUBLISHED,
     "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
     "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20": PUBLISHED,
+    "calibrate --from-nccl-tests gb300-oci-4g-allreduce.txt gb300-oci-8g-allreduce.txt "
+    "--topology gb300-nvl72:1 --note 'rack 3, drivers of May' -o rack.yaml": PUBLISHED,
     "calibrate --from-nccl-tests issue309-h100-4n32g-allreduce.txt "
     "--topology gcp-a3-mega:4": PUBLISHED,
     "calibrate --topology experiments/executor/laptop.yaml "
