@@ -153,7 +153,7 @@ def program_kind(text: str | None) -> RequestKind:
     from p2smt.collectives.names import RequestKind
     from p2smt.errors import InputError
 
-    known = {kind.value: kind for kind in RequestKind if kind.has_programs}
+    known = {k.value: k for k in RequestKind if k.has_programs or k.has_exchanges}
     if text is None:
         return RequestKind.ALL_REDUCE
     if text not in known:
