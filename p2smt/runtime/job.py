@@ -70,10 +70,13 @@ class JobRequest:
         return len(self.groups[0])
 
     def single(self) -> JobStep | None:
-        """The one collective that answers the request alone; None: it has no programs."""
-        if not self.kind.has_programs:
+        """The one collective that answers the request alone; None: there is no program beside it."""
+        operation: Operation | None = DIRECT.get(self.kind)
+        if self.kind is RequestKind.ALL_TO_ALL and len(self.steps) > 1:
+            operation = self.kind
+        if operation is None:
             return None
-        return JobStep(self.kind.value, DIRECT[self.kind], self.groups, self.baseline_predicted_s)
+        return JobStep(self.kind.value, operation, self.groups, self.baseline_predicted_s)
 
 
 @dataclass(frozen=True, slots=True)

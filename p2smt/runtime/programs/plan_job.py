@@ -161,7 +161,7 @@ def _operation(kind: RequestKind, program: str | None, instruction: str) -> Oper
         return kind
     if program is None:
         return DIRECT[kind]
-    return parse_instruction(instruction).collective
+    return parse_instruction(instruction).reduction
 
 
 def requests_job(
@@ -276,7 +276,8 @@ def _timed(request: JobRequest, times: Sequence[StepTime], single_s: float) -> J
 
 def _program(request: JobRequest, scene: Scene) -> Program | None:
     """The program of a request by the text of its steps, its levels known; None: it has none."""
-    if not request.kind.has_programs:
+    several = request.kind.has_exchanges and len(request.steps) > 1
+    if not (request.kind.has_programs or several):
         return None
     return scene.hierarchy.canonical(_by_names(request))
 
@@ -291,7 +292,7 @@ def _program_on_ranks(request: JobRequest, scene: RankScene) -> Program | None:
 
 
 def _by_names(request: JobRequest) -> Program:
-    return Program(tuple(parse_instruction(step.name) for step in request.steps))
+    return Program(tuple(parse_instruction(step.name, request.kind) for step in request.steps))
 
 
 def predicted_single(

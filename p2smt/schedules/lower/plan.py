@@ -141,6 +141,9 @@ def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) 
     """The schedule of a group of so many ranks."""
     name = f"{model.kind.value} {'+'.join(model.axes)}"
     everyone = [tuple(range(size))]
+    if model.kind.has_exchanges and model.program is not None:
+        rule = "is several all-to-alls, one after the other, which are not lowered to schedules"
+        raise InputError(name, rule, "solve with --length 1 for a single all-to-all")
     if not model.kind.has_programs:
         return lower_exchange(name, model.kind, everyone, steps)
     return schedule_of_steps(name, model.kind, everyone, _named(model, steps), how, range(size))
@@ -149,7 +152,7 @@ def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) 
 def _named(model: RequestModel, steps: GroupSteps) -> list[tuple[Collective, list[RankGroup]]]:
     """Each step's collective: that of its instruction, or the request's, if it has no program."""
     collectives = [
-        parse_instruction(step.instruction).collective if model.program else DIRECT[model.kind]
+        parse_instruction(step.instruction).reduction if model.program else DIRECT[model.kind]
         for step in model.steps
     ]
     return list(zip(collectives, steps, strict=True))

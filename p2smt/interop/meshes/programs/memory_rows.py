@@ -559,7 +559,7 @@ def _operation(model: RequestModel, instruction: str) -> StepOperation:
         return model.kind
     if model.program is None:
         return DIRECT[model.kind]
-    return parse_instruction(instruction).collective
+    return parse_instruction(instruction).reduction
 
 
 def _ranks(
