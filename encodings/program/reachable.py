@@ -336,8 +336,8 @@ def pruned(start: int, arcs: Mapping[int, Sequence[Arc]], explored: int) -> Reac
 # The table of an all-to-all.
 # Where a block goes is told by its destination's digits, one for each level, and a step over some
 # levels delivers these digits of all blocks at once.  So a state is the set of the levels that are
-# delivered, whatever their sizes.  A step is possible if it delivers none of them a second time: all
-# blocks that a rank holds have one digit there, and would all go to one member.
+# delivered, whatever their sizes.  A step is possible if it delivers none of them a second time:
+# all blocks that a rank holds have one digit there, and would all go to one member.
 
 
 def exchange_table(problem: ProgramProblem) -> ReachableTable:

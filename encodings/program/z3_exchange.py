@@ -1,9 +1,8 @@
 """All-to-alls on symbolic state matrices, for the constraints of ``z3.py``.
 
-Row r of device d is here the set of blocks that d holds for rank r, by their sources: nothing is added
-up.  On the real factors, and by the definition of an all-to-all alone: a rank sends every member its share of
-what it holds, the blocks whose destinations lie on that member's side.
-
+Row r of device d is here the set of blocks that d holds for rank r, by their sources: nothing is
+added up.  On the real factors, and by the definition of an all-to-all alone: a rank sends every
+member its share of what it holds, the blocks whose destinations lie on that member's side.
 Goal, precondition and effect are those of C2, C5 and C8 there.
 """
 
@@ -29,9 +28,9 @@ def delivered(rows: Sequence[Rows]) -> z3.BoolRef:
 def alike(rows: Sequence[Rows], group: Group, groups: Sequence[Group]) -> z3.BoolRef:
     """C5: each member holds for every member what it holds for any other, but for the destination.
 
-    Destinations on two members' sides pair off by the groups that they are in.  So each member is sent
-    as many blocks; and where members are, they are such blocks, in all states that steps lead to: a
-    rank's blocks have every number there is as the digit of a level, or all the same.
+    Destinations on two members' sides pair off by the groups that they are in.  So each member is
+    sent as many blocks; and where members are, they are such blocks, in all states that steps lead
+    to: the digits of a rank's blocks at a level are all there are, or one.
     """
     pairs = [(every[0], other) for every in groups for other in every[1:]]
     return z3.And([rows[d][first] == rows[d][other] for d in group for first, other in pairs])
@@ -40,7 +39,9 @@ def alike(rows: Sequence[Rows], group: Group, groups: Sequence[Group]) -> z3.Boo
 def exchanged(rows: Sequence[Rows], group: Group, groups: Sequence[Group]) -> tuple[Rows, ...]:
     """C8: the rows of all members, each at the member on its side."""
     none = z3.BitVecVal(0, len(rows))
-    joined = [reduce(lambda a, b: a | b, column) for column in zip(*(rows[d] for d in group), strict=True)]
+    joined = [
+        reduce(lambda a, b: a | b, column) for column in zip(*(rows[d] for d in group), strict=True)
+    ]
     sides = ({every[at] for every in groups} for at in range(len(group)))
     return tuple(
         tuple(row if r in side else none for r, row in enumerate(joined)) for side in sides

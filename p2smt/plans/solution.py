@@ -40,8 +40,8 @@ class RequestAnswer:
     ``single_s`` the time of the one collective that answers it alone on the same placement,
     ``physical_bound_s`` what no schedule can beat there.  ``program`` is None for a
     single all-to-all, a send, groups of one device, and the one collective on a rank list, which is
-    the only step then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the slices of
-    :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
+    the only step then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the
+    slices of :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
     vector, ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked``
     what the program was simulated on.
     """

@@ -71,6 +71,11 @@ class PlacementProblem:
 Indices = tuple[int, ...]
 
 
+def reduction_items(depth: int) -> tuple[tuple[Collective, Grouping], ...]:
+    """All instructions of reduction programs over a hierarchy of this depth."""
+    return tuple((c, g) for c in Collective for g in groupings(depth))
+
+
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
     """Instructions by index: (collective, grouping) pairs in tie-breaking order."""
@@ -79,8 +84,8 @@ class InstructionSet:
 
     @staticmethod
     def of(depth: int) -> InstructionSet:
-        """All instructions over a hierarchy of this depth."""
-        return InstructionSet(tuple((c, g) for c in Collective for g in groupings(depth)))
+        """Those of reduction programs over a hierarchy of this depth."""
+        return InstructionSet(reduction_items(depth))
 
     @staticmethod
     def of_exchanges(depth: int) -> InstructionSet:

@@ -1,16 +1,16 @@
 """What the programs of an all-to-all mean: where every block lies, step by step.
 
 An all-to-all over k ranks moves a block from each rank to each.  Its programs are all-to-alls over
-some levels each, one after the other: a rank is its digits, one for each level, and a step over some
-levels sends a block to the member of the group that has the digits of its destination there.  A
-program is valid if in the end rank d holds the block of each source s at place s, as after the single
-all-to-all.
+some levels each, one after the other: a rank is its digits, one for each level, and a step over
+some levels sends a block to the member of the group that has the digits of its destination there.
+A program is valid if in the end rank d holds the block of each source s at place s, as after the
+single all-to-all.
 
 ``held[rank, place]`` is the number of a block, source * k + destination.  The local order is part
-of the meaning, since a library's all-to-all sends the first part of a buffer to the first member and
-so on: before a step a rank packs its blocks by the member that they go to, each member's in the order
-in which they lie, and what comes from a member it puts where the blocks for that member lay.  Packing
-changes nothing, and is no copy, where the levels of a step begin at the outermost.
+of the meaning, since a library's all-to-all sends the first part of a buffer to the first member
+and so on: before a step a rank packs its blocks by the member that they go to, each member's in the
+order in which they lie, and what comes from a member it puts where the blocks for that member lay.
+Packing changes nothing, and is no copy, where the levels of a step begin at the outermost.
 
 Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in
 multiport message-passing systems" (IEEE TPDS, 1997) has such exchanges digit by digit.  This is the

@@ -70,7 +70,7 @@ class JobRequest:
         return len(self.groups[0])
 
     def single(self) -> JobStep | None:
-        """The one collective that answers the request alone; None: there is no program beside it."""
+        """The one collective that answers the request alone; None: it is no program's rival."""
         operation: Operation | None = DIRECT.get(self.kind)
         if self.kind is RequestKind.ALL_TO_ALL and len(self.steps) > 1:
             operation = self.kind

@@ -5,8 +5,9 @@ before what happens further out, an all-gather after it) or *joined* by an all-r
 valid programs, so the cheapest bounds the optimum from above, whatever runs, and stands in where
 the time ends before there is an answer.  That is all that is used of them.
 
-Of an all-to-all they are all-to-alls over the blocks, outermost first: another order costs the same.
-The others are often best, not always.  In the settings of experiments/crossings (rings over switches)
+Of an all-to-all they are all-to-alls over the blocks, outermost first; others cost the same.
+
+They are often best, not always.  In the settings of experiments/crossings (rings over switches)
 one of them always is on two levels, and on three where calls cost nothing.  On some of three levels
 with a cost per call, on four within five instructions, and over links of other kinds, there are
 numbers for which an all-reduce is cheapest by a program that is not among them.

@@ -95,7 +95,9 @@ def broken_by_program(
     axes = problem.axis_indices(request)
     if isinstance(where, Placement):
         scene = Scene.of(problem.topology, where, axes)
-        broken = _broken_by_steps(problem, scene.hierarchy, parse_program(model.program or "", model.kind))
+        broken = _broken_by_steps(
+            problem, scene.hierarchy, parse_program(model.program or "", model.kind)
+        )
     elif model.program is not None:
         hierarchy = common_hierarchy(RankScene.of(problem, request, where).cut)
         broken = _broken_by_steps(problem, hierarchy, parse_program(model.program))

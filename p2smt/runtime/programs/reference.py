@@ -68,10 +68,10 @@ def _carry_out(move: GroupMove, buffers: Buffers) -> None:
                     buffer[brought] = source[brought]
         case RequestKind.ALL_TO_ALL:
             before = np.stack(own)
-            parts = [list(rows(part)) for part in move.parts] or [[n] for n in range(len(own))]
-            for buffer, kept in zip(own, parts, strict=True):
-                for source, part in zip(before, parts, strict=True):
-                    buffer[part] = source[kept]
+            shares = [list(rows(part)) for part in move.parts] or [[n] for n in range(len(own))]
+            for buffer, kept in zip(own, shares, strict=True):
+                for source, came in zip(before, shares, strict=True):
+                    buffer[came] = source[kept]
         case RequestKind.SEND:
             for buffer, source in zip(reversed(own[1:]), reversed(own[:-1]), strict=True):
                 buffer[:] = source

@@ -41,8 +41,8 @@ class GroupMove:
 
     ``members`` ascend.  ``region`` holds the rows that the operation works on (all-gather: its
     result).  ``parts`` are the rows that each member keeps of them (reduce-scatter), brings
-    (all-gather), or of an all-to-all that is a step of several gets from every member, which come to
-    lie where those for their sender lay; empty for the others.
+    (all-gather), or gets from every member (an all-to-all that is a step of several: they come to
+    lie where those for their sender lay); empty for the others.
     """
 
     operation: Operation
