@@ -48,10 +48,10 @@ def exchange_factors(factors: tuple[int, ...], most: int = MAX_EXCHANGED) -> tup
 def exchange_trace(hierarchy: Hierarchy, program: Program, factors: tuple[int, ...]) -> Trace:
     """The run of an all-to-all's program on ranks with these factors; rows are those of the real
     ones."""
-    held, payloads = _start(math.prod(factors)), list[int]()
+    held, payloads = start_places(math.prod(factors)), list[int]()
     rows = hierarchy.size
     for number, instruction in enumerate(program.instructions, start=1):
-        if _is_goal(held):
+        if is_delivered(held):
             text = f"step {number}: the goal is reached before it"
             broken = Violation(ViolationKind.AFTER_GOAL, number, (), None, None, text)
             return Trace(broken, tuple(payloads), BUFFERS * rows)
@@ -63,14 +63,14 @@ def exchange_trace(hierarchy: Hierarchy, program: Program, factors: tuple[int, .
     return Trace(_missed(held, len(program)), tuple(payloads), BUFFERS * rows)
 
 
-def _start(ranks: int) -> IntArray:
+def start_places(ranks: int) -> IntArray:
     """Place d of a rank holds its block for rank d."""
     return np.arange(ranks * ranks, dtype=np.int64).reshape(ranks, ranks)
 
 
-def _is_goal(held: IntArray) -> bool:
+def is_delivered(held: IntArray) -> bool:
     """Place s of a rank holds the block that rank s had for it."""
-    return bool((held == _start(len(held)).T).all())
+    return bool((held == start_places(len(held)).T).all())
 
 
 def _exchanged(
@@ -107,10 +107,10 @@ def _exchanged(
 
 
 def _missed(held: IntArray, steps: int) -> Violation | None:
-    if _is_goal(held):
+    if is_delivered(held):
         return None
     ranks = len(held)
-    rank, place = np.argwhere(held != _start(ranks).T)[0].tolist()
+    rank, place = np.argwhere(held != start_places(ranks).T)[0].tolist()
     source, destination = divmod(int(held[rank, place]), ranks)
     text = (
         f"after step {steps} device {rank} holds the block from {source} for {destination} "

@@ -15,7 +15,7 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.errors import InputError
 from p2smt.problems.placement import InstructionSet
 from p2smt.programs.check import check_program, list_checker
-from p2smt.programs.exchanges import exchange_trace
+from p2smt.programs.exchanges import exchange_trace, is_delivered, start_places
 from p2smt.programs.preconditions import ViolationKind
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
 from p2smt.result import SearchLimits, Status
@@ -182,6 +182,13 @@ def test_instructions_keep_to_their_kind() -> None:
     program = parse_program("all-to-all inside root", KIND)
     with pytest.raises(InputError, match="only of the programs of an all-to-all"):
         check_program(demand_of(RequestKind.ALL_REDUCE), Hierarchy.plain((2, 3)), program)
+
+
+def test_the_goal_is_every_block_in_the_order_of_sources() -> None:
+    goal = start_places(6).T
+    assert is_delivered(goal)
+    assert not is_delivered(start_places(6))
+    assert not is_delivered(goal[:, [1, 0, 2, 3, 4, 5]])
 
 
 def test_sequences_cover_more_than_tilings() -> None:
