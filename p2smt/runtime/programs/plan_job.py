@@ -169,7 +169,7 @@ def requests_job(
 ) -> Job:
     """The job of a problem's requests on a placement with these programs, in as many chunks.
 
-    A program is None for an all-to-all or a send, which are one step, and in groups of one device.
+    A program is None for a single all-to-all, a send, and in groups of one device.
     """
     requests = []
     for request, program in zip(problem.requests, programs, strict=True):
