@@ -48,8 +48,8 @@ def lower_groups(
     """The schedule of every reduction group of a plan's request (by its index).
 
     how: its rings are those for the ports that a group reaches; in as many pieces as the plan
-        says, if it does not say itself.  A single all-to-all or a send has one step, whose messages go
-        directly and out of place.
+        says, if it does not say itself.  A single all-to-all or a send has one step, whose messages
+        go directly and out of place.
 
     Raises:
         InputError: no such request, groups or instructions that do not fit, or too large a
