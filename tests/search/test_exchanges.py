@@ -106,6 +106,8 @@ def test_small_payloads_on_many_nodes_go_by_levels(size: int, several: bool) -> 
 def test_a_single_one_is_said_as_ever() -> None:
     answer = only(solve(problem(H100, 64 << 10, max_length=1)))
     assert (answer.program, answer.checked) == (None, "one fixed step")
+    by_z3 = only(solve(problem(H100, 64 << 10, max_length=1), solver=Solver.Z3))
+    assert by_z3.status is Status.OPTIMAL
     asked = problem(H100, 64 << 10, forbidden_forms=frozenset({Form.PARALLEL}))
     assert only(solve(asked)).program is None
     crossing_once = problem(H100, 64 << 10, step_limits=(("node", 0),))
