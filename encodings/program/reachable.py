@@ -132,6 +132,8 @@ def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Reac
         OutOfTimeError: the watch expired.
         TooLarge: the devices or the reachable states exceed the limits of this module.
     """
+    if problem.demand.has_exchanges:
+        return exchange_table(problem)
     if not problem.small_model:
         return exact_table(problem, watch)
     if len(problem.factors) > MODEL_DEPTH:
@@ -329,3 +331,38 @@ def pruned(start: int, arcs: Mapping[int, Sequence[Arc]], explored: int) -> Reac
         if node in need
     }
     return ReachableTable(start, kept, need, explored)
+
+
+# The table of an all-to-all.
+# Where a block goes is told by its destination's digits, one for each level, and a step over some
+# levels delivers these digits of all blocks at once.  So a state is the set of the levels that are
+# delivered, whatever their sizes.  A step is possible if it delivers none of them a second time:
+# all blocks that a rank holds have one digit there, and would all go to one member.
+
+
+def exchange_table(problem: ProgramProblem) -> ReachableTable:
+    """The table of an all-to-all; the payload of every step is the whole buffer."""
+    depth = len(problem.factors)
+    numbers: dict[int, int] = {2**depth - 1: GOAL}
+    numbers.setdefault(0, len(numbers))
+    arcs: dict[int, list[Arc]] = {}
+    layer = [0] if depth else []
+    for _ in range(problem.max_length):
+        new: list[int] = []
+        for delivered in layer:
+            onward = arcs[numbers[delivered]] = []
+            for instruction, after in _steps(problem, delivered):
+                if after not in numbers:
+                    numbers[after] = len(numbers)
+                    new.append(after)
+                onward.append(Arc(instruction, problem.rows, numbers[after]))
+        layer = new
+    return pruned(numbers[0], arcs, len(numbers))
+
+
+def _steps(problem: ProgramProblem, delivered: int) -> Iterator[tuple[int, int]]:
+    """The instructions that a state allows, each with the levels that are delivered after it."""
+    for number, (_, grouping) in enumerate(problem.instructions.items):
+        levels = sum(1 << level for level in range(grouping.outer, grouping.inner))
+        if number not in problem.forbidden and not levels & delivered:
+            yield number, delivered | levels

@@ -544,7 +544,7 @@ def _forms(
     """
     numbers: dict[Grouping, list[tuple[int, Collective]]] = defaultdict(list)
     for number, (collective, grouping) in enumerate(space.instructions.items):
-        if number not in space.forbidden:
+        if number not in space.forbidden and isinstance(collective, Collective):
             numbers[grouping].append((number, collective))
     ordered = sorted(numbers, key=lambda grouping: -grouping.outer)
     found = []

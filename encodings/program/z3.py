@@ -44,7 +44,8 @@ from typing import TypeAlias
 import z3
 
 from p2smt.collectives.demand import Chunks, Demand, Givers
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, ProgramOperation, RequestKind
+from p2smt.encodings.program import z3_exchange
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import InputError, OutOfTimeError, TooLarge
 from p2smt.problems.placement import Indices, ProgramProblem
@@ -206,12 +207,16 @@ def c3_stop(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int) -> None
 
 
 def c4_step(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int, i: int) -> None:
-    """C4 to C8: every group satisfies the precondition before, and has the effect after."""
+    """C4 to C8: every group satisfies the precondition before, and has the effect after.
+
+    Of an all-to-all, too, whose state matrices ``z3_exchange.py`` reads as blocks.
+    """
     collective, _ = problem.instructions.items[i]
-    for group in groups_of(problem, i):
+    groups = groups_of(problem, i)
+    for group in groups:
         after = [v.states[t + 1].rows[d] for d in group]
-        valid = precondition(collective, v.states[t], group)
-        taken = same_rows(after, effect(collective, v.states[t], group))
+        valid = precondition(collective, v.states[t], group, groups)
+        taken = same_rows(after, effect(collective, v.states[t], group, groups))
         solver.add(z3.Implies(v.chosen[t][i], z3.And(valid, taken)))
 
 
@@ -255,6 +260,8 @@ def c13_cost(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int, i: int
         return
     collective, _ = problem.instructions.items[i]
     moment = v.states[t + 1] if collective is Collective.ALL_GATHER else v.states[t]
+    if collective is RequestKind.ALL_TO_ALL:
+        moment = v.states[0]  # every block is in the buffer all the time
     payload = most_rows(moment, [group[0] for group in groups_of(problem, i)])
     prices = {r: ticks for (at, r), ticks in problem.costs.items() if at == i and r <= problem.rows}
     cases = [z3.And(payload == r, v.cost[t] == ticks) for r, ticks in sorted(prices.items())]
@@ -399,6 +406,8 @@ def initial_rows(demand: Demand, k: int) -> list[Rows]:
 
 def is_goal(demand: Demand, state: SymbolicState) -> z3.BoolRef:
     """C2: all ones, or one row on each device, complete, and each row somewhere."""
+    if demand.has_exchanges:
+        return z3_exchange.delivered(state.rows)
     full = 2 ** len(state.rows) - 1
     if demand.goal.chunks is not Chunks.ONE_EACH:
         return z3.And([row == full for device in state.rows for row in device])
@@ -456,9 +465,16 @@ def broadcastable(state: SymbolicState, group: Group) -> z3.BoolRef:
     return z3.And(clauses)
 
 
-def precondition(collective: Collective, state: SymbolicState, group: Group) -> z3.BoolRef:
-    """What a group must satisfy before this collective (C4 to C7)."""
+def precondition(
+    collective: ProgramOperation,
+    state: SymbolicState,
+    group: Group,
+    groups: Sequence[Group] = (),
+) -> z3.BoolRef:
+    """What one of these groups must satisfy before this collective (C4 to C7)."""
     match collective:
+        case RequestKind.ALL_TO_ALL:
+            return z3_exchange.alike(state.rows, group, groups)
         case Collective.ALL_REDUCE | Collective.REDUCE:
             return reducible(state, group)
         case Collective.REDUCE_SCATTER:
@@ -469,8 +485,15 @@ def precondition(collective: Collective, state: SymbolicState, group: Group) -> 
             return broadcastable(state, group)
 
 
-def effect(collective: Collective, state: SymbolicState, group: Group) -> tuple[Rows, ...]:
-    """C8: the members' rows after this collective."""
+def effect(
+    collective: ProgramOperation,
+    state: SymbolicState,
+    group: Group,
+    groups: Sequence[Group] = (),
+) -> tuple[Rows, ...]:
+    """C8: the members' rows after this collective, on one of these groups."""
+    if collective is RequestKind.ALL_TO_ALL:
+        return z3_exchange.exchanged(state.rows, group, groups)
     joined = union(state, group)
     match collective:
         case Collective.ALL_REDUCE | Collective.ALL_GATHER:

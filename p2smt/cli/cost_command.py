@@ -129,6 +129,7 @@ def _symbolic(
             algorithm named.
     """
     from p2smt.cli.output import note, tell
+    from p2smt.collectives.names import RequestKind
     from p2smt.cost.requested_algorithms import NamedStep, named_notes
     from p2smt.errors import InputError
     from p2smt.plans.given_program import candidates, placed_programs
@@ -148,6 +149,7 @@ def _symbolic(
         for one in found
         if one.placed.program is not None
         for instruction, step in zip(one.placed.program.instructions, one.cost.steps, strict=True)
+        if instruction.collective is not RequestKind.ALL_TO_ALL
         for way in step.ways
     ]
     for text in named_notes(problem.topology, problem.algorithms, steps):

@@ -148,12 +148,17 @@ def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
     return check_axes([ParallelismAxis(f"a{n}", size) for n, size in enumerate(sizes, start=1)])
 
 
-def program_kind(text: str | None) -> RequestKind:
-    """A request kind that has programs; all-reduce where none is given."""
+def program_kind(text: str | None, *, exchanges: bool = False) -> RequestKind:
+    """A request kind that has reduction programs, or ``exchanges``; all-reduce where none is
+    given."""
     from p2smt.collectives.names import RequestKind, operation_named
     from p2smt.errors import InputError
 
-    known = {kind.value: kind for kind in RequestKind if kind.has_programs}
+    known = {
+        kind.value: kind
+        for kind in RequestKind
+        if kind.has_programs or (exchanges and kind.has_exchanges)
+    }
     if text is None:
         return RequestKind.ALL_REDUCE
     found = operation_named(text)

@@ -75,7 +75,7 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
     task = Task(
-        given.program_kind(kind),
+        given.program_kind(kind, exchanges=True),
         hierarchy,
         sought.length,
         sought.restricted.forbidden(),

@@ -76,6 +76,11 @@ class Demand:
         complete = goal.givers is Givers.EVERY and goal.summed
         return complete and goal.chunks is not Chunks.OWN
 
+    @property
+    def has_exchanges(self) -> bool:
+        """Whether all-to-alls can answer it: blocks find their way, and nothing is summed."""
+        return self == _DEMANDS[RequestKind.ALL_TO_ALL]
+
     def __str__(self) -> str:
         named = (kind.value for kind, demand in _DEMANDS.items() if demand == self)
         return next(named, f"from {self.start} to {self.goal}")

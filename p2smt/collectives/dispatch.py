@@ -64,6 +64,11 @@ class Dispatch:
         """It is one fixed step."""
         return False
 
+    @property
+    def has_exchanges(self) -> bool:
+        """No other exchanges do what it does."""
+        return False
+
     def check_ranks(self, ranks: int) -> None:
         """Raise InputError unless so many ranks hold equal parts of the experts."""
         if self.experts % ranks:

@@ -42,12 +42,21 @@ class RequestKind(Enum):
 
     @property
     def has_programs(self) -> bool:
-        """Whether programs are synthesized for it; the others are one fixed step."""
+        """Whether reduction programs are synthesized for it; the others are one fixed step, an
+        all-to-all also several of its own kind (``has_exchanges``)."""
         return self in DIRECT
+
+    @property
+    def has_exchanges(self) -> bool:
+        """Whether it can be answered by all-to-alls over levels, one after the other."""
+        return self is RequestKind.ALL_TO_ALL
 
 
 Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
 """What groups do in one step."""
+ProgramOperation = Collective | Literal[RequestKind.ALL_TO_ALL]
+"""What an instruction of a program has groups do: a collective of a reduction program, or an
+all-to-all, of which alone the programs of an all-to-all consist."""
 CALL_NAMES = tuple(dict.fromkeys(kind.value for kind in (*Collective, *RequestKind)))
 """Operations that are called: what the cost of a call, or an error, can be measured for."""
 

@@ -56,7 +56,8 @@ def priced_bound_s(
     """Seconds that no program answering the request on all groups at once is priced below.
 
     ``digits`` are the reduction digits of each level, ``payload_bytes`` the whole vector per
-    device.  An all-to-all, a dispatch and a send have one way to run: their price is the bound.
+    device.  An all-to-all, a dispatch and a send are one step here, so their price is the bound
+    (:meth:`p2smt.cost.scene.Scene.least_s` has that of all-to-alls over levels).
     """
     if not any(digits):
         return 0.0

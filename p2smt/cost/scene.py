@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Algorithm, Topology, check_even
 from p2smt.collectives.dispatch import AnyKind, Dispatch
-from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.collectives.names import DIRECT, ProgramOperation, RequestKind
 from p2smt.cost.bounds import priced_bound_s, regular_model, relevant_digits, send_model
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits, digits_of
@@ -57,7 +57,7 @@ class Scene:
         return Hierarchy.of(self.topology.names, factors)
 
     def step_time(
-        self, collective: Collective, grouping: Grouping, payload_bytes: float
+        self, collective: ProgramOperation, grouping: Grouping, payload_bytes: float
     ) -> StepTime:
         """Time of one instruction on all groups at once."""
         return regular_model(self.topology, self.digits, grouping, collective).time(payload_bytes)
@@ -90,8 +90,28 @@ class Scene:
         return model.time(payload_bytes)
 
     def least_s(self, request: Request) -> float:
-        """Least time of one execution that any program can have, as the model prices it."""
+        """Least time of one execution that any program can have, as the model prices it.
+
+        That of an all-to-all is exact.
+        """
+        if request.kind.has_exchanges:
+            return self._least_exchange_s(request.payload_bytes)
         return priced_bound_s(self.topology, self.digits, request.kind, request.payload_bytes)
+
+    def _least_exchange_s(self, payload_bytes: int) -> float:
+        """The least time of all-to-alls that cross every level once, in whatever order."""
+        depth = self.hierarchy.depth
+        least = [0.0]
+        for inner in range(1, depth + 1):
+            last = (
+                before
+                + self.step_time(
+                    RequestKind.ALL_TO_ALL, Grouping(outer, inner), payload_bytes
+                ).seconds
+                for outer, before in enumerate(least)
+            )
+            least.append(min(last))
+        return least[-1]
 
     def physical_bound_s(self, request: Request) -> float:
         """Least time of one execution that the links of the scene allow."""

@@ -60,7 +60,7 @@ def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
 
 def _step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTime, ...]:
     if model.program is not None:
-        program = parse_program(model.program)
+        program = parse_program(model.program, model.kind)
         return scene.program_times(program, trace.payload_rows, model.bytes, model.chunks)
     return (scene.fixed_time(model.kind, model.bytes),) if model.steps else ()
 

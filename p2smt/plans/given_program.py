@@ -32,14 +32,20 @@ SINGLE = "single"
 """Stands for the single collective where the text of a program may stand."""
 
 
-def given_program(kind: RequestKind, hierarchy: Hierarchy, text: str | None) -> Program:
-    """The program of a text; the single collective over the whole group for None or ``single``."""
+def given_program(kind: RequestKind, hierarchy: Hierarchy, text: str | None) -> Program | None:
+    """The program of a text; the single collective over the whole group for None or ``single``.
+
+    None is the single all-to-all, which is one fixed step.
+    """
     if hierarchy.depth == 0:
         raise InputError("a reduction over one device", "needs no program", "drop the program")
+    whole = Grouping(0, hierarchy.depth)
     if text is None or text.strip() == SINGLE:
-        whole = Grouping(0, hierarchy.depth)
-        return Program((hierarchy.instruction(DIRECT[kind], whole),))
-    return hierarchy.canonical(parse_program(text))
+        single = DIRECT.get(kind)
+        return single and Program((hierarchy.instruction(single, whole),))
+    program = hierarchy.canonical(parse_program(text, kind))
+    exchange = Program((hierarchy.instruction(RequestKind.ALL_TO_ALL, whole),))
+    return None if program == exchange else program
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +93,17 @@ def given_programs(
     None where there is one fixed step, or nothing to do.
 
     texts: for the requests that have programs, in their order; None for the single collective.
+        All-to-alls are single unless there are texts for them, too.
 
     Raises:
         InputError: sizes that do not fit, too few or too many texts, or one that does not parse.
     """
     placement.check(problem.topology.sizes, problem.axis_sizes)
-    left = iter(_as_many(problem, texts))
     found: list[Program | None] = []
-    for request in problem.requests:
+    for request, text in zip(problem.requests, _of_each(problem, texts), strict=True):
         scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
-        text = next(left) if request.kind.has_programs else None
-        alone = not request.kind.has_programs or (scene.hierarchy.size == 1 and text is None)
+        fixed = not request.kind.has_programs and text is None
+        alone = fixed or (scene.hierarchy.size == 1 and text is None)
         found.append(
             None if alone else given_program(plain_kind(request.kind), scene.hierarchy, text)
         )
@@ -137,23 +143,28 @@ def _placed(
             f"program '{str(program)[:200]}'",
             f"is not valid: {broken.message} ({broken.kind.value})",
         )
-    return PlacedProgram(request, scene, program, checked, pipeline)
+    chunks = 1 if request.kind.has_exchanges else pipeline
+    return PlacedProgram(request, scene, program, checked, chunks)
 
 
-def _as_many(problem: Problem, programs: Sequence[str | None]) -> Sequence[str | None]:
-    takers = [str(request) for request in problem.requests if request.kind.has_programs]
-    if not programs:
-        return [None] * len(takers)
-    if not takers:
+def _of_each(problem: Problem, programs: Sequence[str | None]) -> list[str | None]:
+    """The text for each request; None: there is none."""
+    requests = problem.requests
+    takers = [n for n, request in enumerate(requests) if request.kind.has_programs]
+    also = [n for n, one in enumerate(requests) if n in takers or one.kind.has_exchanges]
+    if not also and programs:
         given = f"program '{programs[0]}'"[:200]
-        raise InputError(given, "all-to-all and send are one fixed step", "drop the program")
-    if len(programs) != len(takers):
+        raise InputError(given, "a send is one fixed step", "drop the program")
+    if len(programs) == len(also):
+        takers = also
+    elif programs and len(programs) != len(takers):
         raise InputError(
             f"{len(programs)} program{'s' * (len(programs) != 1)}",
-            f"the requests that have programs are {', '.join(takers)}",
+            f"the requests that have programs are {', '.join(str(requests[n]) for n in also)}",
             f"give one for each, in this order; '{SINGLE}' for the single collective",
         )
-    return programs
+    texts = dict(zip(takers, programs or [None] * len(takers), strict=True))
+    return [texts.get(n) for n in range(len(requests))]
 
 
 def candidates(problem: Problem, texts: Sequence[str]) -> list[Sequence[str]]:
@@ -173,8 +184,8 @@ def cost_of(
         problem: cluster, axes and requests; ``pipeline`` and ``algorithms`` count too, while rules
             and limits of programs do not: what is given is priced.
         placement: the matrix.
-        programs: texts for the requests that have programs (all but all-to-all and send), in
-            their order; None, or no list at all, for single collectives.
+        programs: texts for the requests that have programs (all but sends; all-to-alls may be left
+            out together), in their order; None, or no list at all, for single collectives.
 
     Raises:
         InputError: sizes that do not fit, or programs that are too few, too many or not valid.

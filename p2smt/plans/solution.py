@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.dispatch import AnyKind, Dispatch
-from p2smt.collectives.names import DIRECT
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.accuracy import PriceBasis, PriceRange
 from p2smt.cost.dispatch import held_bytes
 from p2smt.cost.requested_algorithms import NamedStep
@@ -40,10 +40,10 @@ class RequestAnswer:
     ``seconds`` is the time of one execution in ``chunks`` chunks, ``steps`` and ``payloads``
     are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
-    ``physical_bound_s`` what no schedule can beat there.  ``program`` is None for all-to-all,
-    send, groups of one device, and the one collective on a rank list, which is the only step
-    then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the slices of
-    :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
+    ``physical_bound_s`` what no schedule can beat there.  ``program`` is None for a
+    single all-to-all, a send, groups of one device, and the one collective on a rank list, which is
+    the only step then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the
+    slices of :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
     vector, ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked``
     what the program was simulated on.
     """
@@ -590,10 +590,13 @@ def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:
 def steps_named(
     request: Request, program: Program, steps: Sequence[StepTime]
 ) -> tuple[NamedStep, ...]:
-    """The collectives of a request's program and what runs each of its steps."""
+    """The collectives of a request's program and what runs each of its steps; none of an
+    all-to-all's, for which a library has one algorithm."""
     pairs = zip(program.instructions, steps, strict=True)
     return tuple(
-        NamedStep(f"{i} ({request.name})", i.collective, step.algorithm) for i, step in pairs
+        NamedStep(f"{i} ({request.name})", i.collective, step.algorithm)
+        for i, step in pairs
+        if i.collective is not RequestKind.ALL_TO_ALL
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p2smt.collectives.demand import Demand
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, ProgramOperation, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
@@ -81,22 +81,33 @@ class PlacementProblem:
         return (mine, (0, *range(first, len(self.axes)))) if self.folded else (mine,)
 
 
-# Which reduction programs meet a demand, and which costs least?  The question as plain data.
+# Which programs meet a demand, and which costs least?  The question as plain data.
 
 
 Indices = tuple[int, ...]
+
+
+def reduction_items(depth: int) -> tuple[tuple[Collective, Grouping], ...]:
+    """All instructions of reduction programs over a hierarchy of this depth."""
+    return tuple((c, g) for c in Collective for g in groupings(depth))
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
     """Instructions by index: (collective, grouping) pairs in tie-breaking order."""
 
-    items: tuple[tuple[Collective, Grouping], ...]
+    items: tuple[tuple[ProgramOperation, Grouping], ...]
 
     @staticmethod
     def of(depth: int) -> InstructionSet:
-        """All instructions over a hierarchy of this depth."""
-        return InstructionSet(tuple((c, g) for c in Collective for g in groupings(depth)))
+        """Those of reduction programs over a hierarchy of this depth."""
+        return InstructionSet(reduction_items(depth))
+
+    @staticmethod
+    def of_exchanges(depth: int) -> InstructionSet:
+        """Those of an all-to-all: all-to-alls, of groups that leave no member out."""
+        every = (g for g in groupings(depth) if not g.master)
+        return InstructionSet(tuple((RequestKind.ALL_TO_ALL, g) for g in every))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ class ProgramProblem:
     slack: int = 0
 
     def __post_init__(self) -> None:
-        if not self.demand.has_programs:
+        if not (self.demand.has_programs or self.demand.has_exchanges):
             raise InputError(f"request {self.demand}", "has one fixed step and no programs")
         if min(self.factors, default=2) < 2:
             raise InputError(f"factors {list(self.factors)}", "must be at least 2 each")
@@ -144,7 +155,9 @@ class ProgramProblem:
 
     @property
     def small_model(self) -> bool:
-        """Whether the small-model theorem covers the problem."""
+        """Whether the small-model theorem covers the problem; that of an all-to-all always."""
+        if self.demand.has_exchanges:
+            return True
         return proof_basis(len(self.factors), self.max_length) is ProofBasis.SMALL_MODEL
 
     @property

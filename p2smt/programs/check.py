@@ -16,6 +16,7 @@ from p2smt.collectives.names import Collective
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs import semantics
+from p2smt.programs.exchanges import exchange_factors, exchange_trace
 from p2smt.programs.preconditions import Violation, ViolationKind
 from p2smt.programs.program import (
     MODEL_DEPTH,
@@ -65,10 +66,15 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     5 are left, rows are runs: on each device as long as they are not too many, then on the
     quotient.
 
+    A program of an all-to-all is followed block by block, on twos where there are too many ranks.
+
     Raises:
         TooLarge: too many devices to simulate, and outside the range of the quotient.
     """
     factors, size = hierarchy.factors, hierarchy.size
+    if demand.has_exchanges:
+        taken = exchange_factors(factors)
+        return Checked(exchange_trace(hierarchy, program, taken), taken, taken == factors)
     if size <= semantics.MAX_DEVICES:
         return Checked(_simulated(demand, hierarchy, program), factors, True)
     merged = hierarchy
@@ -202,12 +208,37 @@ class ApartChecker:
         return self._checkers[cuts].violation(program)
 
 
-def list_checker(demand: Demand, hierarchy: Hierarchy, length: int) -> ListChecker | ApartChecker:
+@dataclass(frozen=True, slots=True)
+class ExchangeChecker:
+    """The same for the programs of an all-to-all: each is followed block by block."""
+
+    hierarchy: Hierarchy
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """The factors of the ranks that blocks are followed on."""
+        return exchange_factors(self.hierarchy.factors, MAX_LISTED)
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are the real ones."""
+        return self.factors == self.hierarchy.factors
+
+    def violation(self, program: Program) -> Violation | None:
+        """The first rule that a program breaks, or None."""
+        return exchange_trace(self.hierarchy, program, self.factors).violation
+
+
+def list_checker(
+    demand: Demand, hierarchy: Hierarchy, length: int
+) -> ListChecker | ApartChecker | ExchangeChecker:
     """A checker of many programs of at most so many instructions.
 
     Raises:
         TooLarge: there are too many devices for that, and others cannot stand for them.
     """
+    if demand.has_exchanges:
+        return ExchangeChecker(hierarchy)
     known, many = small_model_length(hierarchy.depth), hierarchy.size > MAX_LISTED
     if many and length > known:
         raise TooLarge(
@@ -463,7 +494,7 @@ RUN_PRIMES = (*PRIMES, 11)
 def steps_of(hierarchy: Hierarchy, program: Program, factors: Sequence[int]) -> list[Step]:
     """The program's steps on positions of a reduction group with these factors."""
     return [
-        Step(i.collective, local_groups(factors, hierarchy.grouping(i)))
+        Step(i.reduction, local_groups(factors, hierarchy.grouping(i)))
         for i in program.instructions
     ]
 

@@ -252,5 +252,5 @@ def _run(demand: Demand, parts: CutGroup, program: Program) -> Trace:
             missed = earlier is None or earlier.kind is ViolationKind.GOAL_MISSED
             return replace(before, violation=broken) if missed else before
         first, *others = every or (None,)
-        steps.append(first if first is None else Step(instruction.collective, first, tuple(others)))
+        steps.append(first if first is None else Step(instruction.reduction, first, tuple(others)))
     return semantics.run(demand, parts.size, steps)

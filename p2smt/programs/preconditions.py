@@ -34,6 +34,7 @@ class ViolationKind(Enum):
     NOT_CONTAINED = "not-contained"  # a broadcast would lose a member's data or gain nothing
     AFTER_GOAL = "after-goal"  # a step follows the goal state
     GOAL_MISSED = "goal-missed"  # the program ends short of the goal
+    UNEVEN_BLOCKS = "uneven-blocks"  # an all-to-all would send members different numbers of blocks
     UNEVEN_SLICES = "uneven-slices"  # an instruction needs slices of one size
 
 

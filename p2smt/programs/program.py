@@ -1,4 +1,7 @@
-"""Reduction programs: instructions over slices of a synthesis hierarchy, and their text.
+"""Programs: instructions over slices of a synthesis hierarchy, and their text.
+
+Reduction programs are made of collectives that add up or copy chunks, the programs of an all-to-all
+of all-to-alls alone.
 
 The synthesis hierarchy of a request holds the reduction axes' factors at each level, merged
 by level, ones dropped (P2, synthesis hierarchy).  Depth 0 is the root, depth t the subtrees
@@ -19,7 +22,8 @@ from itertools import compress, pairwise
 import numpy as np
 
 from p2smt.cluster.topology import ROOT
-from p2smt.collectives.names import Collective, Form
+from p2smt.collectives.dispatch import AnyKind
+from p2smt.collectives.names import Collective, Form, ProgramOperation, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem
@@ -57,10 +61,22 @@ class Grouping:
 class Instruction:
     """(collective, slice, form): levels by name, ``ancestor`` for Parallel and Master."""
 
-    collective: Collective
+    collective: ProgramOperation
     slice: str
     form: Form
     ancestor: str | None = None
+
+    @property
+    def reduction(self) -> Collective:
+        """The collective of a reduction program's instruction.
+
+        Raises:
+            InputError: it is an all-to-all, which reduces and copies nothing.
+        """
+        if self.collective is RequestKind.ALL_TO_ALL:
+            rule = "is only of the programs of an all-to-all"
+            raise InputError(f"instruction '{self}'", rule, "take a collective that reduces")
+        return self.collective
 
     def __str__(self) -> str:
         place = f"{self.form.value} {self.slice}"
@@ -157,7 +173,7 @@ class Hierarchy:
             raise InputError(f"instruction '{instruction}'", "forms groups of one device")
         return found
 
-    def instruction(self, collective: Collective, grouping: Grouping) -> Instruction:
+    def instruction(self, collective: ProgramOperation, grouping: Grouping) -> Instruction:
         """The printed form: outermost slice, InsideGroup before Parallel before Master."""
         outer, inner = self.name(grouping.outer), self.name(grouping.inner)
         if grouping.inner == self.depth:
@@ -210,10 +226,18 @@ _INSTRUCTION = re.compile(
 MAX_TEXT = 10_000
 
 
-def parse_instruction(text: str) -> Instruction:
-    """An instruction such as ``all-reduce parallel node in root``."""
+def operations_of(kind: AnyKind | None) -> tuple[ProgramOperation, ...]:
+    """What the instructions of a request's programs may do; None: of any but an all-to-all."""
+    if kind is RequestKind.ALL_TO_ALL:
+        return (RequestKind.ALL_TO_ALL,)
+    return tuple(Collective)
+
+
+def parse_instruction(text: str, kind: AnyKind | None = None) -> Instruction:
+    """An instruction such as ``all-reduce parallel node in root``, for a request of a kind."""
     found = _INSTRUCTION.fullmatch(text.strip())
-    names = [collective.value for collective in Collective]
+    known = {operation.value: operation for operation in operations_of(kind)}
+    names = list(known)
     if found is None or found["collective"] not in names:
         raise InputError(
             f"instruction '{text.strip()[:80]}'",
@@ -226,15 +250,15 @@ def parse_instruction(text: str) -> Instruction:
             f"instruction '{text.strip()[:80]}'",
             "parallel and master, and only they, end in 'in LEVEL'",
         )
-    return Instruction(Collective(found["collective"]), found["slice"], form, found["ancestor"])
+    return Instruction(known[found["collective"]], found["slice"], form, found["ancestor"])
 
 
-def parse_program(text: str) -> Program:
+def parse_program(text: str, kind: AnyKind | None = None) -> Program:
     """A program: instructions separated by semicolons.  ``parse_program(str(p)) == p``."""
     if len(text) > MAX_TEXT:
         raise InputError("program text", f"is longer than {MAX_TEXT} characters")
     return Program(
-        tuple(parse_instruction(part) for part in text.strip().split(";") if text.strip())
+        tuple(parse_instruction(part, kind) for part in text.strip().split(";") if text.strip())
     )
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.dispatch import AnyKind, Dispatch
-from p2smt.collectives.names import DIRECT
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_CHUNKS
@@ -74,12 +73,15 @@ class JobRequest:
         return len(self.groups[0])
 
     def single(self) -> JobStep | None:
-        """The one collective that answers the request alone; None: it has no programs."""
-        if not self.kind.has_programs:
+        """The one collective that answers the request alone; None: it is no program's rival."""
+        if isinstance(self.kind, Dispatch):
             return None
-        return JobStep(
-            self.kind.value, DIRECT[plain_kind(self.kind)], self.groups, self.baseline_predicted_s
-        )
+        operation: Operation | None = DIRECT.get(self.kind)
+        if self.kind is RequestKind.ALL_TO_ALL and len(self.steps) > 1:
+            operation = self.kind
+        if operation is None:
+            return None
+        return JobStep(self.kind.value, operation, self.groups, self.baseline_predicted_s)
 
 
 @dataclass(frozen=True, slots=True)

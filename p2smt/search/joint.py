@@ -337,7 +337,12 @@ class Fallback:
             yield request, Scene.of(self.problem.topology, Placement(matrix), chosen)
 
     def _single(self, request: Request, scene: Scene) -> RequestAnswer | None:
-        return single_answer(self.problem, request, scene, self.solver)
+        found = single_answer(self.problem, request, scene, self.solver)
+        if found is not None and request.kind.has_exchanges:
+            least_s = scene.least_s(request)
+            if least_s < found.bound_s:
+                return replace(found, status=Status.UNKNOWN, bound_s=least_s)
+        return found
 
 
 # Matrices known before any search: rank orders that a matrix expresses, and axes packed in order.

@@ -28,7 +28,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from p2smt.collectives.demand import demand_of
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, ProgramOperation, RequestKind
 from p2smt.cost.step_time import chunk_counts
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
@@ -48,7 +48,7 @@ _NO_STEPS = np.empty((3, 0), dtype=np.int64)
 _Nest = tuple[Indices, float]
 
 _UNTOUCHED, _SCATTERED, _DONE = range(3)
-_MOVES = {
+_MOVES: dict[ProgramOperation, tuple[int, int]] = {
     Collective.REDUCE_SCATTER: (_UNTOUCHED, _SCATTERED),
     Collective.ALL_REDUCE: (_UNTOUCHED, _DONE),
     Collective.ALL_GATHER: (_SCATTERED, _DONE),

@@ -24,9 +24,9 @@ from p2smt.programs.program import (
     parse_program,
     small_model_length,
 )
-from p2smt.result import PROVED_WITHIN, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import PROVED_WITHIN, SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.nests import priced_nest
-from p2smt.search.programs import Found, Priced, Task, best_program, price
+from p2smt.search.programs import Found, Priced, Task, best_program, price, program_task
 from p2smt.search.programs_pipelined import (
     LISTED_DEPTH,
     Catalogs,
@@ -90,6 +90,8 @@ def answer_request(
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
     """
+    if request.kind.has_exchanges:
+        return _exchanged(problem, request, scene, limits, solver)
     task = _task(problem, request, scene.hierarchy, solver)
     if task is None:
         return fixed_answer(request, scene)
@@ -101,6 +103,31 @@ def answer_request(
     if best is None:
         raise OutOfTimeError
     return _searched(request, scene, best, found)
+
+
+def _exchanged(
+    problem: Problem, request: Request, scene: Scene, limits: SearchLimits, solver: Solver
+) -> RequestAnswer:
+    """The best way to run an all-to-all: in one step, unless several take less.
+
+    A solver is asked only where they might.  Several run in one chunk.
+    """
+    single = fixed_answer(request, scene)
+    least_s = scene.least_s(request)
+    if problem.max_length == 1 or least_s >= single.seconds * (1 - SAME):
+        return single
+    task = program_task(problem, request, scene.hierarchy, solver)
+    try:
+        found = best_program(task, scene, request.payload_bytes, limits)
+    except TooLarge:  # for z3: what CP-SAT finds is not proved by it
+        found = best_program(
+            replace(task, solver=Solver.CPSAT), scene, request.payload_bytes, limits
+        )
+        found = replace(found, status=Status.FEASIBLE, bound_s=0.0)
+    if found.best is None or len(found.best.program) == 1:
+        proved = found.status is Status.OPTIMAL
+        return single if proved else replace(single, status=found.status, bound_s=least_s)
+    return _searched(request, scene, found.best, found)
 
 
 def known_answer(
@@ -154,14 +181,7 @@ def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solv
     """The program synthesis of a request; None where there is one fixed step, or nothing to do."""
     if hierarchy.size == 1 or not request.kind.has_programs:
         return None
-    return Task(
-        plain_kind(request.kind),
-        hierarchy,
-        problem.max_length,
-        problem.forbidden_forms,
-        problem.step_limits,
-        solver,
-    )
+    return program_task(problem, request, hierarchy, solver)
 
 
 def _best(sought: SoughtProgram, limits: SearchLimits) -> Found:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of, plain_kind
-from p2smt.collectives.names import Collective, Form, RequestKind
+from p2smt.collectives.names import Form, ProgramOperation, RequestKind
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime, program_s
@@ -20,6 +20,7 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.problems.placement import Indices, InstructionSet, ProgramProblem, StepLimit
 from p2smt.programs.check import Checked, checked_once, list_checker
 from p2smt.programs.program import (
+    ON_REAL_SIZES,
     Grouping,
     Hierarchy,
     Instruction,
@@ -50,11 +51,11 @@ class Task:
 
     def problem(self) -> ProgramProblem:
         """The encodings' input, without costs."""
-        instructions = InstructionSet.of(self.hierarchy.depth)
-        numbered = list(enumerate(instructions.items))
-        forbidden = {n for n, (c, g) in numbered if self._form(c, g) in self.forbidden_forms}
+        instructions = self._instructions
+        restricted = [(n, item) for n, item in enumerate(instructions.items) if self._bound(item)]
+        forbidden = {n for n, (c, g) in restricted if self._form(c, g) in self.forbidden_forms}
         limits = [
-            StepLimit(frozenset(n for n, (_, g) in numbered if self._crosses(g, level)), count)
+            StepLimit(frozenset(n for n, (_, g) in restricted if self._crosses(g, level)), count)
             for level, count in self.step_limits
         ]
         return ProgramProblem(
@@ -67,8 +68,22 @@ class Task:
         )
 
     @property
+    def _instructions(self) -> InstructionSet:
+        depth = self.hierarchy.depth
+        if self.kind.has_exchanges:
+            return InstructionSet.of_exchanges(depth)
+        return InstructionSet.of(depth)
+
+    def _bound(self, item: tuple[ProgramOperation, Grouping]) -> bool:
+        """Whether restrictions are of this instruction: of all but the single all-to-all, which is
+        no program of several steps."""
+        return not self.kind.has_exchanges or item[1] != Grouping(0, self.hierarchy.depth)
+
+    @property
     def basis(self) -> ProofBasis:
         """What it rests on that no program is missed."""
+        if self.kind.has_exchanges and self.solver not in ON_REAL_SIZES:
+            return ProofBasis.SMALL_MODEL
         return proof_basis(self.hierarchy.depth, self.max_length, self.solver)
 
     def allows(self, instruction: Instruction) -> bool:
@@ -78,7 +93,7 @@ class Task:
         used = [limit for limit in problem.limits if index in limit.instructions]
         return index not in problem.forbidden and all(limit.at_most > 0 for limit in used)
 
-    def _form(self, collective: Collective, grouping: Grouping) -> Form:
+    def _form(self, collective: ProgramOperation, grouping: Grouping) -> Form:
         return self.hierarchy.instruction(collective, grouping).form
 
     def _crosses(self, grouping: Grouping, level: str) -> bool:
@@ -86,12 +101,12 @@ class Task:
         depth = self.hierarchy.depth_of(level)
         return grouping.outer < depth
 
-    def items_on(self, scene: Scene) -> tuple[tuple[Collective, Grouping], ...]:
+    def items_on(self, scene: Scene) -> tuple[tuple[ProgramOperation, Grouping], ...]:
         """The instructions in tie-breaking order, with their groupings on a scene.
 
         The task's hierarchy is the scene's, or that one with some of its levels merged.
         """
-        items, whole = InstructionSet.of(self.hierarchy.depth).items, scene.hierarchy
+        items, whole = self._instructions.items, scene.hierarchy
         if whole.factors == self.hierarchy.factors:
             return items
         return tuple((c, whole.grouping(self.hierarchy.instruction(c, g))) for c, g in items)
@@ -346,8 +361,8 @@ def request_programs(
         problem: cluster and axes, and what restricts programs (``max_length``,
             ``forbidden_forms``, ``step_limits``, ``algorithms``).
         placement: the matrix.
-        request: along axes of the problem.  An all-to-all, a send, and what needs no program in a
-            group of one device have none: ``note`` says so.
+        request: along axes of the problem.  A send, an all-to-all over one level, and what needs no
+            program in a group of one device have none: ``note`` says so.
         top: only so many, those of least time; None: all.
         limits: the wall-clock limit, and how many to list.
         solver: ``cpsat`` or ``z3``.
@@ -358,11 +373,12 @@ def request_programs(
     """
     placement.check(problem.topology.sizes, problem.axis_sizes)
     scene = _scene_of(problem, placement, request)
-    if not request.kind.has_programs:
+    several = request.kind.has_exchanges and scene.hierarchy.depth > 1
+    if not (request.kind.has_programs or several):
         return _none(problem, "one fixed step")
     if scene.hierarchy.size == 1:
         return _none(problem, "nothing to do in a group of one device")
-    task = _task_of(problem, request, scene.hierarchy, solver_of(solver))
+    task = program_task(problem, request, scene.hierarchy, solver_of(solver))
     priced = scene if timed else None
     return programs_on(task, limits or SearchLimits(), top, priced, request.payload_bytes)
 
@@ -398,7 +414,7 @@ def _scene_of(problem: Problem, placement: Placement, request: Request) -> Scene
     return Scene.of(topology, placement, problem.axis_indices(request))
 
 
-def _task_of(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task:
+def program_task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task:
     """The synthesis for a request under the problem's restrictions."""
     forms, steps = problem.forbidden_forms, problem.step_limits
     return Task(plain_kind(request.kind), hierarchy, problem.max_length, forms, steps, solver)

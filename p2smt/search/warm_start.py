@@ -5,6 +5,8 @@ before what happens further out, an all-gather after it) or *joined* by an all-r
 valid programs, so the cheapest bounds the optimum from above, whatever runs, and stands in where
 the time ends before there is an answer.  That is all that is used of them.
 
+Of an all-to-all they are all-to-alls over the blocks, outermost first; others cost the same.
+
 They are often best, not always.  In the settings of experiments/crossings (rings over switches)
 one of them always is on two levels, and on three where calls cost nothing.  On some of three levels
 with a cost per call, on four within five instructions, and over links of other kinds, there are
@@ -22,7 +24,7 @@ from itertools import chain, combinations, pairwise, product
 import numpy as np
 
 from p2smt.collectives.demand import Chunks, Demand, demand_of
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, ProgramOperation, RequestKind
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.programs.program import Grouping, local_groups
@@ -30,7 +32,7 @@ from p2smt.programs.program import Grouping, local_groups
 Cost = Callable[[int, int], float | None]
 """What an instruction, by its index, costs with so many rows; None: it cannot be used."""
 
-_Item = tuple[Collective, Grouping]
+_Item = tuple[ProgramOperation, Grouping]
 _RS, _AG, _AR = Collective.REDUCE_SCATTER, Collective.ALL_GATHER, Collective.ALL_REDUCE
 
 
@@ -51,6 +53,8 @@ def _family(problem: ProgramProblem) -> Iterator[tuple[_Item, ...]]:
             yield from (tuple((_RS, g) for g in order) for order in (blocks[::-1], blocks))
         elif demand == demand_of(RequestKind.ALL_GATHER):
             yield from (tuple((_AG, g) for g in order) for order in (blocks, blocks[::-1]))
+        elif demand.has_exchanges:
+            yield tuple((RequestKind.ALL_TO_ALL, g) for g in blocks)
 
 
 def _reductions(blocks: list[Grouping]) -> Iterator[tuple[_Item, ...]]:
@@ -131,7 +135,7 @@ class RowCounts:
         self,
         demand: Demand,
         factors: Sequence[int],
-        items: Sequence[tuple[Collective, Grouping]],
+        items: Sequence[tuple[ProgramOperation, Grouping]],
     ) -> None:
         self.demand, self.factors, self.items = demand, tuple(factors), items
         self._next: dict[tuple[bytes, int], tuple[int, _Counts] | None] = {}
@@ -156,7 +160,7 @@ class RowCounts:
         return tuple(found)
 
     def _step(
-        self, counts: _Counts, collective: Collective, grouping: Grouping
+        self, counts: _Counts, collective: ProgramOperation, grouping: Grouping
     ) -> tuple[int, _Counts] | None:
         """Payload in rows, and the counts afterwards."""
         members = math.prod(self.factors[grouping.outer : grouping.inner])

@@ -64,11 +64,18 @@ def test_programs_are_for_requests_with_a_collective_of_their_own() -> None:
     assert {kind for kind in RequestKind if kind.has_programs} == set(DIRECT)
 
 
-@pytest.mark.parametrize("kind", [RequestKind.ALL_TO_ALL, RequestKind.SEND])
-def test_the_others_are_refused(kind: RequestKind) -> None:
-    demand = demand_of(kind)
-    with pytest.raises(InputError, match=f"request {kind.value}: has one fixed step"):
+def test_a_send_is_refused_and_only_an_all_to_all_has_exchanges() -> None:
+    demand = demand_of(RequestKind.SEND)
+    with pytest.raises(InputError, match="request send: has one fixed step"):
         ProgramProblem(demand, (2,), 1, InstructionSet.of(1))
+    for kind in RequestKind:
+        only = kind is RequestKind.ALL_TO_ALL
+        assert (kind.has_exchanges, demand_of(kind).has_exchanges) == (only, only)
+
+
+@pytest.mark.parametrize("kind", [RequestKind.ALL_TO_ALL, RequestKind.SEND])
+def test_the_others_have_no_state_matrices(kind: RequestKind) -> None:
+    demand = demand_of(kind)
     with pytest.raises(InputError, match="no state matrices"):
         semantics.initial_state(demand, 2)
 

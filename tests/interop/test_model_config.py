@@ -282,9 +282,6 @@ def test_a_window_that_never_hides_a_token_is_none(config: Config) -> None:
     assert config_model(config, "config.json").layers == config["num_hidden_layers"]
 
 
-ALTERNATING = {"layer_types": ["full_attention", "sliding_attention"] * 14}
-
-
 @pytest.mark.parametrize(
     "config",
     [

@@ -160,6 +160,7 @@ class Oracle:
         self.items = [
             (collective, device_groups(problem.factors, grouping))
             for collective, grouping in problem.instructions.items
+            if isinstance(collective, Collective)
         ]
         self.start = initial(problem.demand, problem.rows)
         self.known: dict[State, list[Step]] = {}

@@ -245,7 +245,7 @@ def test_any_group_agrees_with_sets(
         if by_hand is None:
             uneven = True
             break
-        steps.append((instruction.collective, by_hand))
+        steps.append((instruction.reduction, by_hand))
     every = [_by_hand(group, instruction) for instruction in drawn]
     if any(one is not None and all(len(part) == 1 for part in one) for one in every):
         with pytest.raises(InputError, match="groups of one device"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.problems.placement import InstructionSet
+from p2smt.problems.placement import reduction_items
 from p2smt.programs import check, semantics
 from p2smt.programs import check as runs
 from p2smt.programs.check import Checked, Quotient, check_program, run_on_runs, steps_of
@@ -41,7 +41,7 @@ def test_any_program_as_by_the_semantics(
 ) -> None:
     """Steps are drawn among those that are allowed, and now and then among all."""
     demand, devices = demand_of(kind), math.prod(factors)
-    items = InstructionSet.of(len(factors)).items
+    items = reduction_items(len(factors))
     steps: list[Step] = []
     for _ in range(data.draw(st.integers(1, 7))):
         every = [Step(c, local_groups(factors, g)) for c, g in items]
@@ -63,7 +63,7 @@ def _breaks(trace: semantics.Trace) -> bool:
 def test_every_step_from_every_state(kind: RequestKind, factors: tuple[int, ...]) -> None:
     """All states of up to three steps, and each instruction on each group of them."""
     demand, devices = demand_of(kind), math.prod(factors)
-    steps = [Step(c, local_groups(factors, g)) for c, g in InstructionSet.of(len(factors)).items]
+    steps = [Step(c, local_groups(factors, g)) for c, g in reduction_items(len(factors))]
     start = semantics.initial_state(demand, devices)
     layer = {start.tobytes(): (start, runs.initial_runs(demand, devices))}
     for _ in range(3):

@@ -30,7 +30,7 @@ def text_steps(text: str, factors: tuple[int, ...]) -> list[Step]:
     """A program over levels l1, l2, .. as steps on positions."""
     hierarchy = Hierarchy.plain(factors)
     return [
-        Step(i.collective, local_groups(factors, hierarchy.grouping(i)))
+        Step(i.reduction, local_groups(factors, hierarchy.grouping(i)))
         for i in parse_program(text).instructions
     ]
 

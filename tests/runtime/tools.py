@@ -23,14 +23,16 @@ RAILS = "reduce-scatter parallel l1 in root; all-reduce inside l1; all-gather pa
 MASTERS = "reduce inside l1; all-reduce master l1 in root; broadcast inside l1"
 
 
-def steps_of(text: str, factors: Sequence[int]) -> tuple[JobStep, ...]:
+def steps_of(
+    text: str, factors: Sequence[int], kind: RequestKind | None = None
+) -> tuple[JobStep, ...]:
     """A program over levels l1, l2, .. on positions."""
     hierarchy = Hierarchy.plain(factors)
     return tuple(
         JobStep(
             str(i), i.collective, ordered(local_groups(factors, hierarchy.grouping(i)).tolist())
         )
-        for i in parse_program(text).instructions
+        for i in parse_program(text, kind).instructions
     )
 
 
@@ -66,7 +68,7 @@ def program_request(
     kind: RequestKind, text: str, factors: Sequence[int], payload_bytes: int = 100, chunks: int = 1
 ) -> JobRequest:
     """A program over one reduction group."""
-    steps, groups = steps_of(text, factors), whole(math.prod(factors))
+    steps, groups = steps_of(text, factors, kind), whole(math.prod(factors))
     return request(kind, steps, groups, payload_bytes, chunks=chunks, name=text)
 
 

@@ -57,7 +57,7 @@ def test_restrictions_of_the_problem_hold() -> None:
     assert request_programs(limited, PLACEMENT, asked.requests[0]).programs == ()
 
 
-@pytest.mark.parametrize("request_", [send("tp=1MiB"), all_to_all("tp=1MiB")], ids=str)
+@pytest.mark.parametrize("request_", [send("tp=1MiB"), all_to_all("dp=1MiB")], ids=str)
 def test_what_is_one_fixed_step_has_none(request_: Request) -> None:
     found = request_programs(problem(request_), PLACEMENT, request_)
     assert (found.status, found.programs, found.note) == (Status.COMPLETE, (), "one fixed step")

@@ -379,6 +379,10 @@ def check_request(model: RequestModel, scene: Scene, groups: IntArray) -> tuple[
         InputError: a program or instruction that is no text of the language, or names a level
             that the topology lacks.
     """
+    if model.program is not None and model.kind.has_exchanges and scene.hierarchy.size > 1:
+        program = parse_program(model.program, model.kind)
+        trace, how = _check_exchanges(model, program, scene, groups)
+        return _in_devices(trace, groups), how
     if model.program is None or not model.kind.has_programs:
         how = "one fixed step" if scene.hierarchy.size > 1 else "nothing to do"
         return Trace(_fixed_violation(model, scene, groups)), how
@@ -445,7 +449,7 @@ def _check_program(
         if local is None:
             text = f"step {number}: the groups do not repeat over the axes' reduction groups"
             return _broken_trace(number, text), "devices"
-        steps.append(Step(listed[number - 1].collective, local))
+        steps.append(Step(listed[number - 1].reduction, local))
     if hierarchy.size > semantics.MAX_DEVICES:
         quotient = check_program(demand_of(model.kind), hierarchy, program)
         trace, how = quotient.trace, quotient.how
@@ -454,6 +458,19 @@ def _check_program(
     return (
         trace if trace.violation else _unexpected_groups(model, program, scene, groups) or trace
     ), how
+
+
+def _check_exchanges(
+    model: RequestModel, program: Program, scene: Scene, groups: IntArray
+) -> tuple[Trace, str]:
+    """The trace of an all-to-all's program, whose steps have the groups of its instructions."""
+    listed = tuple(parse_instruction(step.instruction, model.kind) for step in model.steps)
+    if listed != program.instructions:
+        text = "the instructions of the steps are not those of the program"
+        return _broken_trace(0, text), "devices"
+    checked = check_program(demand_of(model.kind), scene.hierarchy, program)
+    broken = None if checked.trace.violation else _unexpected_groups(model, program, scene, groups)
+    return broken or checked.trace, checked.how
 
 
 def _unexpected_groups(

@@ -89,19 +89,23 @@ def broken_by_program(
 ) -> Iterator[str]:
     """What a valid request breaks: the length, the forms, the steps across levels, the chunks."""
     request = problem.requests[number]
-    if not request.kind.has_programs or not model.steps:
+    several = request.kind.has_exchanges and model.program is not None
+    if not (request.kind.has_programs or several) or not model.steps:
         return
     axes = problem.axis_indices(request)
     if isinstance(where, Placement):
         scene = Scene.of(problem.topology, where, axes)
-        broken = _broken_by_steps(problem, scene.hierarchy, parse_program(model.program or ""))
+        broken = _broken_by_steps(
+            problem, scene.hierarchy, parse_program(model.program or "", model.kind)
+        )
     elif model.program is not None:
         hierarchy = common_hierarchy(RankScene.of(problem, request, where).cut)
         broken = _broken_by_steps(problem, hierarchy, parse_program(model.program))
     else:
         broken = _broken_by_one(problem, where.groups(axes))
     yield from broken
-    if model.chunks not in chunk_counts(problem.pipeline, len(model.steps)):
+    pipeline = 1 if request.kind.has_exchanges else problem.pipeline
+    if model.chunks not in chunk_counts(pipeline, len(model.steps)):
         yield f"{_text('pipeline', chunks=problem.pipeline)}: it has {model.chunks}"
 
 

@@ -161,7 +161,7 @@ class RankedPlacement(OutputPart):
     status: Annotated[Status, Said("optimal: each of its programs is.")]
     peak_bytes: Annotated[PayloadBytes, Said("The most bytes that a device holds.")]
     programs: Annotated[
-        Sequence[str | None], Said("null: all-to-all, send, or groups of one device.")
+        Sequence[str | None], Said("null: a single all-to-all, a send, or groups of one device.")
     ]
     chunks: Sequence[Annotated[int, Said(ge=1)]]
     checked_on: Annotated[Sequence[str], Said("What each program was simulated on.")]
@@ -177,7 +177,7 @@ class NearPlacement(OutputPart):
     objective_s: Seconds
     status: Annotated[Status, Said("optimal: each of its programs is.")]
     programs: Annotated[
-        Sequence[str | None], Said("null: all-to-all, send, or groups of one device.")
+        Sequence[str | None], Said("null: a single all-to-all, a send, or groups of one device.")
     ]
     chunks: Sequence[Annotated[int, Said(ge=1)]]
     seconds: Annotated[Sequence[Seconds], Said("Of one execution of each request.")]

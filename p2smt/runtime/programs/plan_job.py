@@ -173,7 +173,7 @@ def _operation(kind: AnyKind, program: str | None, instruction: str) -> Operatio
         return kind
     if program is None:
         return DIRECT[kind]
-    return parse_instruction(instruction).collective
+    return parse_instruction(instruction).reduction
 
 
 def requests_job(
@@ -181,7 +181,7 @@ def requests_job(
 ) -> Job:
     """The job of a problem's requests on a placement with these programs, in as many chunks.
 
-    A program is None for an all-to-all or a send, which are one step, and in groups of one device.
+    A program is None for a single all-to-all, a send, and in groups of one device.
     """
     requests = []
     for request, program in zip(problem.requests, programs, strict=True):
@@ -292,7 +292,8 @@ def _timed(request: JobRequest, times: Sequence[StepTime], single_s: float) -> J
 
 def _program(request: JobRequest, scene: Scene) -> Program | None:
     """The program of a request by the text of its steps, its levels known; None: it has none."""
-    if not request.kind.has_programs:
+    several = request.kind.has_exchanges and len(request.steps) > 1
+    if not (request.kind.has_programs or several):
         return None
     return scene.hierarchy.canonical(_by_names(request))
 
@@ -307,7 +308,7 @@ def _program_on_ranks(request: JobRequest, scene: RankScene) -> Program | None:
 
 
 def _by_names(request: JobRequest) -> Program:
-    return Program(tuple(parse_instruction(step.name) for step in request.steps))
+    return Program(tuple(parse_instruction(step.name, request.kind) for step in request.steps))
 
 
 def predicted_single(

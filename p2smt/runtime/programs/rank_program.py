@@ -153,6 +153,8 @@ def prepare(move: GroupMove, piece: torch.Tensor, rank: int, group: dist.Process
             return _reduce_scatter_move(move, piece, rank, group)
         case Collective.ALL_GATHER:
             return _all_gather_move(move, piece, rank, group)
+        case RequestKind.ALL_TO_ALL if move.parts:
+            return _exchange_move(move, piece, group)
         case RequestKind.ALL_TO_ALL:
             source = piece.clone()
             return RankMove(
@@ -268,6 +270,22 @@ def _all_gather_move(
 
     forget = partial(fill_unwritten, packed)
     return RankMove(start, lambda: _unpack(packed, piece, every), forget)
+
+
+def _exchange_move(move: GroupMove, piece: torch.Tensor, group: dist.ProcessGroup) -> RankMove:
+    """An all-to-all that is a step of several: rows are packed by the member that they go to."""
+    every = tuple(run for part in move.parts for run in part)
+    packed, received = _buffer(piece, every), _buffer(piece, every)
+    in_order = all(a[0] + a[1] == b[0] for a, b in pairwise(every))
+
+    def start() -> list[Any]:
+        if not in_order:
+            _pack(piece, every, packed)
+        source = piece if in_order else packed
+        return [dist.all_to_all_single(received, source, group=group, async_op=True)]
+
+    forget = partial(fill_unwritten, received)
+    return RankMove(start, lambda: _unpack(received, piece, every), forget)
 
 
 def _send_move(

@@ -70,8 +70,10 @@ def _carry_out(move: GroupMove, buffers: Buffers) -> None:
                     buffer[brought] = source[brought]
         case RequestKind.ALL_TO_ALL:
             before = np.stack(own)
-            for place, buffer in enumerate(own):
-                buffer[:] = before[:, place]
+            shares = [list(rows(part)) for part in move.parts] or [[n] for n in range(len(own))]
+            for buffer, kept in zip(own, shares, strict=True):
+                for source, came in zip(before, shares, strict=True):
+                    buffer[came] = source[kept]
         case RequestKind.SEND:
             for buffer, source in zip(reversed(own[1:]), reversed(own[:-1]), strict=True):
                 buffer[:] = source
@@ -196,8 +198,10 @@ def single_result(
     if len(cutting.spans) == 1 or _adds(demand_of(request.kind)):
         return None
     group = next(g for g in request.groups if rank in g)
+    own = demand_of(request.kind).start.chunks is Chunks.OWN
     rows = [
-        spread_whole_row(numbers.integers(member), cutting, row) for row, member in enumerate(group)
+        spread_whole_row(numbers.integers(member), cutting, row if own else group.index(rank))
+        for row, member in enumerate(group)
     ]
     return np.stack(rows)
 

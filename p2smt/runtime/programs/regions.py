@@ -41,8 +41,9 @@ class GroupMove:
     """What one group does in a step.
 
     ``members`` ascend.  ``region`` holds the rows that the operation works on (all-gather: its
-    result).  ``parts`` are the rows that each member keeps of them (reduce-scatter) or brings
-    (all-gather); empty for the others.
+    result).  ``parts`` are the rows that each member keeps of them (reduce-scatter), brings
+    (all-gather), or gets from every member (an all-to-all that is a step of several: they come to
+    lie where those for their sender lay); empty for the others.
     """
 
     operation: Operation
@@ -94,6 +95,9 @@ def moves_of(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> RowMo
     for number, step in enumerate(steps, start=1):
         if isinstance(step.operation, Dispatch):
             raise StepError(number, step.groups[0][0], "dispatches tokens, and moves no rows")
+        if step.operation is RequestKind.ALL_TO_ALL and len(steps) > 1:
+            found.append(_regrouped(number, step, request))
+            continue
         if isinstance(step.operation, RequestKind):
             found.append(tuple(_exchange(number, step.operation, g, request) for g in step.groups))
             continue
@@ -112,6 +116,32 @@ def _exchange(
         text = f"is in a group of {len(group)} ranks, the payload has {request.size} parts"
         raise StepError(number, group[0], text)
     return GroupMove(operation, group, ((0, request.size),))
+
+
+def _regrouped(number: int, step: JobStep, request: JobRequest) -> tuple[GroupMove, ...]:
+    """An all-to-all that is a step of several, from its groups alone.
+
+    Row r of the payload is for the member with number r.  A group passes it towards its own member
+    that has the place that this one has in its group.
+    """
+    moves = []
+    for whole in request.groups:
+        number_of = {rank: at for at, rank in enumerate(whole)}
+        own = [group for group in step.groups if group[0] in number_of]
+        members = sorted(rank for group in own for rank in group)
+        if members != list(whole) or len({len(group) for group in own}) != 1:
+            text = f"its groups do not part the {len(whole)} ranks of the request evenly"
+            raise StepError(number, whole[0], text)
+        places = zip(*own, strict=True)
+        parts = tuple(_runs([number_of[rank] for rank in place]) for place in places)
+        moves += [
+            GroupMove(RequestKind.ALL_TO_ALL, group, ((0, len(whole)),), parts) for group in own
+        ]
+    return tuple(moves)
+
+
+def _runs(numbers: list[int]) -> Runs:
+    return runs_of(np.array(sorted(numbers)))
 
 
 def _move(number: int, operation: Collective, group: tuple[int, ...], held: RowsHeld) -> GroupMove:

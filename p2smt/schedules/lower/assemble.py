@@ -218,7 +218,7 @@ def lower_program(
     check_most_ranks(hierarchy.size * len(groups or [()]))
     own = np.array(groups or [tuple(range(hierarchy.size))], dtype=np.int64)
     steps = [
-        (i.collective, _tuples(lower(own, hierarchy.factors, hierarchy.grouping(i))))
+        (i.reduction, _tuples(lower(own, hierarchy.factors, hierarchy.grouping(i))))
         for i in program.instructions
     ]
     return schedule_of_steps(str(program), kind, _tuples(own), steps, how)

@@ -49,8 +49,8 @@ def lower_groups(
     """The schedule of every reduction group of a plan's request (by its index).
 
     how: its rings are those for the ports that a group reaches; in as many pieces as the plan
-        says, if it does not say itself.  An all-to-all or a send has one step, whose messages go
-        directly and out of place.
+        says, if it does not say itself.  A single all-to-all or a send has one step, whose messages
+        go directly and out of place.
 
     Raises:
         InputError: no such request, groups or instructions that do not fit, or too large a
@@ -143,6 +143,9 @@ def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) 
     name = f"{model.kind.value} {'+'.join(model.axes)}"
     kind = plain_kind(model.kind, "is no schedule: its routing says what goes where")
     everyone = [tuple(range(size))]
+    if kind.has_exchanges and model.program is not None:
+        rule = "is several all-to-alls, one after the other, which are not lowered to schedules"
+        raise InputError(name, rule, "solve with --length 1 for a single all-to-all")
     if not kind.has_programs:
         return lower_exchange(name, kind, everyone, steps)
     return schedule_of_steps(name, kind, everyone, _named(model, steps), how, range(size))
@@ -151,7 +154,7 @@ def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) 
 def _named(model: RequestModel, steps: GroupSteps) -> list[tuple[Collective, list[RankGroup]]]:
     """Each step's collective: that of its instruction, or the request's, if it has no program."""
     collectives = [
-        parse_instruction(step.instruction).collective
+        parse_instruction(step.instruction).reduction
         if model.program
         else DIRECT[plain_kind(model.kind)]
         for step in model.steps

@@ -544,7 +544,7 @@ def _payload_rows(scene: RankScene, program: Program) -> tuple[int, ...] | None:
         held = [first] * scene.size
         for number, instruction in enumerate(program.instructions):
             for group in parts.groups(instruction):
-                rows = _moved(instruction.collective, group, held)
+                rows = _moved(instruction.reduction, group, held)
                 if rows is None:
                     return None
                 most[number] = max(most[number], rows)

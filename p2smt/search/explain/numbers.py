@@ -214,7 +214,7 @@ def program_table(
     request = problem.requests[number]
     if scene.hierarchy.size == 1:
         return ProgramTable(number, scene, (), np.zeros((1, 0), dtype=np.int64), (), True)
-    if not request.kind.has_programs:
+    if not (request.kind.has_programs or _several(problem, request, scene)):
         return _fixed(number, request, scene)
     task = _task(problem, request, scene)
     listed, whole = _listed(task, listings, watch)
@@ -234,6 +234,11 @@ def program_table(
     return ProgramTable(
         number, scene, tuple(numbers), _padded(steps, len(numbers)), tuple(kept), whole
     )
+
+
+def _several(problem: Problem, request: Request, scene: Scene) -> bool:
+    """Whether an all-to-all may be several."""
+    return request.kind.has_exchanges and scene.hierarchy.depth > 1 and problem.max_length > 1
 
 
 def _fixed(number: int, request: Request, scene: Scene) -> ProgramTable:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.problems.placement import InstructionSet
+from p2smt.problems.placement import reduction_items
 from p2smt.programs import semantics
 from p2smt.programs.program import local_groups
 from p2smt.programs.semantics import State, Step, Violation
@@ -31,7 +31,7 @@ class System:
     after: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        items = InstructionSet.of(len(self.factors)).items
+        items = reduction_items(len(self.factors))
         self.steps = [Step(c, local_groups(self.factors, grouping)) for c, grouping in items]
         self.number(semantics.initial_state(demand_of(self.kind), math.prod(self.factors)))
 

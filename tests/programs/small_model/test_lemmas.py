@@ -14,7 +14,7 @@ from experiments.small_model.open_arcs import Orders, Traced, split_run
 from experiments.small_model.search import GOAL, Found, search
 from experiments.small_model.symbolic_state import RowDigit
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.problems.placement import InstructionSet
+from p2smt.problems.placement import InstructionSet, reduction_items
 from p2smt.programs.program import Grouping, Hierarchy, parse_program
 from tests.programs.small_model.systems import DEAD, contents, system
 from tests.programs.small_model.test_lockstep import COUNTEREXAMPLE
@@ -208,7 +208,7 @@ def told_apart(steps: Sequence[Step], depth: int) -> int:
     ],
 )
 def test_programs_of_m_steps_tell_at_most_m_levels_apart(depth: int, length: int) -> None:
-    items, many = InstructionSet.of(depth).items, 0
+    items, many = reduction_items(depth), 0
     for word in found(depth, REDUCE, length).programs():
         steps = [items[i] for i in word]
         gathered = levels_of(steps, {Collective.ALL_GATHER})
@@ -222,7 +222,7 @@ def test_programs_of_m_steps_tell_at_most_m_levels_apart(depth: int, length: int
 
 @pytest.mark.parametrize("depth", [2, 3, 4, pytest.param(5, marks=pytest.mark.exhaustive)])
 def test_all_gathers_tile_the_levels(depth: int) -> None:
-    items = InstructionSet.of(depth).items
+    items = reduction_items(depth)
     for word in found(depth, GATHER, 16).programs():
         steps = [items[i] for i in word]
         assert {c for c, _ in steps} <= {Collective.ALL_GATHER, Collective.BROADCAST}
@@ -244,7 +244,7 @@ def tilings(depth: int) -> Iterator[tuple[Step, ...]]:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_reduce_scatters_are_the_orders_of_the_tilings(depth: int) -> None:
-    items = InstructionSet.of(depth).items
+    items = reduction_items(depth)
     programs = {tuple(items[i] for i in w) for w in found(depth, SCATTER, 16).programs()}
     assert programs == set(tilings(depth))
     for many, count in found(depth, SCATTER, 16).counts().items():

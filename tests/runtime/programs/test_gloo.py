@@ -13,10 +13,13 @@ import pytest
 
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
+from p2smt.programs.program import Hierarchy
+from p2smt.result import SearchLimits
+from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.summary import RunResult, summarize
+from p2smt.search.programs import Task, list_programs
 from tests.runtime.programs.oracle_counts import computes
 from tests.runtime.tools import (
     ALL,
@@ -88,6 +91,44 @@ def test_every_short_program(factors: tuple[int, ...]) -> None:
 @pytest.mark.exhaustive
 def test_groups_of_three(factors: tuple[int, ...]) -> None:
     assert_verified(*(r for kind in KINDS for n in (2, 3, 4) for r in sampled(kind, factors, n, 8)))
+
+
+@pytest.mark.parametrize("factors", but_the_first((2, 3), (2, 2, 2), (3, 2)))
+def test_all_to_alls_over_levels(factors: tuple[int, ...]) -> None:
+    """Every program, whole and in pieces, of payloads that do not split evenly; timed once."""
+    task = Task(RequestKind.ALL_TO_ALL, Hierarchy.plain(factors), len(factors))
+    found, _ = list_programs(task, SearchLimits())
+    asked = [
+        program_request(task.kind, str(program), factors, size, chunks)
+        for program in found.value or ()
+        for size, chunks in ((5, 1), (1001, 1), (998, 3))
+        if len(program) > 1
+    ]
+    assert len(asked) == (6 if len(factors) == 2 else 30)
+    assert_verified(*asked, options=replace(CHECK, repeat=1, warmup=0))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("factors", [(2, 2), (3, 2)])
+def test_all_to_alls_over_levels_of_groups_side_by_side(factors: tuple[int, ...]) -> None:
+    text = "all-to-all inside l1; all-to-all parallel l1 in root"
+    steps = steps_of(text, factors, RequestKind.ALL_TO_ALL)
+    beside = request(RequestKind.ALL_TO_ALL, steps, _beside(factors), 77)
+    turned = tuple(replace(step, groups=_turned(step.groups, factors)) for step in beside.steps)
+    assert_verified(replace(beside, steps=turned))
+
+
+def _beside(factors: tuple[int, ...]) -> Groups:
+    """Two groups of all ranks, every other rank each."""
+    ranks = 2 * math.prod(factors)
+    return tuple(tuple(range(at, ranks, 2)) for at in (0, 1))
+
+
+def _turned(groups: Groups, factors: tuple[int, ...]) -> Groups:
+    """The groups of a step within both of these."""
+    return tuple(
+        tuple(whole[member] for member in group) for whole in _beside(factors) for group in groups
+    )
 
 
 @pytest.mark.exhaustive

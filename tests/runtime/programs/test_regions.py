@@ -73,6 +73,8 @@ RULES = [
     (GATHER, [step(AG, (0, 1)), step(AG, (0, 2))], 2, 2, "brings 1 rows, rank 0 brings 2"),
     (SCATTER, [step(RS, (0, 1)), step(AR, (0, 1))], 2, 1, "holds other rows than rank 0"),
     (EXCHANGE, [step(EXCHANGE, (1, 3))], 1, 1, "in a group of 2 ranks, the payload has 4 parts"),
+    (EXCHANGE, [step(EXCHANGE, (0, 1))] * 2, 1, 0, "do not part the 4 ranks of the request evenly"),
+    (EXCHANGE, [step(EXCHANGE, (0, 1, 2), (3,))] * 2, 1, 0, "do not part the 4 ranks"),
 ]
 
 

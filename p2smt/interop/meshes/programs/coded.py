@@ -118,6 +118,9 @@ def _is_direct(request: LaunchedRequest) -> bool:
     step, kind = request.steps[0], plain_kind(request.model.kind)
     own = {frozenset(group) for group in request.groups.tolist()}
     whole = len(request.steps) == 1 and {frozenset(group) for group in step.groups} == own
+    if kind is RequestKind.ALL_TO_ALL and request.model.program is not None:
+        rule = "is several all-to-alls, one after the other, which are not written as code"
+        raise InputError(request.name, rule, "solve with --length 1 for a single all-to-all")
     if not whole and kind not in DIRECT:
         raise InputError(request.name, "is not one step over its groups", "verify the plan")
     return whole and step.operation is DIRECT.get(kind, kind)

@@ -563,7 +563,7 @@ def _operation(model: RequestModel, instruction: str) -> StepOperation:
         return kind
     if model.program is None:
         return DIRECT[kind]
-    return parse_instruction(instruction).collective
+    return parse_instruction(instruction).reduction
 
 
 def _ranks(
