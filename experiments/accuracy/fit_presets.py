@@ -4,7 +4,8 @@
 
 writes ``constants.json``, the ``efficiency`` of links in ``topologies/``, and the ``calls``,
 ``hops`` and channels of sends in ``p2smt/libraries/``; and ``constants_without.json``: for every
-table that is to be predicted unseen, the constants that matter to it, fitted without it.  The
+table that is to be predicted unseen, the constants that matter to it, fitted without it; and
+``constants_blind.json``: the same for every system, fitted without any of its tables.  The
 search starts at what the libraries' own sources say; a constant that no table tells stays there.
 """
 
@@ -14,6 +15,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
+from experiments.accuracy.blind import BLIND, systems
 from experiments.accuracy.fitting.constants import CONSTANTS, WITHOUT
 from experiments.accuracy.fitting.constants_text import write_constants
 from experiments.accuracy.fitting.fit import Losses, concerned, fitted
@@ -85,8 +87,13 @@ def main(arguments: Sequence[str]) -> None:
     found = fitted(START, Losses(known), _say)
     CONSTANTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write_constants(found)
-    unseen = {name: without(name, found, known) for name in LEFT_OUT if name in known}
+    unseen = {name: without([name], found, known) for name in LEFT_OUT if name in known}
     WITHOUT.write_text(json.dumps(unseen, indent=1) + "\n", encoding="utf-8")
+    blind = {
+        system: without([table.name for table in mine], found, known)
+        for system, mine in systems().items()
+    }
+    BLIND.write_text(json.dumps(blind, indent=1) + "\n", encoding="utf-8")
 
 
 def _say(line: str) -> None:
@@ -94,11 +101,11 @@ def _say(line: str) -> None:
 
 
 def without(
-    name: str, constants: Mapping[str, float], known: Mapping[str, Published]
+    names: Sequence[str], constants: Mapping[str, float], known: Mapping[str, Published]
 ) -> dict[str, float]:
-    """The constants that matter to a table, fitted again from the start to the other tables."""
-    mine = concerned(constants, Losses({name: known[name]}))
-    others = Losses({other: one for other, one in known.items() if other != name})
+    """The constants that matter to some tables, fitted again from the start to the others."""
+    mine = concerned(constants, Losses({name: known[name] for name in names}))
+    others = Losses({other: one for other, one in known.items() if other not in names})
     found = fitted({**constants, **{one: START[one] for one in mine}}, others, names=mine)
     return {one: found[one] for one in mine}
 

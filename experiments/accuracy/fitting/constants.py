@@ -29,9 +29,9 @@ from experiments.accuracy.fitting.own_hops import own_hops
 from p2smt.cluster.library.model import ACROSS, INSIDE, Library, ProtocolRate
 from p2smt.cluster.topology import CALL_NAMES, Topology
 
-_HERE = Path(__file__).resolve().parents[1]
-CONSTANTS = _HERE / "constants.json"
-WITHOUT = _HERE / "constants_without.json"
+HERE = Path(__file__).resolve().parents[1]
+CONSTANTS = HERE / "constants.json"
+WITHOUT = HERE / "constants_without.json"
 """By the name of a table the constants that matter to it, fitted without it."""
 Constants = Mapping[str, float]
 NCCL, RCCL = ("nccl-2.12", "nccl-2.20", "nccl-2.30"), ("rccl",)
