@@ -114,16 +114,21 @@ def test_what_is_committed_is_of_systems_that_presets_describe() -> None:
         for level in range(len(topology.levels))
     }
     for systems in found.values():
-        assert {system.split(" of ")[-1] for system in systems} <= described
+        whole = {system for system in systems if " of " not in system}
+        parts = {system.split(" of ")[-1].partition(",")[0] for system in set(systems) - whole}
+        assert whole <= described
+        assert parts <= {system.partition(",")[0] for system in described}
         assert all(classes for classes in systems.values())
 
 
 def test_what_nobody_measured_is_not_committed() -> None:
-    """No table has an A100 cluster on InfiniBand, one of RCCL on NVLink, or Gloo."""
-    for library, preset in (("nccl-2.20", "dgx-a100"), ("nccl-2.30", "gcp-a3-ultra")):
+    """No table has H200 on RoCE, one of RCCL on NVLink, or Gloo; A100 across nodes an exchange."""
+    for library, preset in (("nccl-2.30", "gcp-a3-ultra"), ("nccl-2.30", "dgx-b300")):
         assert system_name(load_topology(preset), 0) not in published(library)
     assert all("xgmi" in system for system in published("rccl"))
     assert published("gloo") == {}
+    a100 = published("nccl-2.20")[system_name(load_topology("dgx-a100"), 0)]
+    assert {one.operation for one in a100} == {"all-to-all"}
     p5 = published("nccl-2.30")[system_name(load_topology("aws-p5"), 0)]
     assert {one.operation for one in p5} == {"all-reduce"}
 

@@ -100,7 +100,7 @@ def test_filling_a_pipeline_costs_what_is_in_flight_at_most() -> None:
         assert filled == pytest.approx(min(math.sqrt(8 * wire * stage), 8 * stage), abs=1e-12)
     many = replace(found, in_flight=math.inf)
     assert many.seconds(2**34) > found.seconds(2**34)
-    for count, chunks in ((2, 0), (3, 1), (4, 1), (5, 2), (16, 2)):
+    for count, chunks in ((2, 0), (3, 1), (4, 1), (5, 2), (16, 3)):
         alone = cluster("nccl-2.30").with_outermost(count)
         one = ways(alone, ((count, 1), (1, 8)), Collective.ALL_REDUCE)["tree", "simple"]
         assert (one.filling, one.stage_s > 0) == (chunks, chunks > 0), count
