@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.accuracy.hold_out import LARGER, SMALLER, HeldOut
 from experiments.accuracy.summary import Result
-from experiments.accuracy.systems import topology_of
+from experiments.accuracy.systems import has_profile, topology_of
 from experiments.tables.tables import Published
 from p2smt.calibration.tables import error_classes
 from p2smt.cluster.error_class import SHARE
@@ -37,7 +37,7 @@ def yaml_text(results: Sequence[Result], unseen: Sequence[HeldOut]) -> str:
     seen: dict[str, dict[tuple[str, str], Cells]] = defaultdict(lambda: defaultdict(list))
     again: dict[tuple[str, str, str], Cells] = defaultdict(list)
     for one in results:
-        if one.library:
+        if one.library and not has_profile(one.table):
             system, operation = system_of(one.table), one.table.collective
             seen[one.library][system, operation] += [(c.size_bytes, c.error) for c in one.cells]
             again[one.library, system, operation] += left_out.get(one.table.name, ())

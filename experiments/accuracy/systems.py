@@ -92,7 +92,12 @@ def topology_name(table: Published, *, profile: bool = True) -> str:
 
 def is_fitted(table: Published) -> bool:
     """Whether the constants of presets are fitted to a table: profiles have their own."""
-    return has_preset(table) and not PRESETS[table.system].profile
+    return has_preset(table) and not has_profile(table)
+
+
+def has_profile(table: Published) -> bool:
+    """Whether a preset has a profile that is made from a table."""
+    return table.system in PRESETS and bool(PRESETS[table.system].profile)
 
 
 def topology_of(table: Published, *, profile: bool = True) -> Topology:

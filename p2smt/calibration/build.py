@@ -18,7 +18,7 @@ from p2smt.calibration.levels import CollectiveFit, LevelFit, fit_levels
 from p2smt.calibration.samples import Predictor, Sample, usages
 from p2smt.calibration.tables import TableFit, table_errors, table_fits
 from p2smt.cluster.file_model import dump_topology
-from p2smt.cluster.link import MAX_EFFICIENCY
+from p2smt.cluster.link import EFFICIENCY_NAMES, MAX_EFFICIENCY
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.requested_algorithms import NamedStep, named_notes, running
@@ -232,7 +232,9 @@ def check_times(topology: Topology, samples: Sequence[Sample]) -> None:
 
 
 def _at_nominal_rates(topology: Topology) -> Topology:
-    levels = (replace(lv, link=replace(lv.link, efficiency=())) for lv in topology.levels)
+    """All of every link for whatever runs, also what a library leaves of it."""
+    whole = tuple((name, 1.0) for name in EFFICIENCY_NAMES)
+    levels = (replace(lv, link=replace(lv.link, efficiency=whole)) for lv in topology.levels)
     return replace(topology, levels=tuple(levels))
 
 
