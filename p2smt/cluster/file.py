@@ -51,6 +51,7 @@ __all__ = [
     "parse_topology",
     "preset_names",
     "preset_text",
+    "profiles",
     "topology_from_data",
 ]
 
@@ -152,11 +153,12 @@ def _preset(name: str, profile: str | None) -> tuple[Topology, str]:
     return build_topology(with_profile(model, profile, source), source), ""
 
 
-def profile_names(preset: str) -> tuple[str, ...]:
-    """How the profiles of a preset are named, such as ``mi300x@cx7``."""
+def profiles(preset: str) -> tuple[tuple[str, str, str], ...]:
+    """The profiles of a preset: its name, such as ``mi300x@cx7``, what it is, how it differs."""
     source = f"preset {preset}"
     model = validated(TopologyModel, load_yaml(preset_text(preset), source, MAX_BYTES), source)
-    return tuple(f"{preset}@{name}" for name in model.profiles)
+    found = model.profiles.items()
+    return tuple((f"{preset}@{name}", one.what, one.differs) for name, one in found)
 
 
 def _read(path: str) -> object:
@@ -232,8 +234,9 @@ def _unknown(name: str) -> InputError:
     if name in _names(files(_PRESETS).joinpath("fabrics")):
         rule = "is a fabric, of ranks and edges, and no topology of levels"
         return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
-    known = preset_names()
-    remedy = did_you_mean(name, known) or f"the presets are {', '.join(known)}"
+    presets = preset_names()
+    known = (*presets, *(one for preset in presets for one, _, _ in profiles(preset)))
+    remedy = did_you_mean(name, known) or f"the presets are {', '.join(presets)}"
     return InputError(f"topology {name[:100]!r}", "is neither a preset nor a YAML file", remedy)
 
 
