@@ -265,3 +265,13 @@ def format_time(seconds: float) -> str:
     if seconds == 0:
         return "0 s"
     return _scaled(seconds, {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9})
+
+
+def format_time_range(low_s: float, high_s: float) -> str:
+    """A range of times in the unit of its end, for people: ``0.7 to 1.1 ms``."""
+    steps = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+    unit, size = next((step for step in steps.items() if high_s >= step[1]), ("ns", 1e-9))
+    ends = [low_s / size, high_s / size]
+    texts = [[f"{float(f'{end:.{n}g}'):.12g}" for end in ends] for n in (2, 3, 4)]
+    low, high = next((found for found in texts if found[0] != found[1]), texts[-1])
+    return f"{low} to {high} {unit}"

@@ -1,14 +1,21 @@
-"""Relative errors by library, system, operation and size: ``p2smt/cost/accuracy.yaml``.
+"""How far off predictions were, as ranges: the rows of ``p2smt/cost/accuracy.yaml``.
 
-What :mod:`p2smt.cost.accuracy` reads, so that an answer can say that nobody would measure
-its gain.  The error of a class is the one that four of five predictions keep to: of tables that the
-constants were fitted to, or, where that is larger, of tables that were left out of a fit.
+What :mod:`p2smt.cost.accuracy` reads, so that every price comes with its range.  Ratios are
+measured / predicted, so that a predicted time times a ratio is a time.
+
+The rows of any system are of predictions by constants that no table of a system was fitted to
+(:mod:`.blind`).  A row of hardware that tables measured is of what a fit without them predicts: of
+others of the hardware, where several systems have it; else of one table of the system left out,
+or of those that the constants were fitted to, and as much wider as systems of the same hardware
+lie apart.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,53 +23,136 @@ from experiments.accuracy.hold_out import LARGER, SMALLER, HeldOut
 from experiments.accuracy.summary import Result
 from experiments.accuracy.systems import has_profile, topology_of
 from experiments.tables.tables import Published
-from p2smt.calibration.tables import error_classes
-from p2smt.cluster.error_class import SHARE
-from p2smt.cluster.error_model import dump_error_class
-from p2smt.cost.accuracy import most_in_node, outermost_crossed, system_name
+from p2smt.cluster.error_class import kept_error
+from p2smt.cost.accuracy import (
+    ANY,
+    BLIND,
+    SIZE_CLASSES,
+    most_in_node,
+    outermost_crossed,
+    size_class,
+    system_name,
+)
 
-HEAD = f"""\
-# Written by make accuracy: errors of predictions by library, system, operation and payload, over
-# the published tables of experiments/tables.  {SHARE:.0%} of their cells, outliers included, keep
-# to abs(predicted / measured - 1) of their class: in sample or, if that is more, left out of a
-# fit.
+HEAD = """\
+# Written by make accuracy: measured / predicted of the published tables of experiments/tables, by
+# system, library, collective and class of payloads; low, median and high are the quantiles of 10,
+# 50 and 90 % of so many cells, outliers included.
 """
+QUANTILES = (0.1, 0.5, 0.9)
+KEYS = ("system", "library", "basis", "collective", "size_class")
+Key = tuple[str, ...]
 
-Cells = list[tuple[int, float]]
 
-
-def yaml_text(results: Sequence[Result], unseen: Sequence[HeldOut]) -> str:
+def yaml_text(results: Sequence[Result], unseen: Sequence[HeldOut], blind: Sequence[Result]) -> str:
     """The file's text."""
-    left_out = {one.predicted: one.cells for one in unseen if one.what in (LARGER, SMALLER)}
-    seen: dict[str, dict[tuple[str, str], Cells]] = defaultdict(lambda: defaultdict(list))
-    again: dict[tuple[str, str, str], Cells] = defaultdict(list)
+    rows = (
+        ", ".join(f"{key}: {value}" for key, value in row) for row in _rows(results, unseen, blind)
+    )
+    return f"{HEAD}\n{BLIND}:\n" + "".join(f"  - {{{row}}}\n" for row in rows)
+
+
+def _rows(
+    results: Sequence[Result], unseen: Sequence[HeldOut], blind: Sequence[Result]
+) -> Iterator[list[tuple[str, object]]]:
+    """The keys and values of every row: first those of systems, then of any other."""
+    own, apart = _of_hardware(results, unseen, blind), _lying_apart(results)
+    for key in sorted(own, key=lambda key: (key[:-1], _rank(key))):
+        ratios, alone = own[key]
+        yield _row(key, ratios, apart[key[-1]] if alone else 1.0)
+    every = _of_any(blind)
+    for key in sorted(every, key=lambda key: (key[:-1], _rank(key))):
+        yield _row(key, every[key], 1.0)
+
+
+def _row(key: Key, ratios: Sequence[float], wider: float) -> list[tuple[str, object]]:
+    low, median, high = np.exp(np.quantile(np.log(ratios), QUANTILES))
+    ends = (("low", low / wider), ("median", median), ("high", high * wider))
+    return [
+        *((name, _quoted(text)) for name, text in zip(KEYS, key, strict=True)),
+        ("count", len(ratios)),
+        *((name, float(f"{value:.3g}")) for name, value in ends),
+    ]
+
+
+def _place(one: Result) -> tuple[str, str, str, str]:
+    return system_of(one.table), one.library, "fitted", one.table.collective
+
+
+def _systems(results: Sequence[Result]) -> dict[str, set[str]]:
+    """The systems of each hardware."""
+    found: dict[str, set[str]] = defaultdict(set)
     for one in results:
-        if one.library and not has_profile(one.table):
-            system, operation = system_of(one.table), one.table.collective
-            seen[one.library][system, operation] += [(c.size_bytes, c.error) for c in one.cells]
-            again[one.library, system, operation] += left_out.get(one.table.name, ())
-    parts = [HEAD]
-    for library in sorted(seen):
-        lines = [f"{library}:\n"]
-        for system in sorted({system for system, _ in seen[library]}):
-            lines.append(f"  {system}:\n")
-            for operation in sorted(o for s, o in seen[library] if s == system):
-                cells = seen[library][system, operation]
-                lines += _rows(operation, cells, again[library, system, operation])
-        parts.append("".join(lines))
-    return "\n".join(parts)
+        found[system_of(one.table)].add(one.table.system)
+    return found
 
 
-def _rows(operation: str, seen: Cells, unseen: Cells) -> list[str]:
-    """The classes of an operation, a line each."""
-    found = [dump_error_class(one) for one in error_classes(operation, seen, unseen)]
-    texts = [", ".join(f"{key}: {value}" for key, value in one.items()) for one in found]
-    return [f"    - {{{text}}}\n" for text in texts]
+def _of_hardware(
+    results: Sequence[Result], unseen: Sequence[HeldOut], blind: Sequence[Result]
+) -> dict[Key, tuple[list[float], bool]]:
+    """Ratios of each hardware, and whether one system alone has it."""
+    systems = _systems([one for one in results if not has_profile(one.table)])
+    left_out = {one.predicted: one.ratios for one in unseen if one.what in (LARGER, SMALLER)}
+    found: dict[Key, tuple[list[float], bool]] = {}
+    for seen, apart in zip(results, blind, strict=True):
+        place = _place(seen)
+        if not seen.library or place[0] not in systems:
+            continue
+        alone = len(systems[place[0]]) == 1 and not has_profile(seen.table)
+        ratios = [(cell.size_bytes, 1 / cell.ratio) for cell in (seen if alone else apart).cells]
+        if alone:
+            ratios = list(left_out.get(seen.table.name, ratios))
+        for size, ratio in ratios:
+            key = (*place, size_class(size))
+            known, whole = found.get(key, ([], True))
+            found[key] = ([*known, ratio], whole and alone)
+    return found
+
+
+def _lying_apart(results: Sequence[Result]) -> dict[str, float]:
+    """By class of payloads how far systems of one hardware lie from its middle: a factor that four
+    of five keep to."""
+    found: dict[str, list[float]] = {name: [0.0] for name, _ in SIZE_CLASSES}
+    logs: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one in results:
+        if not has_profile(one.table):
+            for cell in one.cells:
+                place = (system_of(one.table), one.table.collective, size_class(cell.size_bytes))
+                logs[place][one.table.system].append(-math.log(cell.ratio))
+    for (_, _, size), by_system in logs.items():
+        medians = [statistics.median(values) for values in by_system.values()]
+        middle = statistics.fmean(medians)
+        found[size] += [abs(one - middle) for one in medians if len(medians) > 1]
+    return {size: math.exp(kept_error(off)) for size, off in found.items()}
+
+
+def _of_any(blind: Sequence[Result]) -> dict[Key, list[float]]:
+    """Ratios of any system by library and collective, where more than one system tells."""
+    every: dict[Key, list[float]] = defaultdict(list)
+    systems: dict[Key, set[str]] = defaultdict(set)
+    for one in blind:
+        for library in (one.library, ANY) if one.library else ():
+            for collective in (one.table.collective, ANY):
+                for cell in one.cells:
+                    key = (ANY, library, "assumed", collective, size_class(cell.size_bytes))
+                    every[key].append(1 / cell.ratio)
+                    systems[key].add(one.table.system)
+    return {key: ratios for key, ratios in every.items() if len(systems[key]) > 1}
+
+
+def _rank(key: tuple[str, ...]) -> int:
+    return [name for name, _ in SIZE_CLASSES].index(key[-1])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text == ANY or "," in text else text
 
 
 def system_of(table: Published) -> str:
     """What a table was measured on, as a topology says it."""
-    topology = topology_of(table)
+    topology = topology_of(table, profile=False)
     ranks = np.arange(table.ranks)[np.newaxis]
     level = outermost_crossed(topology, ranks)
     if level is None:

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from experiments.accuracy.blind import SIZE_CLASSES, size_class
 from experiments.accuracy.cells import MIB, Cell, cells_of
 from experiments.accuracy.fitting.constants_text import ROOT
 from experiments.accuracy.hold_out import calibrated, samples_of
@@ -22,6 +21,7 @@ from experiments.accuracy.systems import PRESETS, topology_of
 from experiments.tables.tables import Published, tables
 from experiments.testbed.script import ended
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import SIZE_CLASSES, size_class
 from p2smt.errors import InputError
 
 WHAT = {

@@ -36,7 +36,7 @@ class HeldOut:
     """The errors of one table after a calibration on ``seen``.
 
     ``what`` says whether it was left out as the larger or the smaller, or was in the sample.
-    ``cells``: each size of the table in bytes, with its error.
+    ``ratios``: each size of the table in bytes, with measured over predicted.
     """
 
     topology: str
@@ -45,7 +45,7 @@ class HeldOut:
     what: str
     median: float
     largest: float
-    cells: tuple[tuple[int, float], ...] = ()
+    ratios: tuple[tuple[int, float], ...] = ()
 
     @property
     def target(self) -> float | None:
@@ -161,11 +161,11 @@ def _errors(
     fitted = calibrated(start, [sample for table in seen for sample in samples_of(table, start)])
     for table in asked:
         predict = predictor(fitted, table.ranks, RequestKind(table.collective))
-        cells = tuple((n, abs(predict(n).seconds / seconds - 1)) for n, seconds in table.rows)
-        errors = [error for _, error in cells]
+        ratios = tuple((n, seconds / predict(n).seconds) for n, seconds in table.rows)
+        errors = [abs(1 / ratio - 1) for _, ratio in ratios]
         median, most = statistics.median(errors), max(errors)
         names = tuple(one.name for one in seen)
-        yield HeldOut(start.name, names, table.name, what, median, most, cells)
+        yield HeldOut(start.name, names, table.name, what, median, most, ratios)
 
 
 def calibrated(topology: Topology, samples: Sequence[Sample]) -> Topology:

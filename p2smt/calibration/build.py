@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from p2smt.calibration.effective import FittedConstant, Quantity, fit_constants
 from p2smt.calibration.levels import CollectiveFit, LevelFit, fit_levels
 from p2smt.calibration.samples import Predictor, Sample, usages
-from p2smt.calibration.tables import TableFit, table_errors, table_fits
+from p2smt.calibration.tables import (
+    Disagreement,
+    TableFit,
+    disagreements,
+    table_errors,
+    table_fits,
+)
 from p2smt.cluster.file_model import dump_topology
 from p2smt.cluster.link import EFFICIENCY_NAMES, MAX_EFFICIENCY
 from p2smt.cluster.topology import Algorithm, Topology
@@ -165,11 +171,12 @@ def useless(tables: Sequence[TableFit]) -> bool:
 
 
 def doubts(calibration: Calibration) -> Iterator[str]:
-    """A line about each table that is met badly, the worst first, or is short, and about each
-    implausible rate."""
+    """A line about each table that is met badly, the worst first, that disagrees with another, or
+    is short, and about each implausible rate."""
     for table in sorted(calibration.tables, key=lambda table: -table.judged_error):
         if table.judged_error > DOUBTFUL:
             yield _table(table)
+    yield from map(_disagreement, disagreements(calibration.tables))
     yield from _few_sizes(calibration.tables)
     for found in calibration.constants:
         rate = found.constant.quantity is Quantity.EFFICIENCY
@@ -182,6 +189,17 @@ def _table(table: TableFit) -> str:
     how = "in the fit" if seen else "left out of the fit"
     error = f"{100 * table.judged_error:.0f} %"
     return f"{table.source}, {table.operation.value}: {how}, predicted {error} off (median)"
+
+
+def _disagreement(found: Disagreement) -> str:
+    first, second = found.first, found.second
+    errors = (f"{100 * one.median_error:.2g} %" for one in (first, second))
+    return (
+        f"{first.source} and {second.source}, {first.operation.value}: the same groups differ by "
+        f"{100 * found.difference:.0f} % (median of {found.sizes} sizes), more than the fit is off "
+        f"({' and '.join(errors)}): other machines, versions or settings? fit them apart, and say "
+        "what each is with --note"
+    )
 
 
 def _few_sizes(tables: Sequence[TableFit]) -> Iterator[str]:

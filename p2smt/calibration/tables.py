@@ -5,10 +5,11 @@ A table is what one run measured: the rows of a file with one operation on group
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.algorithms import Operation
 
 Rows = tuple[int, ...]
-SampleErrors = tuple[tuple[Sample, float], ...]
+Predictions = tuple[tuple[Sample, float], ...]
+"""Samples with the seconds that are predicted for them."""
 Again = Callable[[list[Sample], list[Sample]], "NDArray[np.float64] | None"]
 """Predicted times of the second samples by a fit to the first; None: it would say nothing."""
 
@@ -33,8 +35,8 @@ class TableFit:
 
     Errors are medians of max(predicted / measured, measured / predicted) - 1 over all its times:
     1 is a factor of two either way.  ``left_out_error`` is that of a fit to the other tables;
-    None where there is no such fit.  ``seen`` and ``unseen`` have abs(predicted / measured - 1) of
-    each time, in the fit and left out of it.
+    None where there is no such fit.  ``seen`` and ``unseen`` have what is predicted for each time,
+    by the fit and by one that it was left out of.
     """
 
     source: str
@@ -43,8 +45,8 @@ class TableFit:
     median_error: float
     max_error: float
     left_out_error: float | None
-    seen: SampleErrors
-    unseen: SampleErrors = ()
+    seen: Predictions
+    unseen: Predictions = ()
 
     @property
     def judged_error(self) -> float:
@@ -92,22 +94,62 @@ def _table_fit(
         float(np.median(errors)),
         float(errors.max()),
         left_out,
-        _relative(mine, np.array([predicted_s[i] for i in rows])),
-        () if unseen is None else _relative(mine, unseen),
+        tuple(zip(mine, (float(predicted_s[i]) for i in rows), strict=True)),
+        () if unseen is None else tuple(zip(mine, unseen.tolist(), strict=True)),
     )
 
 
-def _relative(samples: Sequence[Sample], predicted: NDArray[np.float64]) -> SampleErrors:
-    times = zip(samples, predicted.tolist(), strict=True)
-    return tuple((one, abs(found / one.seconds - 1)) for one, found in times)
+LEAST_DISAGREEMENT = 0.1
+"""Tables whose times differ by less are not said to disagree: runs do from day to day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two tables of the same groups whose times differ by more than either is off by.
+
+    ``difference`` is the median of max(t1 / t2, t2 / t1) - 1 over the ``sizes`` that both have.
+    """
+
+    first: TableFit
+    second: TableFit
+    difference: float
+    sizes: int
+
+
+def disagreements(tables: Sequence[TableFit]) -> Iterator[Disagreement]:
+    """The pairs of tables that cannot both be of one cluster as it is, in their order."""
+    for first, second in combinations(tables, 2):
+        (one, _), (other, _) = first.seen[0], second.seen[0]
+        if shape_of(one) != shape_of(other):
+            continue
+        times, others = _median_times(first), _median_times(second)
+        both = sorted(times.keys() & others.keys())
+        if not both:
+            continue
+        off = float(np.expm1(np.median([abs(math.log(times[n] / others[n])) for n in both])))
+        if off > max(first.median_error, second.median_error, LEAST_DISAGREEMENT):
+            yield Disagreement(first, second, off, len(both))
+
+
+def _median_times(table: TableFit) -> dict[int, float]:
+    """Of each payload the median time."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for one, _ in table.seen:
+        found[one.payload_bytes].append(one.seconds)
+    return {size: float(np.median(times)) for size, times in found.items()}
 
 
 def table_errors(
     topology: Topology, tables: Sequence[TableFit]
 ) -> tuple[tuple[str, ErrorClass], ...]:
     """What predictions are off by, by the outermost level that the groups cross."""
-    seen = _by_level(topology, [one for table in tables for one in table.seen])
-    unseen = _by_level(topology, [one for table in tables for one in table.unseen])
+    seen, unseen = (
+        _by_level(topology, [(one, abs(s / one.seconds - 1)) for one, s in found])
+        for found in (
+            [one for table in tables for one in table.seen],
+            [one for table in tables for one in table.unseen],
+        )
+    )
     return tuple(
         (topology.names[level], one)
         for level, operation in sorted(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -9,7 +10,8 @@ import typer
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import NOT_SETTLED, OK
-from p2smt.cli.output import note, tell_tables, writable
+from p2smt.cli.output import note as tell_note
+from p2smt.cli.output import tell_tables, writable
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
 from p2smt.errors import InputError
 
@@ -46,6 +48,7 @@ def calibrate(
     time_limit: str = option("TIME", "For all measurements, such as 30 or 30s.", default="1800"),
     runs: Text = option("FILE", "Measured training runs (CSV): fit efficiencies."),
     efficiency: Text = option("NAME", "Of --runs only this one, such as nemo-h100."),
+    note: Text = option("TEXT", "Kept in the file: what this cluster is, its settings."),
     output: Text = option("FILE", "Write the topology, or the efficiency, here.", "-o"),
     json: bool = o.JSON,
 ) -> int:
@@ -58,12 +61,13 @@ def calibrate(
     library = prices.library
     writable(output)
     if runs is not None or efficiency is not None:
-        _check_runs(runs, bool(files or from_nccl_tests or topology or library), backend)
+        others = files or from_nccl_tests or topology or library or note is not None
+        _check_runs(runs, bool(others), backend)
         return calibrate_runs(str(runs), efficiency, output, json)
     if backend is None:
         cluster = _of_files(files or [], from_nccl_tests, topology, library, use)
         found = _from_files(files or [], cluster, collective, ranks)
-        return _finish(found, algorithm, allow_above_nominal, output, json)
+        return _finish(noted(found, note), algorithm, allow_above_nominal, output, json)
     if files or from_nccl_tests or collective is not None:
         rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
@@ -71,7 +75,25 @@ def calibrate(
     measured = _measure(backend, cluster, ranks, sizes, repeat, time_limit)
     if measured is None:
         return 0
-    return _finish(measured, algorithm, allow_above_nominal, output, json)
+    return _finish(noted(measured, note), algorithm, allow_above_nominal, output, json)
+
+
+MOST_NOTED = 500
+
+
+def noted(found: Measurements, note: str | None) -> Measurements:
+    """The measurements with a note of the user's among their sources.
+
+    Raises:
+        InputError: it is empty, too long, or not one line.
+    """
+    if note is None:
+        return found
+    text = note.strip()
+    if not text or len(text) > MOST_NOTED or not text.isprintable():
+        rule = f"must be one line of 1 to {MOST_NOTED} printable characters"
+        raise InputError(f"--note {text[:40]!r}", rule, "shorten it")
+    return replace(found, sources=(*found.sources, f"note: {text}"))
 
 
 def _check_runs(runs: str | None, others: bool, backend: str | None) -> None:
@@ -172,7 +194,7 @@ def _finish(
     algorithms = _what_ran(algorithm, found.topology)
     calibration = fit(found, algorithms, allow)
     for text in calibration.notes:
-        note(text)
+        tell_note(text)
     if output is not None:
         write_topology(calibration, output)
     lines = []

@@ -1,7 +1,6 @@
 """How far off predictions are: relative errors by operation and payload, from measurements.
 
-Published tables give them for a library on a system (:mod:`p2smt.cost.accuracy`), a
-calibration for the topology that it fitted.
+A calibration gives them for the topology that it fitted.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from p2smt.errors import InputError
 
 MAX_ERROR = 10.0
 """The largest relative error: elevenfold."""
+LARGEST_SHORTFALL = 0.9
+"""Predictions are taken to be short by at most this part of what is measured."""
 SHARE = 0.8
 """Part of the measurements that keep to the error of their class."""
 
@@ -61,6 +62,11 @@ class ErrorClass:
         """Whether the error is that of such a payload."""
         most = math.inf if self.most_bytes is None else self.most_bytes
         return operation == self.operation and self.least_bytes <= payload_bytes <= most
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Measured over predicted, least and most; of errors near 1 and above at most tenfold."""
+        return 1 / (1 + self.error), 1 / (1 - min(self.error, LARGEST_SHORTFALL))
 
 
 def kept_error(errors: Sequence[float]) -> float:

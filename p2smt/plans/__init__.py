@@ -2,6 +2,6 @@
 
 ``file_model`` has the keys of a file and ``problem`` the question in it, with its ``restrictions``.
 ``check`` holds a plan against semantics, cost model and restrictions.  ``rank_scene`` is the scene
-where no matrix is.  ``explanation`` is what an answer rests on, ``crossings`` the certificate of a
+where no matrix is, ``ranges`` says what measured times may be.  ``explanation`` is what an answer rests on, ``crossings`` the certificate of a
 least sufficient set.
 """

@@ -9,6 +9,7 @@ from typing import Any
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceRange
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
@@ -16,6 +17,7 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
+from p2smt.plans.ranges import request_ranges, together
 from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
@@ -43,6 +45,9 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
     problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
+    ranges: list[PriceRange | None] = [None] * len(problem.requests)
+    if not unstated_levels(problem.topology):
+        ranges = list(request_ranges(problem, alternative))
     data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
@@ -59,11 +64,20 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "basis": basis_names(solution.bases),
         "peak_bytes": alternative.peak_bytes,
         "requests": [
-            _request_data(problem, alternative.placement, r) for r in alternative.requests
+            _request_data(problem, alternative.placement, r) | _range_data(within, "basis")
+            for r, within in zip(alternative.requests, ranges, strict=True)
         ],
     }
     data |= _on_hosts(solution, alternative)
+    data |= _range_data(together(problem, ranges), "range_basis")
     return without_times(data) if unstated_levels(problem.topology) else data
+
+
+def _range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:
+    """The range of a time under the name that its basis has; nothing where there is no time."""
+    if within is None:
+        return {}
+    return {"range_s": [within.low_s, within.high_s], basis: within.basis.value}
 
 
 def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:

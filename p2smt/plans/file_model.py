@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from p2smt.cluster.error_model import AlgorithmName
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.collectives.names import Form, RequestKind
+from p2smt.cost.accuracy import PriceBasis
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
 from p2smt.plans.training.file_model import TrainingBlock
@@ -22,6 +23,8 @@ KindName = Annotated[RequestKind, Field(strict=False)]
 BasisName = Annotated[ProofBasis, Field(strict=False)]
 StatusName = Annotated[Status, Field(strict=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SecondsRange = Annotated[list[Seconds], Field(min_length=2, max_length=2)]
+PriceBasisName = Annotated[PriceBasis, Field(strict=False)]
 Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
 DeviceNumber = Annotated[int, Field(ge=0, lt=2**31)]
@@ -152,7 +155,8 @@ class RequestModel(StrictModel):
     """One request with its program; times are of one execution, in seconds.
 
     In ``chunks`` chunks the program is pipelined: ``seconds`` is the time of all of them, and
-    the numbers of ``steps`` are those of one.
+    the numbers of ``steps`` are those of one.  ``range_s`` is low and high of ``seconds``, and
+    ``basis`` what both rest on; null: the file does not say.
     """
 
     kind: KindName
@@ -169,6 +173,8 @@ class RequestModel(StrictModel):
     peak_bytes: Bytes
     shards: list[DeviceNumber] | None
     steps: list[StepModel]
+    range_s: SecondsRange | None = None
+    basis: PriceBasisName | None = None
 
 
 class OldRequestModel(RequestModel):
@@ -218,6 +224,7 @@ class PlanModel(_PlanFields):
     the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
     ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: the file
     does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
+    ``range_s`` is low and high of ``objective_s``, and ``range_basis`` what both rest on.
     """
 
     schema_version: Literal[2]
@@ -230,6 +237,8 @@ class PlanModel(_PlanFields):
     with_programs_s: Seconds | None = None
     allocation: TopologyModel | None = None
     training: TrainingBlock | None = None
+    range_s: SecondsRange | None = None
+    range_basis: PriceBasisName | None = None
 
     @property
     def links_alone(self) -> bool:

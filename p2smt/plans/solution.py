@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
-from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.accuracy import PriceBasis, PriceRange
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
@@ -149,7 +149,7 @@ class RankOrder:
 
     ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
     order, or None if there is none.  ``breaks``: the restrictions that keep it from being an
-    answer, in words.
+    answer, in words.  ``within``: the range of its objective; None where it takes no time.
     """
 
     name: str
@@ -157,18 +157,24 @@ class RankOrder:
     objective_s: float
     matrix: Matrix | None = None
     breaks: tuple[str, ...] = ()
+    within: PriceRange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The relative error of the predictions that an answer rests on, and what it was found on.
+class Shown(Enum):
+    """Whether who measures would find a difference that is predicted."""
 
-    None where it is not known: ``unknown`` says why.
-    """
+    YES = "would show"
+    PERHAPS = "may not show"
+    UNMEASURED = "not measured anywhere: run p2smt calibrate for 2 minutes"
 
-    error: float | None = None
-    basis: Basis | None = None
-    unknown: str = ""
+
+def shown(faster: PriceRange | None, slower: PriceRange | None) -> Shown:
+    """Whether a difference exceeds the ranges of both times, where something measured says them."""
+    if faster is None or slower is None:
+        return Shown.PERHAPS
+    if PriceBasis.ASSUMED in (faster.basis, slower.basis):
+        return Shown.UNMEASURED
+    return Shown.YES if faster.clearly_below(slower) else Shown.PERHAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +183,15 @@ class ProgramGain:
 
     ``singles_s`` is one collective each as the library chooses it, ``answer_s`` the answer.
     ``named_s`` is one collective each where ``named`` requests run by the cheapest way that the
-    library has, which its rule does not take.
+    library has, which its rule does not take.  ``advised``: where each of these differs by more
+    than the ranges of both times, so that it is worth naming.
     """
 
     singles_s: float
     named_s: float
     answer_s: float
     named: tuple[tuple[Request, NamedWay], ...] = ()
+    advised: bool = False
 
     @property
     def over_singles(self) -> float:
@@ -206,19 +214,37 @@ class ProgramGain:
 class Gain:
     """What the answer gains over the default layout: its time over the answer's, less one.
 
-    ``accuracy`` is that of the predictions of both; ``programs`` what programs have in it, on the
-    answer's placement (None: nothing).
+    ``answer`` and ``default`` are the ranges of both times (None: it takes none); ``programs`` what
+    programs have in it, on the answer's placement (None: nothing).
     """
 
     over_default: float
-    accuracy: Accuracy = Accuracy()
+    answer: PriceRange | None = None
+    default: PriceRange | None = None
     programs: ProgramGain | None = None
 
     @property
+    def shown(self) -> Shown:
+        """Whether who measures would find it."""
+        return shown(self.answer, self.default)
+
+    @property
     def measurable(self) -> bool | None:
-        """Whether the gain reaches the error of the predictions; None: that is not known."""
-        error = self.accuracy.error
-        return None if error is None else self.over_default >= error
+        """Whether the gain exceeds the ranges of both times; None: nobody measured such a time."""
+        return None if self.shown is Shown.UNMEASURED else self.shown is Shown.YES
+
+    @property
+    def sides(self) -> tuple[PriceRange, ...]:
+        """The ranges that there are."""
+        return tuple(one for one in (self.answer, self.default) if one is not None)
+
+    @property
+    def error(self) -> float | None:
+        """The largest part by which a measured time may be another; None: nobody measured one."""
+        if self.shown is Shown.UNMEASURED:
+            return None
+        ends = ((end, one.seconds) for one in self.sides for end in (one.low_s, one.high_s))
+        return max((abs(end / seconds - 1) for end, seconds in ends), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from p2smt.report.outputs.calibrate import (
     MeasuredOperation,
     MeasuredTable,
     Outlier,
+    PredictedRow,
     RefusedRun,
 )
 from p2smt.report.tables import table
@@ -199,7 +200,18 @@ def _table_data(found: TableFit) -> MeasuredTable:
         median_error=found.median_error,
         max_error=found.max_error,
         left_out_error=found.left_out_error,
+        left_out=bool(found.unseen),
+        rows=_rows(found),
     )
+
+
+def _rows(found: TableFit) -> list[PredictedRow]:
+    """Each time with what the fit says, and the one that did not see the table."""
+    left_out = [s for _, s in found.unseen] or [None] * len(found.seen)
+    return [
+        PredictedRow(**vars(_sample_data(sample, predicted_s)), left_out_s=again_s)
+        for (sample, predicted_s), again_s in zip(found.seen, left_out, strict=True)
+    ]
 
 
 def _sample_data(sample: Sample, predicted_s: float) -> Outlier:

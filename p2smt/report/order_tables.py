@@ -15,9 +15,18 @@ from p2smt.cluster.allocation import blocking_levels, unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import Decisive
 from p2smt.cost.requested_algorithms import topology_notes
+from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
-from p2smt.report.costs.request_table import answered, peak_line, request_table
+from p2smt.report.costs.request_table import (
+    RANGE,
+    after_comma,
+    answered,
+    peak_line,
+    range_cell,
+    request_table,
+)
 from p2smt.report.outputs.orders import CompareOutput, OrderBeside, OrderParts
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.outputs.solve import HostFields
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import no_time_line, printable
@@ -48,7 +57,9 @@ def _headline(found: Comparison) -> Iterator[str]:
         return
     best_s = best.best.objective_s
     proved = "proved" if best.status is Status.OPTIMAL else "found, not proved"
-    yield f"best order {proved}: {format_time(best_s)} per iteration, one collective per request"
+    within = None if found.best_figures is None else found.best_figures.order.within
+    what = "per iteration, one collective per request"
+    yield f"best order {proved}: {format_time(best_s)} {what}{after_comma(within)}"
     if best.bounded:
         yield bound_text("proved", best.bound_s, best_s)
     yield from (f"note: {printable(note)}" for note in best.notes)
@@ -84,7 +95,7 @@ def orders_table(found: Comparison) -> Group:
     crossed = [f">{name} crossings" for name in levels]
     return table(
         "orders of ranks, one collective per request",
-        ["order", ">time", ">slower by", *crossed, "decided by"],
+        ["order", ">time", ">slower by", *crossed, "decided by", RANGE],
         rows,
     )
 
@@ -93,7 +104,8 @@ def _row(found: Comparison, one: OrderFigures, name: str, gap: float | None) -> 
     counts = [str(count) for _, count in one.crossings]
     slower = "" if gap is None else f"{100 * gap:.3g} %"
     decisive = one.decisive[_largest(found, one)]
-    return [name, format_time(one.order.objective_s), slower, *counts, decided_by(decisive)]
+    own = format_time(one.order.objective_s)
+    return [name, own, slower, *counts, decided_by(decisive), range_cell(one.order.within)]
 
 
 def _largest(found: Comparison, one: OrderFigures) -> int:
@@ -161,7 +173,12 @@ def host_tables(solution: Solution, found: Comparison) -> RenderableType:
     placed = [_cells(solution, best), *_inside(solution), ""]
     if not found.times_known:
         return Group(*unstated_lines(found), "", *placed, crossing_table(found))
-    requests = [replace(answered(answer, topology), label=answer.label) for answer in best.requests]
+    requests = [
+        replace(answered(answer, topology, within), label=answer.label)
+        for answer, within in zip(
+            best.requests, request_ranges(solution.problem, best), strict=True
+        )
+    ]
     return Group(
         *_host_headline(solution, best),
         *non_blocking_lines(found),
@@ -178,7 +195,9 @@ def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
         yield "interrupted: the best found so far"
     what = "total" if solution.problem.objective == "sum" else "largest request"
     time = format_time(best.objective_s)
-    yield f"{solution.status.value}: {time} per iteration ({what}), one collective per request"
+    within = after_comma(range_of(solution.problem, best))
+    how = "one collective per request"
+    yield f"{solution.status.value}: {time} per iteration ({what}), {how}{within}"
     yield bound_text("proved", solution.bound_s, best.objective_s)
     allocation = solution.allocation
     if allocation is not None and allocation.with_programs_s is not None:
@@ -269,6 +288,7 @@ def comparison_data(found: Comparison) -> CompareOutput:
         best=None if figures is None else _figures(figures, known),
         idle=None if best.allocation is None else best.allocation.idle,
         uplinks_stated=known,
+        **range_data(None if figures is None or not known else figures.order.within),
     )
 
 
@@ -295,6 +315,7 @@ def _figures(one: OrderFigures, known: bool) -> OrderParts:
         matters_from=one.matters_from,
         matrix=one.order.matrix,
         hosts=one.hosts,
+        **range_data(one.order.within if known else None),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from p2smt.cluster.allocation import unstated_levels
+from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceBasis
 from p2smt.cost.regime import regime
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.cost.scene import NamedWay
@@ -15,6 +17,7 @@ from p2smt.plans.explanation import (
     NearestTippingPoint,
     ProgramClaim,
 )
+from p2smt.plans.ranges import range_of
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -27,6 +30,7 @@ from p2smt.plans.solution import (
 from p2smt.programs.program import bases_of
 from p2smt.report.order_tables import hosts_data, network_lines
 from p2smt.report.outputs.programs import NamedAlgorithm
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.outputs.solve import (
     AnswerFields,
     ChangedTopology,
@@ -46,7 +50,7 @@ from p2smt.report.outputs.solve import (
     TimedStep,
 )
 from p2smt.report.tipping_points import tipping_point_text
-from p2smt.result import SolveStats, known_bound
+from p2smt.result import SAME, SolveStats, known_bound
 
 if TYPE_CHECKING:
     from p2smt.search.comparison import Comparison
@@ -89,6 +93,7 @@ def _answer(solution: Solution, beside: Comparison | None) -> AnswerFields:
     if beside is not None and not beside.times_known:
         objective_s, bounded = None, False
     network = network_lines(beside) if beside else ()
+    within = range_of(solution.problem, best) if best and objective_s is not None else None
     return AnswerFields(
         status=solution.status,
         basis=bases_of(solution.bases),
@@ -102,26 +107,38 @@ def _answer(solution: Solution, beside: Comparison | None) -> AnswerFields:
         plan=None if best is None else plan_data(solution, best),
         ranking=solution.ranking,
         alternatives=[alternative_data(one, topology) for one in solution.alternatives],
+        **range_data(within, "range_basis"),
     )
 
 
 def _gain(gain: Gain | None) -> GainFields:
-    known = None if gain is None else gain.accuracy
     programs = None if gain is None else gain.programs
-    basis = None if known is None else known.basis
+    error = None if gain is None else gain.error
     named = () if programs is None else programs.named
     return GainFields(
         gain=None if gain is None else gain.over_default,
         gain_measurable=None if gain is None else gain.measurable,
-        accuracy=None if known is None else known.error,
-        accuracy_basis=None if basis is None else basis.value,
-        accuracy_unknown=None if known is None else known.unknown or None,
+        accuracy=error,
+        accuracy_basis=None if gain is None or error is None else _found_on(gain),
+        accuracy_unknown=None if gain is None or error is not None else _unknown(gain),
         program_gain=None if programs is None else programs.over_singles,
         gain_by_choice=None if programs is None else programs.by_choice,
         named_algorithms=[
             NamedRequest(request=str(one), **vars(named_data(way))) for one, way in named
         ],
+        gain_shown=None if gain is None or gain.over_default <= SAME else gain.shown.value,
+        naming_advised=programs is not None and bool(named) and programs.advised,
     )
+
+
+def _found_on(gain: Gain) -> Literal["in sample", "left out"]:
+    """Only a calibration from a single table is judged by what it was fitted to."""
+    seen = any(one.why == Basis.IN_SAMPLE.value for one in gain.sides)
+    return "in sample" if seen else "left out"
+
+
+def _unknown(gain: Gain) -> str | None:
+    return next((one.why for one in gain.sides if one.basis is PriceBasis.ASSUMED), None)
 
 
 def named_data(way: NamedWay) -> NamedAlgorithm:
@@ -228,6 +245,7 @@ def _rank_order(order: RankOrder | None, topology: Topology) -> ComparedLayout |
         objective_s=order.objective_s if known else None,
         matrix=order.matrix,
         breaks=order.breaks,
+        **range_data(order.within if known else None),
     )
 
 

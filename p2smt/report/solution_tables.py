@@ -17,6 +17,7 @@ from p2smt.plans.explanation import (
     TippingPointOutcome,
     exact_tipping_points,
 )
+from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
     Alternative,
@@ -28,10 +29,13 @@ from p2smt.plans.solution import (
 )
 from p2smt.programs.program import basis_text
 from p2smt.report.costs.request_table import (
+    RANGE,
+    after_comma,
     answered,
     gain_lines,
     layout_table,
     peak_line,
+    range_cell,
     request_table,
 )
 from p2smt.report.tables import bound_text, letters, table
@@ -65,7 +69,11 @@ def solution_tables(solution: Solution) -> RenderableType:
         return _nothing(solution)
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
     topology = solution.problem.topology
-    requests = [answered(answer, topology) for answer in best.requests]
+    ranges = request_ranges(solution.problem, best)
+    requests = [
+        answered(answer, topology, within)
+        for answer, within in zip(best.requests, ranges, strict=True)
+    ]
     parts += [request_table(requests), "", *_notes(solution, best)]
     parts += alternatives(solution)
     if _counted(solution):
@@ -105,7 +113,8 @@ def _headline(solution: Solution, best: Alternative) -> str:
         bounds = f"{bounds}, {links}"
     what = "total" if solution.problem.objective == "sum" else "largest request"
     lines = [
-        f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})",
+        f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})"
+        + after_comma(range_of(solution.problem, best)),
         bounds,
         peak_line(best.peak_bytes),
     ]
@@ -273,8 +282,9 @@ def comparison_table(solution: Solution, best: Alternative) -> Group:
         if order is not None:
             ratio = order.objective_s / best.objective_s if best.objective_s else 1.0
             name = f"{order.name} layout, one collective each"
-            rows.append([name, format_time(order.objective_s), f"{ratio:.4g}x"])
-    return table("compared with this answer", ["layout", ">time", ">ratio"], rows)
+            cells = (format_time(order.objective_s), f"{ratio:.4g}x", range_cell(order.within))
+            rows.append([name, *cells])
+    return table("compared with this answer", ["layout", ">time", ">ratio", RANGE], rows)
 
 
 def _cases(cases: Sequence[Perturbation]) -> Group:

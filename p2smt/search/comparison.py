@@ -21,6 +21,7 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.parallelism.placement import FloatArray, IntArray, Placement, default_ranks
 from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.ranges import range_of_order
 from p2smt.plans.solution import RankOrder, Solution, objective, rank_hosts
 from p2smt.result import SAME, SearchLimits, Status, known_bound
 from p2smt.search.allocation.grids import (
@@ -214,7 +215,13 @@ def figures(problem: Problem, ranks: IntArray, name: str) -> OrderFigures:
     seconds = tuple(step.seconds for step in steps)
     even = None if topology.uneven else matrix_of(ranks, topology.sizes)
     return OrderFigures(
-        RankOrder(name, seconds, objective(problem, seconds), even),
+        RankOrder(
+            name,
+            seconds,
+            objective(problem, seconds),
+            even,
+            within=range_of_order(problem, ranks, steps),
+        ),
         tuple(
             _decisive(topology, *of) for of in zip(steps, crossed, problem.requests, strict=True)
         ),

@@ -14,11 +14,13 @@ from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import single_time
 from p2smt.cost.requested_algorithms import check_asked, otherwise, running
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check.restrictions import broken_by_singles
+from p2smt.plans.ranges import range_of_order
 from p2smt.plans.solution import RankOrder, Solution, named_steps, objective, rank_alternative
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
@@ -185,12 +187,14 @@ GivenRanks = list[int] | list[list[int]]
 def rank_order(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
     """The rank order of a tensor (shape: axis sizes; entries: device ids)."""
     matrix = matrix_of(ranks, problem.topology.sizes)
-    seconds = tuple(_seconds(problem, request, ranks, matrix) for request in problem.requests)
+    steps = [_step(problem, request, ranks, matrix) for request in problem.requests]
+    seconds = tuple(step.seconds for step in steps)
     where: RankMap = RankList(_devices(ranks), problem.axis_sizes)
     if matrix is not None:
         where = Placement(matrix)
     breaks = tuple(broken_by_singles(problem, where))
-    return RankOrder(name, seconds, objective(problem, seconds), matrix, breaks)
+    within = range_of_order(problem, ranks, steps)
+    return RankOrder(name, seconds, objective(problem, seconds), matrix, breaks, within)
 
 
 def _devices(ranks: IntArray) -> tuple[int, ...]:
@@ -198,11 +202,11 @@ def _devices(ranks: IntArray) -> tuple[int, ...]:
     return tuple(ranks.ravel().tolist())
 
 
-def _seconds(problem: Problem, request: Request, ranks: IntArray, matrix: Matrix | None) -> float:
+def _step(problem: Problem, request: Request, ranks: IntArray, matrix: Matrix | None) -> StepTime:
     axes, kind, payload = problem.axis_indices(request), request.kind, request.payload_bytes
     if matrix is None:
-        return single_time(problem.topology, ranks, axes, kind, payload).seconds
-    return Scene.of(problem.topology, Placement(matrix), axes).fixed_time(kind, payload).seconds
+        return single_time(problem.topology, ranks, axes, kind, payload)
+    return Scene.of(problem.topology, Placement(matrix), axes).fixed_time(kind, payload)
 
 
 def with_default(found: Solution, default: RankOrder, top: int) -> Solution:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceBasis, PriceRange, summed
 from p2smt.parallelism.placement import FloatArray, Placement
+from p2smt.plans.ranges import range_of_step
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import (
@@ -16,11 +21,19 @@ from p2smt.training.pipeline import (
     axis_request,
     axis_requests,
     call_seconds,
+    call_time,
     default_placement,
     stage_times,
     work,
 )
-from p2smt.training.prediction import AxisRequest, MemoryParts, Prediction, PricedRequest, TimeParts
+from p2smt.training.prediction import (
+    AxisRequest,
+    MemoryParts,
+    Prediction,
+    PricedRequest,
+    RunEstimate,
+    TimeParts,
+)
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import check
 
@@ -119,3 +132,43 @@ def _priced(
             hidden_s = many * float(time.total_s[0, at]) - visible_s
             found.append(PricedRequest(request, call_s[request.name], visible_s, hidden_s))
     return found
+
+
+# How far off an estimate may be by its communication.
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRange:
+    """The range of an iteration by its communication (None: there is none), computing being as
+    long as said; and of a call of each request, by its name."""
+
+    iteration: PriceRange | None
+    calls: Mapping[str, PriceRange]
+
+
+def estimate_range(found: RunEstimate) -> EstimateRange:
+    """The ranges of an estimate: all calls are as short, or as long, as they may be together."""
+    run, topology = found.run, found.topology
+    own_s = {one.request.name: one.call_s for one in found.prediction.requests}
+    calls: dict[str, PriceRange] = {}
+    free: dict[str, float] = {}
+    for request in axis_requests(run.model, run.batch, run.strategy, found.efficiency.framework):
+        step, local = call_time(topology, run.strategy, request, found.placement)
+        one = range_of_step(topology, request.kind.value, step, local)
+        if one is None:
+            free[request.name] = step.seconds
+        else:
+            call_s = own_s.get(request.name, one.seconds)
+            calls[request.name] = replace(one.times(call_s / one.seconds), seconds=call_s)
+    if not calls:
+        return EstimateRange(None, calls)
+    low_s, high_s = (
+        predict_with(run, topology.known_device, found.efficiency, ends).time.iteration_s
+        for ends in (
+            free | {name: one.low_s for name, one in calls.items()},
+            free | {name: one.high_s for name, one in calls.items()},
+        )
+    )
+    rests = summed([calls[name] for name in own_s if name in calls] or [*calls.values()])
+    basis, why = (rests.basis, rests.why) if rests else (PriceBasis.ASSUMED, "")
+    return EstimateRange(PriceRange(found.iteration_s, low_s, high_s, basis, why), calls)

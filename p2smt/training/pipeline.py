@@ -18,10 +18,20 @@ import numpy as np
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.accuracy import most_in_node
 from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
-from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray, Placement, default_ranks
+from p2smt.cost.step_time import StepTime
+from p2smt.parallelism.placement import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Placement,
+    default_ranks,
+    rank_groups,
+)
 from p2smt.parallelism.rank_list import matrix_of
+from p2smt.plans.ranges import members_in_node
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
@@ -204,14 +214,23 @@ def call_seconds(
     ``placement`` has a row for each of ``AXES``; None: ranks in Megatron's order lie on the devices
     in theirs, whether or not a matrix expresses that.
     """
+    return call_time(topology, strategy, request, placement)[0].seconds
+
+
+def call_time(
+    topology: Topology, strategy: Strategy, request: AxisRequest, placement: Placement | None
+) -> tuple[StepTime, int]:
+    """The time of the same, and how many members of a group are in a node."""
     axes = [AXES.index(axis) for axis in request.axes]
     if placement is None:
         placement = default_placement(topology, strategy)
     if placement is None:
         ranks: IntArray = default_ranks(strategy.sizes)
-        return single_time(topology, ranks, axes, request.kind, request.payload_bytes).seconds
+        step = single_time(topology, ranks, axes, request.kind, request.payload_bytes)
+        return step, most_in_node(topology, rank_groups(ranks, axes))
     scene = Scene.of(topology, placement, axes)
-    return scene.fixed_time(request.kind, request.payload_bytes).seconds
+    local = members_in_node(topology, scene.hierarchy, 0, scene.hierarchy.depth)
+    return scene.fixed_time(request.kind, request.payload_bytes), local
 
 
 # The requests of strategies, for arrays of strategies or for one.

@@ -11,12 +11,15 @@ import pytest
 from p2smt.calibration.build import Calibration, calibrate, doubts, useless
 from p2smt.calibration.effective import LEAST_S, Constant, Quantity, fit_constants, with_constants
 from p2smt.calibration.samples import Predictor, Sample, predicted_s
+from p2smt.calibration.tables import disagreements
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
+from p2smt.report.calibration import calibration_data
+from p2smt.report.outputs.shape import json_of
 from tests.calibration.fixtures import ALL, INSIDE
 
 SIZES = tuple(2**i for i in range(6, 33, 2))
@@ -173,6 +176,46 @@ def test_a_table_that_contradicts_the_others_is_named() -> None:
     found = calibrate(NODES, [*table(NODES, INSIDE), *odd])
     assert useless(found.tables)
     assert any("odd.txt" in line for line in doubts(found))
+
+
+def of_two_clusters(factor: float) -> Calibration:
+    """A fit to a table and one of the same groups whose times are longer by a factor."""
+    other = [replace(one, source=f"other.txt:{n}") for n, one in enumerate(table(NODES, INSIDE))]
+    longer = [replace(one, seconds=factor * one.seconds) for one in other]
+    return calibrate(NODES, [*table(NODES, INSIDE), *longer])
+
+
+@pytest.mark.parametrize(("factor", "said"), [(1.05, False), (1.25, True)])
+def test_tables_of_the_same_groups_that_disagree_are_warned_of(factor: float, said: bool) -> None:
+    """By more than either is off by; the fit lies between them."""
+    found = of_two_clusters(factor)
+    lines = [line for line in doubts(found) if "the same groups differ" in line]
+    assert bool(lines) is said
+    if said:
+        ((first, second),) = [(one.first, one.second) for one in disagreements(found.tables)]
+        assert "the same groups differ by 25 % (median of 14 sizes)" in lines[0]
+        assert first.source in lines[0]
+        assert second.source == "other.txt"
+        assert max(first.median_error, second.median_error) < 0.25
+    others = [*table(NODES, INSIDE), *table(NODES, factor=2.0)]
+    assert not list(disagreements(calibrate(NODES, others).tables)), "of other groups"
+
+
+def test_each_time_has_what_is_predicted_for_it() -> None:
+    """Also by the fit that did not see it."""
+    found = of_two_clusters(1.25)
+    data = json_of(calibration_data(found))
+    for one, fit in zip(data["tables"], found.tables, strict=True):
+        assert one["left_out"] is True
+        assert len(one["rows"]) == one["times"] == len(SIZES)
+        rows = [(row["measured_s"], row["predicted_s"], row["left_out_s"]) for row in one["rows"]]
+        errors = [max(m / s, s / m) - 1 for m, _, s in rows]
+        assert float(np.median(errors)) == pytest.approx(one["left_out_error"])
+        errors = [max(m / s, s / m) - 1 for m, s, _ in rows]
+        assert float(np.median(errors)) == pytest.approx(fit.median_error)
+    (alone,) = json_of(calibration_data(calibrate(NODES, table(NODES))))["tables"]
+    assert alone["left_out"] is False
+    assert {row["left_out_s"] for row in alone["rows"]} == {None}
 
 
 def test_a_table_of_few_sizes_is_warned_of() -> None:

@@ -13,7 +13,6 @@ from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.accuracy import error_of
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples
 
 KIB, MIB = 2**10, 2**20
@@ -78,8 +77,7 @@ def test_a_calibration_keeps_the_error_of_tables_left_out(topology: Topology) ->
     assert {level for level, _ in fitted.errors} == {"node"}
     assert {one.operation for _, one in fitted.errors} == {"all-reduce"}
     assert {one.basis for _, one in fitted.errors} == {OUT}
-    large = error_of([one for _, one in fitted.errors], "all-reduce", 2**30)
-    assert large is not None
+    large = next(one for _, one in fitted.errors if one.holds("all-reduce", 2**30))
     assert large.error == pytest.approx(0.2, abs=0.04)
     assert parse_topology(calibrated_yaml_of(fitted), "again") == fitted
 

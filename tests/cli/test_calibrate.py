@@ -58,6 +58,19 @@ def test_json_holds_topology_and_report(folder: Path) -> None:
     assert data["wrong_results"][0].startswith("wrong.txt:")
 
 
+def test_a_note_is_kept_with_what_ran(folder: Path) -> None:
+    """Among the sources, in the comments of the file too."""
+    out, log = folder / "out.yaml", folder / "log.txt"
+    log.write_text(f"NCCL version 2.27.3+cuda12.9\n{(folder / 'inside.txt').read_text()}")
+    asked = ("calibrate", "--from-nccl-tests", str(log), "-o", str(out))
+    done = cli(*asked, "--note", " rack 3: drivers of May ")
+    assert done.code == 0, done.err
+    sources = load_topology(str(out)).sources
+    assert sources[-1] == "note: rack 3: drivers of May"
+    assert "NCCL 2.27.3+cuda12.9" in sources[-2]
+    assert "#   note: rack 3: drivers of May\n" in out.read_text()
+
+
 def test_algorithms_of_the_fit_can_be_named(folder: Path) -> None:
     done = cli(
         *("calibrate", "--from-nccl-tests", str(folder / "inside.txt"), "--json"),
@@ -262,6 +275,10 @@ def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
         (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
         (("--from-nccl-tests", "inside.txt", "--algorithm", "nvls"), "known to libraries only"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),
+        (("--from-nccl-tests", "inside.txt", "--note", " "), "one line of 1 to 500"),
+        (("--from-nccl-tests", "inside.txt", "--note", "a\nb"), "one line of 1 to 500"),
+        (("--from-nccl-tests", "inside.txt", "--note", "a" * 501), "one line of 1 to 500"),
+        (("--runs", "runs.csv", "--note", "a"), "are for links"),
     ],
 )
 def test_bad_input_is_one_line(

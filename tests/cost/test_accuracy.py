@@ -1,7 +1,8 @@
-"""How well predictions hold: which class counts, and what the committed ones are of."""
+"""The range of a price: which row counts, how ranges sum, and what the committed rows are of."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,75 +11,141 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.error_class import MAX_ERROR, Basis, ErrorClass, kept_error
 from p2smt.cluster.file import load_topology, preset_names
+from p2smt.cluster.topology import Topology
 from p2smt.cost import accuracy
 from p2smt.cost.accuracy import (
-    Weighed,
-    error_of,
-    error_over,
-    published,
-    read_accuracies,
+    ANY,
+    SIZE_CLASSES,
+    PriceBasis,
+    PricedStep,
+    PriceRange,
+    largest,
+    price_range,
+    read_blind,
+    size_class,
+    summed,
     system_name,
 )
 from p2smt.errors import InputError
+from p2smt.units import format_time_range
 from tests.refusals import refusal
 
-TEXT = """
-nccl-2.20:
-  8 x nvlink4 switch 450 GB/s:
-    - {operation: all-reduce, least: 8 B, most: 64 KiB, error: 0.4, basis: left out}
-    - {operation: all-reduce, least: 64 KiB, error: 0.2, basis: in sample}
-    - {operation: send, least: 1 MiB, most: 2 MiB, error: 0.5, basis: in sample}
-gloo: {}
-"""
-READ = read_accuracies(TEXT, "accuracy.yaml")
-CLASSES = READ["nccl-2.20"]["8 x nvlink4 switch 450 GB/s"]
+H100 = load_topology("dgx-h100:4").under("nccl-2.30")
+SYSTEM = system_name(H100, 0)
+MIB = 2**20
 
 
+def row(system: str, library: str, collective: str, size: str, low: float, high: float) -> str:
+    return (
+        f'  - {{system: "{system}", library: "{library}", basis: fitted, collective: '
+        f'"{collective}", size_class: {size}, count: 9, low: {low}, median: 1, high: {high}}}\n'
+    )
+
+
+ROWS = (
+    row(SYSTEM, "nccl-2.30", "all-reduce", "to 64 MiB", 0.9, 1.1)
+    + row(SYSTEM, "nccl-2.30", "all-reduce", "above", 0.8, 1.2).replace("9,", "3,")
+    + row(ANY, "nccl-2.30", "all-reduce", "to 64 MiB", 0.5, 1.5)
+    + row(ANY, ANY, "all-reduce", "above", 0.6, 1.6)
+    + row(ANY, "nccl-2.30", ANY, "above", 0.7, 1.7)
+    + row(ANY, ANY, ANY, "above", 0.4, 1.4)
+)
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "accuracy.yaml"
+    file.write_text(f"blind:\n{ROWS}nccl-2.30: what other keys hold does not count\n")
+    monkeypatch.setattr(accuracy, "ACCURACY_FILE", file)
+
+
+def priced(
+    size: int, topology: Topology = H100, operation: str = "all-reduce", level: int = 0
+) -> PriceRange:
+    return price_range(topology, PricedStep(operation, size, 10.0, level, 8))
+
+
+GLOO = H100.under("gloo")
+
+
+@pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(
-    ("operation", "payload", "error"),
+    ("size", "topology", "operation", "ends", "basis"),
     [
-        ("all-reduce", 7, None),
-        ("all-reduce", 8, 0.4),
-        ("all-reduce", 65536, 0.4),
-        ("all-reduce", 65537, 0.2),
-        ("all-reduce", 2**40, 0.2),
-        ("send", 2**20 - 1, None),
-        ("send", 2**21, 0.5),
-        ("send", 2**21 + 1, None),
-        ("all-gather", 2**20, None),
+        (2 * MIB, H100, "all-reduce", (9, 11), PriceBasis.FITTED),
+        (64 * MIB, H100, "all-reduce", (6, 16), PriceBasis.FITTED),  # few cells: widened
+        (2 * MIB, H100.under("nccl-2.20"), "all-reduce", (4, 17), PriceBasis.LIKE),  # no row at all
+        (64 * MIB, H100.under("nccl-2.20"), "all-reduce", (6, 16), PriceBasis.LIKE),
+        (64 * MIB, H100, "all-gather", (7, 17), PriceBasis.LIKE),
+        (64 * MIB, GLOO, "all-gather", (4, 14), PriceBasis.ASSUMED),
+        (2 * MIB, H100.cheapest(), "all-reduce", (9, 11), PriceBasis.LIKE),
     ],
 )
-def test_the_first_class_that_holds_counts(
-    operation: str, payload: int, error: float | None
+def test_the_nearest_row_counts(
+    size: int,
+    topology: Topology,
+    operation: str,
+    ends: tuple[int, int],
+    basis: PriceBasis,
 ) -> None:
-    found = error_of(CLASSES, operation, payload)
-    assert (None if found is None else found.error) == error
+    found = priced(size, topology, operation)
+    assert (found.low_s, found.high_s) == pytest.approx(ends)
+    assert found.basis is basis
 
 
-def test_what_was_left_out_says_so() -> None:
-    assert [one.basis for one in CLASSES[:2]] == [Basis.LEFT_OUT, Basis.IN_SAMPLE]
-    assert READ["gloo"] == {}
+def test_classes_of_payloads_end_below_their_bounds() -> None:
+    found = [
+        size_class(n) for n in (1, 2**16 - 1, 2**16, 2**20 - 1, 2**20, 2**26 - 1, 2**26, 2**60)
+    ]
+    names = [name for name, _ in SIZE_CLASSES]
+    assert found == [name for name in names for _ in range(2)]
 
 
-def test_an_error_counts_by_its_time() -> None:
-    half = [Weighed(1.0, 0.4, Basis.LEFT_OUT), Weighed(1.0, 0.2, Basis.LEFT_OUT)]
-    error, basis = error_over(half)
-    assert (round(error, 12), basis) == (0.3, Basis.LEFT_OUT)
-    error, basis = error_over([half[0], Weighed(3.0, 0.2, Basis.IN_SAMPLE)])
-    assert (round(error, 12), basis) == (0.25, Basis.IN_SAMPLE)
+def test_short_forms() -> None:
+    one = PriceRange(880e-6, 700e-6, 1.1e-3, PriceBasis.ASSUMED, "no table of this fabric")
+    assert one.text == "0.7 to 1.1 ms: assumed, no table of this fabric"
+    assert replace(one, basis=PriceBasis.FITTED, why="").text == "0.7 to 1.1 ms: fitted here"
+    assert format_time_range(0.0991, 0.1009) == "99 to 100 ms"
+    assert format_time_range(1.751e-3, 1.784e-3) == "1.75 to 1.78 ms"
+    assert format_time_range(950.0, 1234.0) == "950 to 1200 s"
+    assert format_time_range(0.0, 1e-10) == "0 to 0.1 ns"
 
 
-@given(
-    st.lists(
-        st.builds(Weighed, st.floats(1e-9, 1e3), st.floats(0, 10), st.sampled_from(Basis)),
-        min_size=1,
-    )
+ranges = st.builds(
+    lambda seconds, low, high, basis: PriceRange(seconds, low * seconds, high * seconds, basis),
+    st.floats(1e-9, 1e3),
+    st.floats(0.1, 1),
+    st.floats(1, 10),
+    st.sampled_from(PriceBasis),
 )
-def test_the_error_of_a_sum_lies_between_those_of_its_parts(parts: list[Weighed]) -> None:
-    found, basis = error_over(parts)
-    errors = [part.error for part in parts]
-    assert min(errors) - 1e-9 <= found <= max(errors) + 1e-9
-    assert (basis is Basis.LEFT_OUT) == all(part.basis is Basis.LEFT_OUT for part in parts)
+
+
+@given(st.lists(ranges, min_size=1))
+def test_low_sums_with_low_and_high_with_high(parts: list[PriceRange]) -> None:
+    whole, top = summed(parts), largest(parts)
+    assert whole is not None
+    assert top is not None
+    assert whole.low_s == pytest.approx(sum(one.low_s for one in parts))
+    assert whole.high_s == pytest.approx(sum(one.high_s for one in parts))
+    assert whole.low_s <= whole.seconds * (1 + 1e-9)
+    order = list(PriceBasis)
+    assert order.index(whole.basis) == max(order.index(one.basis) for one in parts)
+    assert top.seconds == max(one.seconds for one in parts)
+    assert top.basis in {one.basis for one in parts if one.seconds == top.seconds}
+    assert top.high_s == max(one.high_s for one in parts)
+
+
+def test_nothing_sums_to_nothing() -> None:
+    assert summed([]) is largest([]) is None
+
+
+@given(st.floats(0, MAX_ERROR))
+def test_an_error_is_a_range_around_the_prediction(error: float) -> None:
+    """Measured times that far off lie in it, as long as they are at most tenfold."""
+    low, high = ErrorClass("send", error, Basis.IN_SAMPLE).ratios
+    assert low == 1 / (1 + error) <= 1 <= high <= 10 + 1e-9
+    if error < 0.9:
+        assert 1 - 1 / high == pytest.approx(error)
 
 
 def test_four_of_five_keep_to_an_error() -> None:
@@ -91,71 +158,58 @@ def test_four_of_five_keep_to_an_error() -> None:
     ]
 
 
-def test_they_are_found_by_the_name_of_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "accuracy.yaml"
-    file.write_text(TEXT)
-    monkeypatch.setattr(accuracy, "ACCURACY_FILE", file)
-    assert published("nccl-2.20") == READ["nccl-2.20"]
-    assert published("rccl") == {}
-    assert published("") == {}
-
-
 def test_what_is_committed_is_of_systems_that_presets_describe() -> None:
-    """No class is for all systems or for all operations, and each can be asked for."""
-    assert accuracy.ACCURACY_FILE.is_file()
-    found = read_accuracies(accuracy.ACCURACY_FILE.read_text(), "accuracy.yaml")
-    assert {"nccl-2.20", "nccl-2.30", "rccl"} <= set(found)
+    """Each can be asked for, and any system has a row in each class of payloads."""
+    found = read_blind(accuracy.ACCURACY_FILE.read_text(), "accuracy.yaml")
     described = {
         system_name(topology, level)
         for name in preset_names()
         for topology in [load_topology(name)]
         for level in range(len(topology.levels))
     }
-    for systems in found.values():
-        whole = {system for system in systems if " of " not in system}
-        parts = {system.split(" of ")[-1].partition(",")[0] for system in set(systems) - whole}
-        assert whole <= described
-        assert parts <= {system.partition(",")[0] for system in described}
-        assert all(classes for classes in systems.values())
+    own = {system for system, _, _, _ in found.ends if system != ANY}
+    assert own
+    assert {system.split(" of ")[-1] for system in own} <= described
+    assert {size for *any_, size in found.ends if any_ == [ANY, ANY, ANY]} == dict(
+        SIZE_CLASSES
+    ).keys()
+    assert {"nccl", "rccl"} <= found.fabrics.keys()
 
 
-def test_what_nobody_measured_is_not_committed() -> None:
-    """No table has H200 on RoCE, one of RCCL on NVLink, or Gloo; A100 across nodes an exchange."""
-    for library, preset in (("nccl-2.30", "gcp-a3-ultra"), ("nccl-2.30", "dgx-b300")):
-        assert system_name(load_topology(preset), 0) not in published(library)
-    assert all("xgmi" in system for system in published("rccl"))
-    assert published("gloo") == {}
-    a100 = published("nccl-2.20")[system_name(load_topology("dgx-a100"), 0)]
-    assert {one.operation for one in a100} == {"all-to-all"}
-    p5 = published("nccl-2.30")[system_name(load_topology("aws-p5"), 0)]
-    assert {one.operation for one in p5} == {"all-reduce"}
+def test_what_nobody_measured_is_not_fitted() -> None:
+    """No table has an A100 cluster on InfiniBand, RCCL on NVLink, or Gloo; an AWS P5 has one."""
+    for name, library, basis in (
+        ("dgx-a100:4", "", PriceBasis.LIKE),
+        ("dgx-a100:4", "rccl", PriceBasis.ASSUMED),
+        ("dgx-a100:4", "gloo", PriceBasis.ASSUMED),
+        ("dgx-a100:4", "none", PriceBasis.ASSUMED),
+        ("aws-p5:2", "", PriceBasis.FITTED),
+    ):
+        topology = load_topology(name)
+        assert priced(2**30, topology.under(library) if library else topology).basis is basis
 
 
-CLASS = "operation: all-reduce, least: 1 B, error: 0.1, basis: in sample"
+GOOD = "system: a, library: b, collective: c, size_class: above, count: 9, low: 0.5, high: 1.5"
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("- 1", "no mapping"),
-        ("nccl: 1", "no mapping"),
-        ("nccl: {node: 1}", "no list"),
-        ("nccl: {node: [1]}", "must be a mapping"),
-        ("nccl: {node: [{least: 1 MiB}]}", "operation"),
-        (f"nccl: {{node: [{{{CLASS}, size: 1 MiB}}]}}", "size"),
-        (f"nccl: {{node: [{{{CLASS.replace('0.1', 'big')}}}]}}", "is no number"),
-        (f"nccl: {{node: [{{{CLASS.replace('0.1', '-0.1')}}}]}}", "from 0 to 10"),
-        (f"nccl: {{node: [{{{CLASS.replace('0.1', 'nan')}}}]}}", "from 0 to 10"),
-        (f"nccl: {{node: [{{{CLASS}, most: 5}}]}}", "most"),
-        (f"nccl: {{node: [{{{CLASS.replace('1 B', '2 B')}, most: 1 B}}]}}", "no payload"),
-        (f"nccl: {{node: [{{{CLASS.replace('all-reduce', 'allreduce')}}}]}}", "is none of"),
-        (f"nccl: {{node: [{{{CLASS.replace('in sample', 'seen')}}}]}}", "in sample"),
+        ("- 1", "no list of rows"),
+        ("nccl: 1", "no list of rows"),
+        ("blind: 1", "no list of rows"),
+        ("blind: []", "no list of rows"),
+        ("blind: [1]", "needs system"),
+        (f"blind: [{{{GOOD.replace('system: a, ', '')}}}]", "needs system"),
+        (f"blind: [{{{GOOD.replace('0.5', 'big')}}}]", "numbers"),
+        (f"blind: [{{{GOOD.replace('0.5', '0')}}}]", "not positive"),
+        (f"blind: [{{{GOOD.replace('0.5', '1.6')}}}]", "above its high"),
+        (f"blind: [{{{GOOD.replace('1.5', 'nan')}}}]", "above its high"),
+        (f"blind: [{{{GOOD.replace('above', 'large')}}}]", "no such class"),
     ],
 )
 def test_bad_files_are_refused_with_one_line(text: str, rule: str) -> None:
-    assert rule in refusal(read_accuracies, text, "accuracy.yaml")
+    assert rule in refusal(read_blind, text, "accuracy.yaml")
 
 
 def test_no_class_has_an_impossible_error() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.library.registry import register_library
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
+from p2smt.cost import accuracy
+from p2smt.cost.accuracy import SIZE_CLASSES
 from p2smt.cost.scene import Scene, cheapest_single, named_way
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Objective, Problem
@@ -101,13 +105,35 @@ def test_without_a_choice_nothing_is_named(name: str) -> None:
     assert chosen_otherwise(cheapest) == []
 
 
+Ranges = Callable[[float], None]
+
+
+@pytest.fixture
+def ranges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ranges:
+    """Make measured times of every system at most so many times the predicted ones."""
+
+    def published(high: float) -> None:
+        fabrics = "xgmi infiniband nvlink4 fastrak"
+        rows = [
+            f'{{system: {system}, library: {library}, collective: "*", size_class: {size}, '
+            f"count: 9, low: 1, high: {high}}}"
+            for system, library in ((fabrics, "nccl"), (fabrics, "rccl"), ('"*"', '"*"'))
+            for size, _ in SIZE_CLASSES
+        ]
+        file = tmp_path / f"{high}.yaml"
+        file.write_text(f"blind: [{', '.join(rows)}]")
+        monkeypatch.setattr(accuracy, "ACCURACY_FILE", file)
+
+    return published
+
+
 def test_the_part_that_is_the_library_s_choice() -> None:
     half = ProgramGain(10.0, 7.5, 5.0)
     assert (half.over_singles, half.part_by_choice) == (1.0, 0.5)
     assert half.by_choice == pytest.approx(1 / 3)
     more = ProgramGain(10.0, 4.0, 5.0)
     assert (more.part_by_choice, more.by_choice) == (1.0, 1.5)
-    assert list(choice_lines(ProgramGain(10.0, 10.0, 5.0))) == []
+    assert list(choice_lines(ProgramGain(10.0, 10.0, 5.0, advised=True))) == []
 
 
 def named_gain(preset: str) -> tuple[Problem, Solution, ProgramGain]:
@@ -124,8 +150,9 @@ def named_gain(preset: str) -> tuple[Problem, Solution, ProgramGain]:
 
 
 @pytest.mark.parametrize("preset", ["mi300x:2", "gcp-a3-mega:4"])
-def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
+def test_an_answer_names_what_its_programs_do_not_gain(preset: str, ranges: Ranges) -> None:
     """A program gains where the rule takes a slower algorithm than the library has."""
+    ranges(1.0)
     problem, found, gain = named_gain(preset)
     assert found.best is not None
     assert found.best.matrix is not None
@@ -141,6 +168,7 @@ def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
     assert single.gain_of(answer.single_s) is None
     (line,) = choice_lines(gain)
     assert "(NCCL_ALGO=" in line
+    assert line.endswith("; by the model only: no table has both algorithms")
     assert f": its rule chooses {here.fixed_time(ALL_REDUCE, size).algorithm} " in line
     assert line in " ".join(text_of(found).split())
     data = json_of(solution_data(found))
@@ -150,6 +178,33 @@ def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
     assert named["request"] == str(request)
     assert named["seconds"] == gain.named_s
     assert named["settings"].startswith("NCCL_ALGO=")
+    assert data["naming_advised"] is True
+
+
+def test_what_ranges_reach_is_no_advice(ranges: Ranges) -> None:
+    """The numbers stand in the JSON, but nobody is told to override the library's choice."""
+    _, _, gain = named_gain("gcp-a3-mega:4")
+    (way,) = (way for _, way in gain.named)
+    for above, advised in ((0.99, True), (1.01, False)):
+        ranges(1 + above * (way.chosen.seconds / way.cheapest.seconds - 1))
+        _, found, again = named_gain("gcp-a3-mega:4")
+        assert again.named == gain.named
+        assert again.advised is advised
+        assert bool(list(choice_lines(again))) is advised
+        assert json_of(solution_data(found))["naming_advised"] is advised
+        assert ("NCCL_ALGO" in text_of(found)) is advised
+
+
+def test_what_nobody_measured_is_no_advice() -> None:
+    """4 H100 nodes, 8 GiB: nvls-tree by the rule, a ring by the model a few per cent faster."""
+    topology = load_topology("dgx-h100:4")
+    problem = Problem(topology, p2smt.parse_axes("dp=32"), (p2smt.reduce("dp=8GiB"),))
+    placement = Placement(((4, 8),))
+    single = single_of(problem, placement, problem.requests[0])
+    assert single.step.algorithm == "nvls-tree"
+    assert single.way is not None
+    assert single.way.cheapest.algorithm == "ring"
+    assert not single.advised
 
 
 def test_a_single_collective_runs_by_the_algorithms_of_the_problem() -> None:
@@ -186,8 +241,9 @@ def test_only_what_lowers_the_largest_request_is_named() -> None:
     assert len(json_of(solution_data(found))["named_algorithms"]) == 1
 
 
-def test_gains_of_several_requests_are_over_single_collectives() -> None:
+def test_gains_of_several_requests_are_over_single_collectives(ranges: Ranges) -> None:
     """Also where only one of them has an algorithm to name."""
+    ranges(1.0)
     found, gain = with_small("other", "sum")
     assert len(gain.named) == 1
     shown = " ".join(text_of(found).split())
@@ -197,7 +253,8 @@ def test_gains_of_several_requests_are_over_single_collectives() -> None:
     assert " over the single collective) by the" in " ".join(text_of(one).split())
 
 
-def test_a_list_of_programs_names_it_too() -> None:
+def test_a_list_of_programs_names_it_too(ranges: Ranges) -> None:
+    ranges(1.0)
     problem, found, gain = named_gain("mi300x:2")
     assert found.best is not None
     size, matrix = problem.requests[0].payload_bytes, found.best.placement.text()

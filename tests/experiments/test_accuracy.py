@@ -18,10 +18,9 @@ from experiments.accuracy.summary import Result, figures, targets
 from experiments.accuracy.systems import has_preset, is_part, topology_name, topology_of
 from experiments.tables.known import TABLES
 from experiments.tables.tables import Published, tables
-from p2smt.cluster.error_class import Basis
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.accuracy import ACCURACY_FILE, error_of, read_accuracies
+from p2smt.cost.accuracy import ACCURACY_FILE, ANY, SIZE_CLASSES, read_blind
 
 TEXT = """
 name: two-nodes
@@ -126,25 +125,24 @@ def published(name: str, library: str, off: float) -> Result:
     return Result(tables()[name], "some", library, tuple(cells))
 
 
-def test_error_classes_are_of_a_library_and_a_system() -> None:
-    """No class is for all systems; what was left out counts where it is worse, and says so."""
-    nebius = published("h100-nebius-2x8", "nccl-2.30", 0.5)
+def test_rows_are_of_a_library_and_a_system() -> None:
+    """What was left out counts where there is some, and is all that is said of other systems."""
+    nebius = published("h100-nebius-2x8", "nccl-2.30", 1.0)
     dell = published("dell-xe9680-h100-8xNDR400-2x8", "nccl-2.20", 0.25)
     unseen = [
-        HeldOut("dgx-h100", (), dell.table.name, what, 0.1, 0.9, ((2**30, error),))
-        for what, error in ((LARGER, 0.3), (IN_SAMPLE, 0.9))
+        HeldOut("dgx-h100", (), dell.table.name, what, 0.1, 0.9, ((2**30, ratio),))
+        for what, ratio in ((LARGER, 0.7), (IN_SAMPLE, 0.1))
     ]
-    found = read_accuracies(yaml_text([nebius, dell, result("none", 1)], unseen), "here")
-    assert {library: list(systems) for library, systems in found.items()} == {
-        "nccl-2.20": [H100],
-        "nccl-2.30": [H100],
+    found = read_blind(yaml_text([nebius, dell, result("none", 1)], unseen), "here").ends
+    small, large = SIZE_CLASSES[0][0], SIZE_CLASSES[-1][0]
+    assert found[H100, "nccl-2.20", "all-reduce", large] == (0.7, 0.7)
+    assert found[H100, "nccl-2.20", "all-reduce", small] == (0.8, 0.8)
+    assert found[H100, "nccl-2.30", "all-reduce", large] == (0.5, 0.5)
+    assert {place: ends for place, ends in found.items() if place[0] == ANY} == {
+        (ANY, library, collective, large): (0.7, 0.7)
+        for library in ("nccl-2.20", ANY)
+        for collective in ("all-reduce", ANY)
     }
-    large, small = (error_of(found["nccl-2.20"][H100], "all-reduce", n) for n in (2**33, 2**10))
-    assert large is not None
-    assert small is not None
-    assert (large.error, large.basis) == (0.3, Basis.LEFT_OUT)
-    assert (small.error, small.basis) == (0.25, Basis.IN_SAMPLE)
-    assert error_of(found["nccl-2.30"][H100], "all-gather", 2**30) is None
 
 
 def test_a_table_inside_a_node_is_of_any_network() -> None:
@@ -205,22 +203,13 @@ def test_the_committed_results_hold() -> None:
             "median": pytest.approx(other["median"], abs=0.01),
             "largest": one["largest"],
         }
-    classes, found_classes = (
-        read_accuracies(text, "here")
+    rows, found_rows = (
+        read_blind(text, "here").ends
         for text in (ACCURACY_FILE.read_text(encoding="utf-8"), yaml_text(found, unseen))
     )
-    assert {key: list(systems) for key, systems in classes.items()} == {
-        key: list(systems) for key, systems in found_classes.items()
-    }
-    for library, systems in classes.items():
-        for system, mine in systems.items():
-            others = found_classes[library][system]
-            assert [one.error for one in mine] == pytest.approx(
-                [one.error for one in others], abs=0.02
-            )
-            assert [replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in mine] == [
-                replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in others
-            ]
+    assert rows.keys() == found_rows.keys()
+    for place, ends in rows.items():
+        assert ends == pytest.approx(found_rows[place], rel=0.02)
 
 
 def test_the_page_says_what_the_results_say() -> None:

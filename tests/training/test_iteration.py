@@ -9,13 +9,14 @@ from hypothesis import given
 
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceBasis
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.iteration import predict, predict_with
+from p2smt.training.iteration import estimate_range, predict, predict_with
 from p2smt.training.pipeline import axis_requests, call_seconds, combine, default_placement, work
-from p2smt.training.prediction import Prediction
+from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from tests.strategies import clusters
@@ -112,6 +113,30 @@ def test_parts_make_the_whole(run: TrainingRun, efficiency: Efficiency) -> None:
         assert one.visible_s + one.hidden_s == pytest.approx(one.call_s * one.request.calls)
     assert found.memory.total == pytest.approx(done.memory_bytes[0], abs=4)
     assert found.devices == run.strategy.devices
+
+
+@given(training_runs(), efficiencies())
+def test_an_iteration_is_as_long_as_its_calls_may_be_together(
+    run: TrainingRun, efficiency: Efficiency
+) -> None:
+    """Its ends are those of the model where every call is as short, or as long, as it may be."""
+    topology = switches(run.strategy.devices)
+    found = predict(run, topology, efficiency)
+    whole = RunEstimate(run, topology, efficiency, None, found, 1)
+    within = estimate_range(whole)
+    if within.iteration is None:
+        assert not found.requests
+        return
+    low, high = within.iteration.low_s, within.iteration.high_s
+    assert low <= found.time.iteration_s <= high
+    assert within.iteration.basis is PriceBasis.ASSUMED
+    for one in found.requests:
+        call = within.calls[one.request.name]
+        assert call.low_s <= one.call_s == call.seconds <= call.high_s
+    for end, seconds in ((0, low), (1, high)):
+        call_s = {name: (one.low_s, one.high_s)[end] for name, one in within.calls.items()}
+        again = predict_with(run, topology.known_device, efficiency, call_s)
+        assert again.time.iteration_s == seconds
 
 
 @given(training_runs())

@@ -23,7 +23,7 @@ from p2smt.cost.loads.level_use import Footprint
 
 FAR = math.log(2.2)
 """Log of a factor from which a cell counts three times."""
-FEW_ROWS = 10
+FEW_ROWS = 30
 """Rows from which a table counts whole: one row of a page says less than a table of thirty."""
 PRIOR, PRIORS = 0.02, {"times": 0.15, "efficiency": 0.3, "pace": 0.5}
 """Weights of a constant's distance from where the search starts, by its kind: what no table tells

@@ -111,6 +111,7 @@ class TimingTable:
     ``where`` names file and line, ``test`` is the test as the file tells it (empty: it does not),
     ``said`` what lines of the file say of its ranks, ``wrong`` the lines with wrong results, which
     are left out.  ``carried``: test and ranks were said above an earlier table of the file.
+    ``ran``: the library with its version and its plugins, as the file names them.
     """
 
     where: str
@@ -119,6 +120,7 @@ class TimingTable:
     timings: tuple[Timing, ...]
     wrong: tuple[int, ...] = ()
     carried: bool = False
+    ran: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -209,6 +211,41 @@ _BUS = re.compile(r"\[[^\]]{0,32}\]")
 _PREFIX = re.compile(r"(?<!\s)\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
 _DOTS = re.compile(r"[#\s]*(?:\.{2,}|…|\[\.{2,}\])\s*")
 WHAT = "its device list"
+
+
+_RAN = re.compile(
+    r"\b(?P<library>[NR]CCL) version (?P<version>\d[\w.+:-]{0,60})"
+    r"|\bnccl-library=(?P<code>\d{4,6})\b"
+    r"|\bLoaded (?P<plugin>(?:net|collnet|tuner) plugin [\w .()/-]{1,60})"
+    r"|\bNET/OFI Initializing (?P<ofi>aws-ofi-nccl [\w.+-]{1,40})"
+    r"|\bUsing (?P<network>network [\w .()/-]{1,60})"
+)
+MOST_RAN = 12
+
+
+def ran_in(text: str) -> tuple[str, ...]:
+    """The library with its version, and the plugins, that a log names, each once.
+
+    nccl-tests (2.18, src/common.cu) prints NCCL's version as a number; NCCL prints its own, and its
+    plugins, where NCCL_DEBUG is VERSION or INFO (2.27, src/plugin/net).
+    """
+    found: dict[str, None] = {}
+    for match in _RAN.finditer(text):
+        library, code = match["library"], match["code"]
+        if library:
+            found[f"{library} {match['version']}"] = None
+        elif code:
+            found[f"NCCL {version_of(int(code))}"] = None
+        else:
+            found[(match["plugin"] or match["ofi"] or match["network"]).strip()] = None
+    names = [one for one in found if not any(other.startswith(f"{one}+") for other in found)]
+    return tuple(names[:MOST_RAN])
+
+
+def version_of(code: int) -> str:
+    """NCCL's version from its number: 22808 is 2.28.8, 2804 is 2.8.4."""
+    thousands = 10_000 if code >= 10_000 else 1000
+    return f"{code // thousands}.{code % thousands // 100}.{code % 100}"
 
 
 def unprefixed(line: str) -> str:

@@ -25,6 +25,7 @@ from p2smt.interop.nccl_tests.elements import (
     operation_named,
     parts_of,
     test_in,
+    version_of,
 )
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.programs.program import Grouping
@@ -87,7 +88,9 @@ def _source(measured: RankedTable, topology: Topology, file: str) -> str:
     inner = topology.levels[-1]
     part = [f"{members} of {inner.name} {inner.size}" for members in some if members]
     hosts = [] if measured.hosts is None else [f"hosts: {measured.hosts}"]
-    where = f" ({'; '.join((*part, *hosts))})" if part or hosts else ""
+    ran_by = [", ".join(measured.table.ran)] if measured.table.ran else []
+    told = (*part, *hosts, *ran_by)
+    where = f" ({'; '.join(told)})" if told else ""
     ran, times = f"{measured.operation.value}, {measured.ranks} ranks", len(measured.table.timings)
     return f"nccl-tests {file}: {ran}{where}, {times} times"
 
@@ -95,7 +98,8 @@ def _source(measured: RankedTable, topology: Topology, file: str) -> str:
 # Reads what nccl-tests writes with ``-J`` (file version 3, src/util.cu).
 # The object holds ``args`` (the command), ``env``, ``config`` with ``devices`` (one entry per
 # process, which has nthreads x ngpus ranks), and ``results``.  ``env`` is the whole environment
-# of whoever ran it: neither it nor anything but the name of the test in ``args`` is kept.
+# of whoever ran it: neither it nor anything but the name of the test in ``args`` is kept.  What
+# ``nccl_version`` says is kept, too.
 
 
 _HALF_DIGIT = 0.5e-6  # six decimals
@@ -127,7 +131,9 @@ def parse_json(text: str, source: str) -> list[TimingTable]:
     args = data.get("args")
     first = args[0] if isinstance(args, list) and args and isinstance(args[0], str) else ""
     said = _said(data, source)
-    return [TimingTable(source, test_in(first), said, tuple(timings), tuple(wrong))]
+    code = data.get("nccl_version")
+    ran = (f"NCCL {version_of(code)}",) if type(code) is int and 1000 < code < 10**6 else ()
+    return [TimingTable(source, test_in(first), said, tuple(timings), tuple(wrong), ran=ran)]
 
 
 def _same_type(found: Any, first: str | None, where: str) -> str | None:

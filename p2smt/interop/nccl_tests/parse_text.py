@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
@@ -26,6 +26,7 @@ from p2smt.interop.nccl_tests.elements import (
     check_times,
     is_data_type,
     parts_of,
+    ran_in,
     test_in,
     test_named,
     unprefixed,
@@ -121,7 +122,8 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
     if not reading.tables:
         rule = "has no table of nccl-tests (a line with size and time, and rows under it)"
         raise InputError(source, rule, "give the output of a run such as all_reduce_perf")
-    return reading.tables
+    ran = ran_in(text)
+    return [replace(table, ran=ran) for table in reading.tables]
 
 
 def _read_line(reading: _Reading, line: str, number: int) -> None:

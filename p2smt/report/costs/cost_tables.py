@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceRange
 from p2smt.cost.regime import regime
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, RequestModel
+from p2smt.plans.ranges import range_of, range_of_answer, request_ranges
 from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
 from p2smt.plans.untimed import told
 from p2smt.report.costs.request_table import (
+    after_comma,
     layout_table,
     peak_line,
     planned,
+    planned_range,
     request_table,
     shown_steps,
 )
@@ -37,6 +41,7 @@ from p2smt.report.outputs.costs import (
     RequestOfSize,
     RequestsOfSize,
 )
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.tables import bound_text, gap, table
 from p2smt.units import format_time
 
@@ -52,33 +57,37 @@ def cost_tables(problem: Problem, candidates: Sequence[Alternative]) -> Iterator
     """Each request, or each program of the one request, step by step with its times."""
     if len(problem.requests) > 1:
         (found,) = candidates
-        for answer in found.requests:
-            yield from (f"{answer.request}", *_answer(answer, problem.topology), "")
+        ranges = request_ranges(problem, found)
+        for answer, within in zip(found.requests, ranges, strict=True):
+            yield from (f"{answer.request}", *_answer(answer, problem.topology, within), "")
         what = "total" if problem.objective == "sum" else "largest request"
-        yield f"{format_time(found.objective_s)} per iteration ({what})"
+        text = f"{format_time(found.objective_s)} per iteration ({what})"
+        yield text + after_comma(range_of(problem, found))
         return
     for number, found in enumerate(candidates):
         (answer,) = found.requests
         if len(candidates) > 1:
             yield from ("", f"{answer.program}") if number else (f"{answer.program}",)
-        yield from _answer(answer, problem.topology)
+        yield from _answer(answer, problem.topology, range_of_answer(problem, found))
     if len(candidates) > 1:
         best = min(candidates, key=lambda found: found.objective_s).requests[0]
         yield f"\nfastest: {best.program} ({format_time(best.seconds)})"
 
 
-def _answer(answer: RequestAnswer, topology: Topology) -> Iterator[RenderableType]:
+def _answer(
+    answer: RequestAnswer, topology: Topology, within: PriceRange | None
+) -> Iterator[RenderableType]:
     title = "steps" if answer.chunks == 1 else "steps of one chunk"
     rows = [step.cells for step in shown_steps(answer)]
     if rows:
         yield table(title, ["instruction", ">time", "algorithm", "bottleneck"], rows)
         yield ""
-    yield "; ".join(_parts(answer, topology))
+    yield "; ".join(_parts(answer, topology, within))
 
 
-def _parts(answer: RequestAnswer, topology: Topology) -> Iterator[str]:
+def _parts(answer: RequestAnswer, topology: Topology, within: PriceRange | None) -> Iterator[str]:
     seconds, bound = answer.seconds, answer.physical_bound_s
-    yield format_time(seconds) + in_chunks(answer.chunks)
+    yield format_time(seconds) + in_chunks(answer.chunks) + after_comma(within)
     if answer.request.times > 1:
         yield f"{answer.request.times} times {format_time(answer.total_s)}"
     if answer.program is not None:
@@ -112,9 +121,14 @@ def _costed(
 ) -> CostedRequest | CostedPrograms | CostedRequests:
     if len(problem.requests) > 1:
         (found,) = candidates
-        requests = [request_data(answer, problem.topology) for answer in found.requests]
-        return CostedRequests(objective_s=found.objective_s, requests=requests)
-    programs = [request_data(found.requests[0], problem.topology) for found in candidates]
+        ranges = zip(found.requests, request_ranges(problem, found), strict=True)
+        requests = [request_data(answer, problem.topology, within) for answer, within in ranges]
+        whole = range_data(range_of(problem, found))
+        return CostedRequests(objective_s=found.objective_s, requests=requests, **whole)
+    programs = [
+        request_data(found.requests[0], problem.topology, range_of_answer(problem, found))
+        for found in candidates
+    ]
     return programs[0] if len(programs) == 1 else CostedPrograms(programs=programs)
 
 
@@ -137,7 +151,9 @@ def _of_size(
             return RequestsOfSize(bytes=size, **vars(found))
 
 
-def request_data(answer: RequestAnswer, topology: Topology) -> CostedRequest:
+def request_data(
+    answer: RequestAnswer, topology: Topology, within: PriceRange | None
+) -> CostedRequest:
     """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
 
     ``program`` is None where there is one fixed step, or nothing to do; ``regime`` is what decides
@@ -159,6 +175,7 @@ def request_data(answer: RequestAnswer, topology: Topology) -> CostedRequest:
         regime=regime(topology, answer.steps, answer.chunks),
         checked=answer.checked,
         steps=[CostedStep(**step) for step in timed_steps(answer)],
+        **range_data(within),
     )
 
 
@@ -185,9 +202,17 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
 def _headline(plan: AnyPlan) -> Iterator[str]:
     what = "total" if plan.objective == "sum" else "largest request"
     objective_s = told(plan.objective_s)
-    yield f"{format_time(objective_s)} per iteration ({what})"
+    yield f"{format_time(objective_s)} per iteration ({what})" + after_comma(_planned_whole(plan))
     yield bound_text("link-level", told(plan.physical_bound_s), objective_s)
     yield peak_line(plan.peak_bytes)
+
+
+def _planned_whole(plan: AnyPlan) -> PriceRange | None:
+    """The range of the objective that a plan's file states; None: it states none."""
+    if isinstance(plan, OldPlanModel) or plan.range_s is None or plan.range_basis is None:
+        return None
+    low_s, high_s = plan.range_s
+    return PriceRange(told(plan.objective_s), low_s, high_s, plan.range_basis)
 
 
 def plan_requests(plan: AnyPlan, report: PlanReport) -> list[PlannedRequest]:
@@ -223,4 +248,5 @@ def _request(model: RequestModel, decides: str | None, checked: str) -> PlannedR
         regime=decides,
         checked=checked,
         steps=[CostedStep(**step) for step in steps],
+        **range_data(planned_range(model)),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceBasis, PriceRange
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
@@ -25,7 +26,7 @@ from p2smt.plans.solution import (
 from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import SAME, Status
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, format_time_range
 
 if TYPE_CHECKING:
     from p2smt.plans.file_model import RequestModel
@@ -53,7 +54,7 @@ class ShownStep:
 class ShownRequest:
     """A request in words, its time per iteration, and its steps (of one of ``chunks`` chunks).
 
-    ``regime`` is what decides its time; empty: nothing does.
+    ``regime`` is what decides its time, ``within`` its range and what that rests on; empty: none.
     """
 
     label: str
@@ -61,6 +62,7 @@ class ShownRequest:
     chunks: int
     steps: tuple[ShownStep, ...]
     regime: str
+    within: str
 
 
 def _shown(step: Mapping[str, Any]) -> ShownStep:
@@ -75,11 +77,26 @@ def shown_steps(answer: RequestAnswer) -> tuple[ShownStep, ...]:
     return tuple(map(_shown, timed_steps(answer)))
 
 
-def answered(answer: RequestAnswer, topology: Topology) -> ShownRequest:
-    """The answer of a search: its label says what is not proved."""
+RANGE = "range"
+"""Heading of what is known of times."""
+
+
+def range_cell(within: PriceRange | None) -> str:
+    """The range of a time and what it rests on; empty: it takes none."""
+    return "" if within is None else within.text
+
+
+def after_comma(within: PriceRange | None) -> str:
+    """The same behind a time."""
+    return "" if within is None else f", {within.text}"
+
+
+def answered(answer: RequestAnswer, topology: Topology, within: PriceRange | None) -> ShownRequest:
+    """The answer of a search: its label says what is not proved; ``within`` is of one execution."""
     label, steps = answer.label + _open(answer.status), shown_steps(answer)
     decides = regime(topology, answer.steps, answer.chunks) or ""
-    return ShownRequest(label, answer.total_s, answer.chunks, steps, decides)
+    cell = range_cell(within and within.times(answer.request.times))
+    return ShownRequest(label, answer.total_s, answer.chunks, steps, decides, cell)
 
 
 def planned(model: RequestModel, decides: str | None) -> ShownRequest:
@@ -87,9 +104,17 @@ def planned(model: RequestModel, decides: str | None) -> ShownRequest:
     request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
     steps = tuple(_shown({key: getattr(step, key) for key in TIMED_STEP}) for step in model.steps)
     label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
-    return ShownRequest(
-        label, model.times * told(model.seconds), model.chunks, steps, decides or ""
-    )
+    total_s, within = model.times * told(model.seconds), planned_range(model)
+    cell = range_cell(within and within.times(model.times))
+    return ShownRequest(label, total_s, model.chunks, steps, decides or "", cell)
+
+
+def planned_range(model: RequestModel) -> PriceRange | None:
+    """The range of one execution that a plan file states; None: it states none."""
+    if model.range_s is None or model.basis is None:
+        return None
+    low_s, high_s = model.range_s
+    return PriceRange(told(model.seconds), low_s, high_s, model.basis)
 
 
 def _open(status: Status) -> str:
@@ -104,10 +129,11 @@ def request_table(requests: Iterable[ShownRequest]) -> Group:
     rows, chunks = [], []
     for request in requests:
         chunks.append(request.chunks)
-        rows.append([request.label, format_time(request.total_s), "", request.regime])
+        total = format_time(request.total_s)
+        rows.append([request.label, total, "", request.regime, request.within])
         each = ", per chunk" if request.chunks > 1 else ""
         rows += [[f"  {step.cells[0]}{each}", *step.cells[1:]] for step in request.steps]
-    columns = ["request and steps", ">time", "algorithm", "bottleneck"]
+    columns = ["request and steps", ">time", "algorithm", "bottleneck", RANGE]
     return table(times_title(chunks), columns, rows)
 
 
@@ -141,6 +167,7 @@ def peak_line(peak_bytes: int) -> str:
 
 WORTH_NAMING = 0.01
 """A smaller part of the programs' gain is not said to be the library's choice."""
+MODEL_ONLY = "by the model only: no table has both algorithms"
 
 
 def gain_lines(solution: Solution) -> Iterator[str]:
@@ -148,42 +175,36 @@ def gain_lines(solution: Solution) -> Iterator[str]:
     gain = solution.gain
     if gain is None:
         return
-    topology = solution.problem.topology
-    where = f"for {topology.library_name} on this system"
-    yield from _over_default(gain, "of this calibration" if topology.calibrated else where)
+    yield _over_default(gain)
     if gain.programs is not None:
         yield from choice_lines(gain.programs, len(solution.problem.requests))
 
 
-def _over_default(gain: Gain, where: str) -> Iterator[str]:
-    over, known = gain.over_default, gain.accuracy
+def _over_default(gain: Gain) -> str:
+    """How much it is, the ranges of both times, and whether who measures would find it."""
+    over = gain.over_default
     if over < -SAME:
-        yield f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
-        return
+        return f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
     if over <= SAME:
-        yield "no gain: the default layout takes no longer"
-        return
-    shown = f"{_percent(over)} over the default layout"
-    if known.error is None or known.basis is None:
-        if known.unknown:
-            yield f"gain {shown}; not known whether you would measure it: {known.unknown}"
-        return
-    off = f"predictions {where} are off by {_percent(known.error)} ({known.basis.value})"
-    if gain.measurable:
-        yield f"gain {shown}, while {off}"
-    else:
-        yield f"no gain you would measure: {shown}, while {off}"
+        return "no gain: the default layout takes no longer"
+    sides = (
+        f"{format_time(one.seconds)}, {format_time_range(one.low_s, one.high_s)}"
+        for one in gain.sides
+    )
+    why = next((f" ({one.why})" for one in gain.sides if one.basis is PriceBasis.ASSUMED), "")
+    against = " against ".join(sides)
+    return f"gain {_percent(over)} over the default layout, {against}: {gain.shown.value}{why}"
 
 
 def choice_lines(programs: ProgramGain, requests: int = 1) -> Iterator[str]:
     """Which part of what programs of so many requests gain is the library's choice, and how to
-    make it."""
-    if programs.part_by_choice < WORTH_NAMING:
+    make it; nothing unless that exceeds the ranges of both times."""
+    if programs.part_by_choice < WORTH_NAMING or not programs.advised:
         return
     part, gained = _percent(programs.part_by_choice), _percent(programs.over_singles)
     each = "the single collective" if requests == 1 else "single collectives"
     ways = "; ".join(_way(*named) for named in programs.named)
-    yield f"{part} of the programs' gain ({gained} over {each}) {ways}"
+    yield f"{part} of the programs' gain ({gained} over {each}) {ways}; {MODEL_ONLY}"
 
 
 def _way(request: Request, way: NamedWay) -> str:

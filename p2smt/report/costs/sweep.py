@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.requested_algorithms import running
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
 from p2smt.plans.given_program import Curve, Sweep
+from p2smt.plans.ranges import range_of_request
 from p2smt.plans.solution import RequestAnswer, in_chunks
-from p2smt.report.costs.request_table import shown_steps
+from p2smt.report.costs.request_table import RANGE, range_cell, shown_steps
 from p2smt.report.tables import gap, letters, table
 from p2smt.units import format_bandwidth, format_bytes, format_time
 
@@ -41,7 +43,7 @@ def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
             yield ""
         title = f"{sweep.problem.requests[request].name}: time of one execution"
         if len(curves) == 1:
-            yield _alone(title, curves[0])
+            yield _alone(title, sweep, curves[0])
             continue
         yield _compared(title, sweep, curves)
         yield ""
@@ -51,7 +53,15 @@ def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
         yield _fastest(sweep, request, curves)
 
 
-def _alone(title: str, curve: Curve) -> RenderableType:
+def _range(sweep: Sweep, answers: Sequence[RequestAnswer], n: int) -> str:
+    """The range of a curve at its n-th size; empty: a single collective that nobody asked for."""
+    if not answers:
+        return ""
+    topology = running(sweep.problem.topology, sweep.problem.algorithms)
+    return range_cell(range_of_request(topology, answers[n]))
+
+
+def _alone(title: str, sweep: Sweep, curve: Curve) -> RenderableType:
     rows = [
         [
             format_bytes(answer.request.payload_bytes),
@@ -60,10 +70,11 @@ def _alone(title: str, curve: Curve) -> RenderableType:
             " ".join(dict.fromkeys(step.how for step in shown_steps(answer))),
             format_time(answer.physical_bound_s),
             gap(answer.seconds, answer.physical_bound_s),
+            _range(sweep, curve.answers, n),
         ]
-        for answer in curve.answers
+        for n, answer in enumerate(curve.answers)
     ]
-    heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap"]
+    heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap", RANGE]
     return table(title, heads, rows)
 
 
@@ -93,8 +104,11 @@ def _compared(title: str, sweep: Sweep, curves: Sequence[Curve]) -> RenderableTy
             + (in_chunks(curve.answers[n].chunks) if curve.answers else "")
             for curve in curves
         ]
-        rows.append([format_bytes(size), *times, names[seconds.index(min(seconds))]])
-    return table(title, [">size", *(f">{name}" for name in names), "fastest"], rows)
+        best = seconds.index(min(seconds))
+        within = _range(sweep, curves[best].answers, n)
+        rows.append([format_bytes(size), *times, names[best], within])
+    heads = [">size", *(f">{name}" for name in names), "fastest", f"its {RANGE}"]
+    return table(title, heads, rows)
 
 
 def _fastest(sweep: Sweep, request: int, curves: Sequence[Curve]) -> str:

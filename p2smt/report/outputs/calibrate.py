@@ -70,6 +70,14 @@ class LibraryConstant(OutputPart):
     before: Annotated[float, Said("What the topology, or its library, had.", ge=0)]
 
 
+class PredictedRow(Outlier):
+    """A time of a table with what is predicted for it."""
+
+    left_out_s: Annotated[
+        Seconds | None, Said("Predicted by a fit to the other tables; null: there is none.")
+    ]
+
+
 class MeasuredTable(OutputPart):
     """How well one table is met; errors are max(predicted / measured, measured / predicted) - 1."""
 
@@ -81,6 +89,8 @@ class MeasuredTable(OutputPart):
     left_out_error: Annotated[
         Error | None, Said("The median by a fit to the other tables; null: none.")
     ]
+    left_out: Annotated[bool, Said("Such a fit was made.")]
+    rows: Annotated[Sequence[PredictedRow], Said("In the order of the file.")]
 
 
 class CalibrateOutput(Output):
@@ -96,7 +106,9 @@ class CalibrateOutput(Output):
     unexplained_beyond: Annotated[
         float, Said("Off by more than this factor; 1 without a library.", ge=1)
     ]
-    warnings: Annotated[Sequence[str], Said("Tables that are met badly, and implausible rates.")]
+    warnings: Annotated[
+        Sequence[str], Said("Tables that are met badly or disagree, and implausible rates.")
+    ]
     wrong_results: Annotated[Sequence[str], Said("Rows left out: wrong results.")]
 
 

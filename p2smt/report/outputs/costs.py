@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.outputs.shape import Bytes, Output, OutputPart, PayloadBytes, Said, Seconds
+from p2smt.report.outputs.shape import (
+    Bytes,
+    Output,
+    OutputPart,
+    PayloadBytes,
+    PriceBasisWord,
+    RangeSeconds,
+    Said,
+    Seconds,
+)
 from p2smt.report.outputs.solve import Regime, VerifyPlanOutput
 
 # `cost --json`: one request, several programs of one, several requests, or many sizes.
@@ -66,6 +75,8 @@ class RequestSteps(OutputPart):
     regime: Regime
     checked: Annotated[str, Said("What the program was simulated on.")]
     steps: Annotated[Sequence[CostedStep], Said("With the numbers of one chunk.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class CostedRequest(RequestSteps, BoundByLinks, BoundByAlgorithms, RequestFigures):
@@ -87,6 +98,8 @@ class CostedRequests(OutputPart):
 
     objective_s: Seconds
     requests: Sequence[CostedRequest]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class _WithBytes(OutputPart):

@@ -12,6 +12,8 @@ from p2smt.report.outputs.shape import (
     Noted,
     Output,
     OutputPart,
+    PriceBasisWord,
+    RangeSeconds,
     RankMatrix,
     Said,
     Seconds,
@@ -59,6 +61,8 @@ class OrderParts(OutputPart):
     hosts: Annotated[
         Sequence[str] | None, Said("The host of each rank; null: nodes have no names.")
     ]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class OrderBeside(OrderParts):
@@ -95,3 +99,5 @@ class CompareOutput(Output):
         Said("Hosts without ranks in the best order; null: nodes have no names."),
     ]
     uplinks_stated: Annotated[bool, Said("false: no times, as a bandwidth is unknown.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord

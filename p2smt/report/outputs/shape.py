@@ -13,7 +13,10 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, dataclass_transform
+
+if TYPE_CHECKING:
+    from p2smt.cost.accuracy import PriceRange
 
 VERSION = 1
 """Of outputs: goes up when a field changes its meaning or goes away."""
@@ -183,6 +186,26 @@ AtLeastOne = Annotated[int, Said(ge=1)]
 RankMatrix = Sequence[Sequence[AtLeastOne]]
 """A parallelism matrix: a row per axis, an entry per level."""
 FractionText = Annotated[str, Said(pattern=r"^[0-9]+(/[0-9]+)?$", description="A fraction.")]
+
+
+# The range of a time, and what it rests on: two fields, the second of which has another name where
+# ``basis`` is that of a proof.
+
+
+RangeSeconds = Annotated[
+    Sequence[Seconds] | None,
+    Said("Low and high, in seconds: four of five measured times lie in it; null: no time."),
+]
+PriceBasisWord = Annotated[
+    Literal["measured here", "fitted here", "fitted on a like system", "assumed"] | None,
+    Said("What the time and its range rest on; null: no time."),
+]
+
+
+def range_data(one: PriceRange | None, basis: str = "basis") -> dict[str, Any]:
+    """Both fields."""
+    ends = None if one is None else [one.low_s, one.high_s]
+    return {"range_s": ends, basis: None if one is None else one.basis.value}
 
 
 # Files inside outputs: as data.

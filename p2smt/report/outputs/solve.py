@@ -22,6 +22,8 @@ from p2smt.report.outputs.shape import (
     OutputPart,
     PayloadBytes,
     PlanData,
+    PriceBasisWord,
+    RangeSeconds,
     Rank,
     RankMatrix,
     Ratio,
@@ -191,6 +193,8 @@ class ComparedLayout(OutputPart):
     objective_s: Annotated[Seconds | None, Said("Seconds; null: not known.")]
     matrix: Annotated[RankMatrix | None, Said("That expresses it; null: none does.")]
     breaks: Annotated[Sequence[str], Said("Restrictions that keep it from being an answer.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class ChangedTopology(OutputPart):
@@ -245,6 +249,8 @@ class AnswerFields(OutputPart):
     plan: Annotated[PlanData | None, Said("The plan file of the best alternative.")]
     ranking: Annotated[Status, Said("complete: proved to be the best ones, in this order.")]
     alternatives: Sequence[RankedPlacement]
+    range_s: RangeSeconds
+    range_basis: PriceBasisWord
 
 
 class GainFields(OutputPart):
@@ -256,11 +262,11 @@ class GainFields(OutputPart):
     ]
     gain_measurable: Annotated[
         bool | None,
-        Said("Whether the gain reaches the accuracy; null: that is not known."),
+        Said("Whether the gain exceeds the ranges of both times; null: nobody measured such."),
     ]
     accuracy: Annotated[
         Error | None,
-        Said("Of predictions of such collectives on this system; null: not known."),
+        Said("The largest part by which either time may be another; null: not known."),
     ]
     accuracy_basis: Annotated[
         Literal["in sample", "left out"] | None,
@@ -291,6 +297,14 @@ class GainFields(OutputPart):
     named_algorithms: Annotated[
         Sequence[NamedRequest],
         Said("Of requests whose program has several steps: what lowers the objective."),
+    ]
+    gain_shown: Annotated[str | None, Said("The same in words, and what to do; null: no gain.")]
+    naming_advised: Annotated[
+        bool,
+        Said(
+            "Each of these exceeds the ranges of both its times; by the model, as no table has "
+            "both algorithms."
+        ),
     ]
 
 

@@ -15,6 +15,8 @@ from p2smt.report.outputs.shape import (
     Output,
     OutputPart,
     PayloadBytes,
+    PriceBasisWord,
+    RangeSeconds,
     RankMatrix,
     Ratio,
     Said,
@@ -117,6 +119,8 @@ class IterationRequest(OutputPart):
     call_s: Seconds
     visible_s: Seconds
     hidden_s: Seconds
+    range_s: Annotated[RangeSeconds, Said("Of a call.")]
+    basis: PriceBasisWord
 
 
 class NamedStrategy(OutputPart):
@@ -144,6 +148,10 @@ class PredictedFigures(OutputPart):
     tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
     mfu: Annotated[Ratio, Said("That over the device's peak.")]
     requests: Sequence[IterationRequest]
+    range_s: Annotated[
+        RangeSeconds, Said("Of an iteration, by its communication; null: there is none.")
+    ]
+    basis: PriceBasisWord
 
 
 class StrategyFigures(PredictedFigures, NamedStrategy):

@@ -10,6 +10,7 @@ from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.outputs.solve import NearStatus
 from p2smt.report.outputs.training import (
     AxisNames,
@@ -38,6 +39,7 @@ from p2smt.report.outputs.training import (
 from p2smt.report.training.words import time_parts
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.iteration import EstimateRange, estimate_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
@@ -103,6 +105,7 @@ def _degrees(strategy: Strategy) -> StrategyDegrees:
 def _figures(found: RunEstimate) -> PredictedFigures:
     """Time and memory with their parts, and rates; parts sum to the iteration."""
     predicted, parts = found.prediction, time_parts(found.prediction)
+    within = estimate_range(found)
     return PredictedFigures(
         matrix=None if found.placement is None else found.placement.matrix,
         iteration_s=found.iteration_s,
@@ -115,11 +118,12 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         tokens_per_s=found.tokens_per_s,
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,
-        requests=_requests(predicted),
+        requests=_requests(predicted, within),
+        **range_data(within.iteration),
     )
 
 
-def _requests(prediction: Prediction) -> list[IterationRequest]:
+def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRequest]:
     """What a device asks of each axis in an iteration."""
     return [
         IterationRequest(
@@ -132,6 +136,7 @@ def _requests(prediction: Prediction) -> list[IterationRequest]:
             call_s=one.call_s,
             visible_s=one.visible_s,
             hidden_s=one.hidden_s,
+            **range_data(within.calls.get(one.request.name)),
         )
         for one in prediction.requests
     ]

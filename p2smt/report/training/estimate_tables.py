@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
 from p2smt.parallelism.placement import Placement
+from p2smt.report.costs.request_table import RANGE, range_cell
 from p2smt.report.tables import table
 from p2smt.report.training.words import (
     batch_words,
@@ -16,6 +17,7 @@ from p2smt.report.training.words import (
     teraflops,
     time_parts,
 )
+from p2smt.training.iteration import EstimateRange, estimate_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, strategy_text
 from p2smt.units import format_bytes, format_gigabytes, format_time
@@ -39,15 +41,17 @@ def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> Renderable
 
 def strategy_parts(found: RunEstimate, helps: Sequence[str] = ()) -> list[RenderableType]:
     """Rates, time by parts, memory by parts, requests and placement of one strategy."""
+    within = estimate_range(found)
     return [
         rate_line(found),
+        *range_lines(within),
         "",
         time_table(found),
         "",
         memory_table(found),
         *memory_lines(found, helps),
         "",
-        requests_table(found),
+        requests_table(found, within),
         "",
         placement_table(found.placement, found.topology.names),
     ]
@@ -60,6 +64,12 @@ def rate_line(found: RunEstimate) -> str:
         f"iteration {format_time(found.iteration_s)}: {found.tokens_per_s:,.0f} tokens/s, "
         f"{teraflops(said.device_flops_per_s)} per device, MFU {said.utilization:.1%}"
     )
+
+
+def range_lines(within: EstimateRange) -> Iterator[str]:
+    """How long an iteration may take by its communication, and what that rests on."""
+    if within.iteration is not None:
+        yield f"by its communication {within.iteration.text}"
 
 
 def time_table(found: RunEstimate) -> RenderableType:
@@ -104,7 +114,7 @@ def memory_lines(found: RunEstimate, helps: Sequence[str]) -> list[str]:
     return [*lines, *(f"  {text}" for text in helps)]
 
 
-def requests_table(found: RunEstimate) -> RenderableType:
+def requests_table(found: RunEstimate, within: EstimateRange) -> RenderableType:
     """What a device asks of each axis; times are of an iteration, ``a call`` of one."""
     if not found.prediction.requests:
         return "communication of an iteration: none"
@@ -118,10 +128,12 @@ def requests_table(found: RunEstimate) -> RenderableType:
             format_time(one.visible_s),
             format_time(one.hidden_s),
             one.request.cover.value,
+            range_cell(within.calls.get(one.request.name)),
         ]
         for one in found.prediction.requests
     ]
     heads = ["request", "kind", ">bytes", ">calls", ">a call", ">visible", ">hidden", "hides under"]
+    heads.append(f"{RANGE} of a call")
     return table("communication of an iteration", heads, rows)
 
 

@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.report.costs.request_table import RANGE, range_cell
 from p2smt.report.tables import table
 from p2smt.report.training.estimate_tables import strategy_parts
 from p2smt.report.training.words import batch_words, cluster_words, efficiency_lines, model_words
 from p2smt.result import Status
+from p2smt.training.iteration import estimate_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer
@@ -135,10 +137,12 @@ def best_table(top: Sequence[RunEstimate], alike: Sequence[int], prices: Prices)
             f"{one.tokens_per_s:,.0f}",
             f"{one.prediction.utilization:.1%}",
             format_gigabytes(one.prediction.memory.total),
+            range_cell(estimate_range(one).iteration),
         ]
         for number, (one, others) in enumerate(zip(top, alike, strict=True), start=1)
     ]
     heads = [">#", "strategy", ">alike", ">iteration", ">slower", ">tokens/s", ">MFU", ">memory"]
+    heads.append(f"{RANGE} by communication")
     return table(f"best strategies, with {how}", heads, rows)
 
 

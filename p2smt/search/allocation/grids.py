@@ -20,6 +20,7 @@ from p2smt.cost.bounds import single_time
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, IntArray, Matrix, Placement
 from p2smt.parallelism.request import Problem
+from p2smt.plans.ranges import range_of_order
 from p2smt.plans.solution import RankOrder, objective
 
 
@@ -233,13 +234,13 @@ def named_orders(problem: Problem, listed: Sequence[str]) -> Iterator[tuple[str,
 
 def order_cost(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
     """A rank tensor under a name, with the time of one collective per request."""
-    seconds = tuple(
-        single_time(
-            problem.topology, ranks, problem.axis_indices(one), one.kind, one.payload_bytes
-        ).seconds
+    steps = [
+        single_time(problem.topology, ranks, problem.axis_indices(one), one.kind, one.payload_bytes)
         for one in problem.requests
-    )
-    return RankOrder(name, seconds, objective(problem, seconds))
+    ]
+    seconds = tuple(step.seconds for step in steps)
+    within = range_of_order(problem, ranks, steps)
+    return RankOrder(name, seconds, objective(problem, seconds), within=within)
 
 
 def _hosts(problem: Problem) -> Hosts:

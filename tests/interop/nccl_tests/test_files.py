@@ -12,11 +12,12 @@ from p2smt.cluster.trimmed import trimmed
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.elements import TimingTable
+from p2smt.interop.nccl_tests.elements import TimingTable, version_of
 from p2smt.interop.nccl_tests.files import (
     MAX_BYTES,
     RankedTable,
     derived_topology,
+    measurements_of,
     parse_json,
     ranks_of,
     read_nccl_tests,
@@ -115,6 +116,51 @@ def test_several_tables_in_one_log_have_their_own_test() -> None:
     tables = parse_text(TABLE + log + gather, "f.txt")
     assert [table.test for table in tables] == ["all_reduce", "all_gather"]
     assert [[one.ranks for one in table.said] for table in tables] == [[], [8]]
+
+
+LOG = """\
+# nccl-tests version 2.18.3 nccl-headers=22808 nccl-library=22903
+n1:188:188 [0] NCCL INFO NCCL version 2.27.3+cuda12.9
+n1:188:585 [0] NCCL INFO NET/Plugin: Failed to find ncclNetPlugin_v11 symbol.
+n1:188:585 [0] NCCL INFO NET/Plugin: Loaded net plugin Libfabric (v10)
+n1:188:585 [0] NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.16.2
+n1:188:585 [0] NCCL INFO Using network Libfabric
+n2:190:590 [0] NCCL INFO NET/Plugin: Loaded net plugin Libfabric (v10)
+"""
+RAN = (
+    *("NCCL 2.29.3", "NCCL 2.27.3+cuda12.9", "net plugin Libfabric (v10)", "aws-ofi-nccl 1.16.2"),
+    "network Libfabric",
+)
+
+
+def test_a_log_says_what_ran(tmp_path: Path) -> None:
+    """Library and plugins, each once; nothing where it names none."""
+    assert one(LOG + TABLE).ran == one(TABLE + LOG).ran == RAN
+    assert one(TABLE).ran == ()
+    assert one("NCCL version 2.28.7+cuda13.0\n# nccl-library=22807\n" + TABLE).ran == (
+        "NCCL 2.28.7+cuda13.0",
+    )
+    assert one(TABLE + "RCCL version 2.22.3+hip6.3 HEAD:1\n").ran == ("RCCL 2.22.3+hip6.3",)
+    assert len(one(TABLE + "".join(f"Using network n{n}\n" for n in range(99))).ran) == 12
+    path = tmp_path / "log.txt"
+    path.write_text(LOG + TABLE)
+    (source,) = measurements_of([str(path)], START, ranks=8).sources
+    assert ", ".join(RAN) in source
+
+
+@pytest.mark.parametrize(
+    ("code", "version"), [(22808, "2.28.8"), (2804, "2.8.4"), (21005, "2.10.5"), (23007, "2.30.7")]
+)
+def test_the_number_of_a_library_is_its_version(code: int, version: str) -> None:
+    assert version_of(code) == version
+
+
+@pytest.mark.parametrize(
+    ("code", "ran"), [(22903, ("NCCL 2.29.3",)), (7, ()), ("x", ()), (True, ())]
+)
+def test_a_report_says_what_ran(code: object, ran: tuple[str, ...]) -> None:
+    (table,) = parse_json(as_json({**report(FEW, 8, 1), "nccl_version": code}), "f.json")
+    assert table.ran == ran
 
 
 def test_a_remark_says_what_a_trimmed_file_does_not(tmp_path: Path) -> None:
