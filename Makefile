@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings small-model scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings small-model choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -69,6 +69,9 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 accuracy: setup $(VENV)/.stamp-dev ## predictions beside every published table, tables left out, their page and figure
 	$(BIN)/python -m experiments.accuracy.accuracy
 	$(BIN)/python -m experiments.accuracy.draw
+
+choices: setup $(VENV)/.stamp-dev ## the library's choices beside those of NCCL's own planner, and their page
+	$(BIN)/python -m experiments.nccl_choices.study
 
 STUDY := experiments/placement_448x
 MEASURE := $(BIN)/python -m experiments.placement_448x.measure.study

@@ -4,7 +4,7 @@ of predictions and devices, as pydantic models, to and from values."""
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -131,6 +131,7 @@ Latency = Annotated[
     ),
 ]
 AlgorithmName = Annotated[Algorithm, Field(strict=False)]
+CpuName = Literal["intel", "amd", "arm"]
 CollectiveName = Annotated[Collective, Field(strict=False)]
 
 

@@ -17,6 +17,7 @@ from p2smt.cluster.error_model import (
     LINK_RULES,
     AlgorithmName,
     CollectiveName,
+    CpuName,
     DeviceModel,
     Fraction,
     Latency,
@@ -195,6 +196,7 @@ class TopologyModel(StrictModel):
     calibrated: bool = False
     errors: list[LevelErrorModel] = Field(default_factory=list)
     device: DeviceModel | None = None
+    cpu: CpuName | None = None
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
@@ -288,6 +290,7 @@ def build_topology(
             calibrated=model.calibrated,
             errors=tuple((one.level, error_class(one)) for one in model.errors),
             device=None if model.device is None else build_device(model.device),
+            cpu=model.cpu or "",
         )
         outer = [(level.name, level.size) for level in levels[: found.node_level + 1]]
         found = replace(found, hosts=build_hosts(model, outer))
@@ -369,6 +372,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["errors"] = [{"level": x, **dump_error_class(one)} for x, one in topology.errors]
     if topology.device is not None:
         found["device"] = dump_device(topology.device)
+    if topology.cpu:
+        found["cpu"] = topology.cpu
     found["levels"] = [_dump_level(level) for level in topology.levels]
     if topology.hosts is not None:
         found |= dump_hosts(topology.hosts, topology.sizes[: topology.node_level + 1])

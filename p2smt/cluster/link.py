@@ -248,6 +248,10 @@ class Link:
         return min(piece.latency_s for piece in every)
 
 
+CPUS = ("intel", "amd", "arm")
+"""Whose processors hosts may have: libraries choose by it."""
+
+
 # What a device of a cluster can do by itself: arithmetic, memory.
 
 

@@ -14,7 +14,7 @@ from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.library.model import LIBRARY_PATTERN, NO_LIBRARY, Library
 from p2smt.cluster.library.registry import library_of
-from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Device, Link, LinkKind, Piece
+from p2smt.cluster.link import ANY_ALGORITHM, CPUS, Algorithm, Device, Link, LinkKind, Piece
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
 from p2smt.files.plain import TEXT_OF
@@ -121,6 +121,8 @@ class Topology:
     then the hull of a cluster (:mod:`p2smt.cluster.hosts`): ``devices`` counts its places,
     ``installed`` the devices that are there.
     ``device``: what a device can do by itself, where it is known; no time of a step depends on it.
+    ``cpu``: whose processors the hosts have (one of ``CPUS``; empty: not said), by which libraries
+    choose.
     """
 
     name: str
@@ -138,11 +140,14 @@ class Topology:
     errors: tuple[tuple[str, ErrorClass], ...] = ()
     hosts: Hosts | None = None
     device: Device | None = field(default=None, hash=False)  # caches hold what it says nothing of
+    cpu: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.library, str):
             object.__setattr__(self, "library", _named(self.library))
         names = [level.name for level in self.levels]
+        if self.cpu and self.cpu not in CPUS:
+            raise InputError(f"cpu {self.cpu[:40]!r}", f"must be one of {', '.join(CPUS)}")
         if not self.name:
             raise InputError("a topology without a name", "needs one", "give a short text")
         if not self.algorithms or len(set(self.algorithms)) != len(self.algorithms):

@@ -187,6 +187,7 @@ def _formula(data: Any) -> Formula:
         plateau=_plateau,
         nvls=_nvls,
         overhead_s=parse_time,
+        overhead_on=_each(parse_time),
         ll_inside=float,
         pat_per_rank_s=parse_time,
         pat_hop_part=float,
@@ -206,7 +207,14 @@ def _scaling(data: Any) -> Scaling:
 
 
 def _correction(data: Any) -> Correction:
-    return _read_as(Correction, data, algorithm=Algorithm, factors=_all(float), generations=tuple)
+    return _read_as(
+        Correction,
+        data,
+        algorithm=Algorithm,
+        factors=_all(float),
+        generations=tuple,
+        unless_cpus=tuple,
+    )
 
 
 def _plateau(data: Any) -> Plateau:
@@ -225,6 +233,12 @@ def _nvls(data: Any) -> Nvls:
 
 def _search(data: Any) -> Search:
     rates = _each(_all(parse_bandwidth))
+    lists = ("not_twice", "plain_tree", "relayed_ll128", "paired", "turned", "served_twice")
     return _read_as(
-        Search, data, inside=rates, outside=rates, twice_from=parse_bandwidth, not_twice=tuple
+        Search,
+        data,
+        inside=rates,
+        outside=rates,
+        twice_from=parse_bandwidth,
+        **dict.fromkeys(lists, tuple),
     )

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from p2smt.cluster.error_model import (
     AlgorithmName,
     CollectiveName,
+    CpuName,
     Fraction,
     Latency,
 )
@@ -84,6 +85,7 @@ class HardwareModel(StrictModel):
     known: Fraction = LEFT_OUT
     latency: Latency | None = LEFT_OUT
     one_order: bool = LEFT_OUT
+    direct: bool = LEFT_OUT
 
 
 class ScalingModel(StrictModel):
@@ -94,6 +96,7 @@ class ScalingModel(StrictModel):
     operations: list[str] = LEFT_OUT
     nodes: Literal["any", "one", "several", "two", "many"] = LEFT_OUT
     alone: bool | None = LEFT_OUT
+    plain: bool = LEFT_OUT
     factor: Fraction = LEFT_OUT
     cap: str = LEFT_OUT
     per_channel: bool = LEFT_OUT
@@ -107,6 +110,7 @@ class CorrectionModel(StrictModel):
     factors: Annotated[list[Fraction], Field(min_length=1)]
     generations: list[str] = LEFT_OUT
     several: bool = LEFT_OUT
+    unless_cpus: list[CpuName] = LEFT_OUT
 
 
 class PlateauModel(StrictModel):
@@ -132,6 +136,11 @@ class SearchModel(StrictModel):
     outside: dict[str, list[Bandwidth]] = LEFT_OUT
     twice_from: Bandwidth | None = LEFT_OUT
     not_twice: list[str] = LEFT_OUT
+    plain_tree: list[str] = LEFT_OUT
+    relayed_ll128: list[str] = LEFT_OUT
+    paired: list[str] = LEFT_OUT
+    turned: list[str] = LEFT_OUT
+    served_twice: list[str] = LEFT_OUT
     channels: Annotated[int, Field(ge=1)] = LEFT_OUT
 
 
@@ -157,6 +166,7 @@ class FormulaModel(StrictModel):
     plateau: PlateauModel | None = LEFT_OUT
     nvls: NvlsModel | None = LEFT_OUT
     overhead: Latency | None = LEFT_OUT
+    overhead_on: dict[CpuName, Latency] = LEFT_OUT
     driver_replaces: bool = LEFT_OUT
     ll_inside: Fraction = LEFT_OUT
     rounds_by_node: bool = LEFT_OUT

@@ -336,7 +336,8 @@ class Hardware:
     ``row`` names its row of ``hops``; ``generation`` that of the devices it joins; ``known`` is
     the part of its nominal bandwidth that the library counts with, and ``latency_s`` what its
     driver adds to a hop.  ``one_order``: all channels pass the devices in one order, so that a
-    chain's first hop hides the others.
+    chain's first hop hides the others.  ``direct``: devices send to their cards by themselves,
+    without the hosts' memory.
     """
 
     row: str
@@ -344,6 +345,7 @@ class Hardware:
     known: float = 1.0
     latency_s: float = 0.0
     one_order: bool = True
+    direct: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,8 +354,8 @@ class Scaling:
 
     ``protocol`` empty: all; ``operations`` empty: all.  ``nodes``: ``one``, ``several``, ``two``
     (at most two), ``many`` (more than two) or ``any``.  ``alone``: with one rank per node (True),
-    with more (False).  ``cap`` names a table of :attr:`Formula.caps`, per channel if
-    ``per_channel``.
+    with more (False).  ``plain``: only of trees that enter and leave a node by one device.  ``cap``
+    names a table of :attr:`Formula.caps`, per channel if ``per_channel``.
     """
 
     algorithm: Algorithm
@@ -361,6 +363,7 @@ class Scaling:
     operations: tuple[str, ...] = ()
     nodes: str = "any"
     alone: bool | None = None
+    plain: bool = False
     factor: float = 1.0
     cap: str = ""
     per_channel: bool = False
@@ -381,7 +384,8 @@ class Scaling:
 class Correction:
     """Factors of an algorithm's bandwidth by size: from 64 bytes on, doubling; 1 beyond them.
 
-    ``generations`` empty: all.  ``several``: on more than one node only.
+    ``generations`` empty: all.  ``several``: on more than one node only.  ``unless_cpus``: not
+    where the hosts have these.
     """
 
     algorithm: Algorithm
@@ -389,6 +393,7 @@ class Correction:
     factors: tuple[float, ...]
     generations: tuple[str, ...] = ()
     several: bool = False
+    unless_cpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,12 +429,22 @@ class Search:
 
     By generation; none: one channel takes all.  ``twice_from``: a channel of at least so much is
     split in two; ``not_twice``: generations where only from twice that on, or for few channels.
+    More generations: ``plain_tree``, where a tree may enter and leave a node by one device though
+    there are more; ``relayed_ll128``, where LL128 runs though a device reaches a card by the help
+    of another; ``paired``, where a switch or processor (which may be named, too) joins two devices
+    with their cards; ``turned``, where what comes in by a card costs an eighth of itself on the way
+    out; and ``served_twice``, where across nodes twice as many channels serve wide rings.
     """
 
     inside: tuple[tuple[str, tuple[float, ...]], ...] = ()
     outside: tuple[tuple[str, tuple[float, ...]], ...] = ()
     twice_from: float = float("inf")
     not_twice: tuple[str, ...] = ()
+    plain_tree: tuple[str, ...] = ()
+    relayed_ll128: tuple[str, ...] = ()
+    paired: tuple[str, ...] = ()
+    turned: tuple[str, ...] = ()
+    served_twice: tuple[str, ...] = ()
     channels: int = 32
 
 
@@ -439,11 +454,13 @@ class Formula:
 
     ``base`` and ``hops`` are by algorithm and protocol, hops also by row of ``hardware``.
     ``inside`` and ``outside`` are the fabrics assumed where a link does not say its own.
+    ``caps`` are by generation or by the hosts' processors, whose row ``other`` is that of the rest.
     ``overhead_s`` is the least of a step inside a node when a ring spans several, three times that
-    for the simple protocol; ``ll_inside`` multiplies such a step of LL.  ``rounds_by_node``: the
-    ring of an all-reduce passes between nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one
-    rank per node hops across are those of a tree.  PAT takes ``pat_per_rank_s`` for each rank and
-    ``pat_hop_part`` of a hop for each doubling.  ``most_bus`` limits every bus bandwidth.
+    for the simple protocol, and ``overhead_on`` what it is with some processors; ``ll_inside``
+    multiplies such a step of LL.  ``rounds_by_node``: the ring of an all-reduce passes between
+    nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one rank per node hops across are those
+    of a tree.  PAT takes ``pat_per_rank_s`` for each rank and ``pat_hop_part`` of a hop for each
+    doubling.  ``most_bus`` limits every bus bandwidth.
     The latency that a network's driver reports is added to a hop, twice for the simple protocol,
     which flushes; with ``driver_replaces`` it stands for the hop (NCCL before 2.18).
     """
@@ -460,6 +477,7 @@ class Formula:
     plateau: Plateau | None = None
     nvls: Nvls | None = None
     overhead_s: float = 0.0
+    overhead_on: tuple[tuple[str, float], ...] = ()
     ll_inside: float = 1.0
     rounds_by_node: bool = False
     alone_as_tree: bool = False

@@ -19,6 +19,7 @@ from p2smt.cluster.library.model import (
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.channels import Channels, Found, GroupShape, near, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,9 @@ def chooser(
     formula = library.formula
     if formula is None or (rungs and math.isinf(rungs[-1][0])):
         return LibraryChoice(ways, rungs)
+    channels = search(formula, shape)
     found = [
-        (index, estimate(formula, way.algorithm, way.protocol, operation, shape))
+        (index, _estimate(formula, way.algorithm, way.protocol, operation, channels))
         for index, way in enumerate(ways)
         if isinstance(way.algorithm, Algorithm)
     ]
@@ -143,7 +145,7 @@ def _rungs(
 # The times by which a formula chooses.
 
 
-_SIMPLE = "simple"
+_SIMPLE, _LL128, _PCI = "simple", "ll128", "pci"
 FIRST_BYTES = 64
 """Bytes that the first factor of a correction stands for."""
 _IN_SWITCH = (Algorithm.NVLS, Algorithm.NVLS_TREE)
@@ -177,44 +179,56 @@ def estimate(
     formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
 ) -> EstimatedTime | None:
     """What a formula says of one way; None: nothing, or that there is no bandwidth for it."""
+    return _estimate(formula, algorithm, protocol, operation, search(formula, shape))
+
+
+def _estimate(
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
+) -> EstimatedTime | None:
     if all((hop[1], hop[2]) != (algorithm, protocol) for hop, _ in formula.hops):
         return None
-    rate = _rate(formula, algorithm, protocol, operation, shape)
+    if protocol == _LL128 and not _ll128_runs(formula, found):
+        return None
+    rate = _rate(formula, algorithm, protocol, operation, found)
     if rate <= 0:
         return None
-    latency = _latency(formula, algorithm, protocol, operation, shape)
-    factors = _factors(formula, algorithm, protocol, operation, shape)
-    found = EstimatedTime(latency, 1 / rate, factors)
-    flat = formula.plateau
+    latency = _latency(formula, algorithm, protocol, operation, found.shape)
+    factors = _factors(formula, algorithm, protocol, operation, found)
+    time, flat = EstimatedTime(latency, 1 / rate, factors), formula.plateau
     if flat is None or (algorithm, protocol, operation) != (Algorithm.RING, _SIMPLE, "all-reduce"):
-        return found
-    if shape.nodes == 1:
-        return found
-    channels = 2 * ring_channels(formula, shape).count
-    start = shape.members * (flat.bytes_per_rank + channels * flat.bytes_per_channel_and_rank)
-    factor = dict(flat.factors).get(generation_of(formula, shape), 1.0)
-    return EstimatedTime(latency, 1 / rate, factors, start, factor)
+        return time
+    if found.shape.nodes == 1:
+        return time
+    each = flat.bytes_per_rank + found.served * flat.bytes_per_channel_and_rank
+    factor = dict(flat.factors).get(found.generation, 1.0)
+    return EstimatedTime(latency, 1 / rate, factors, found.shape.members * each, factor)
+
+
+def _ll128_runs(formula: Formula, found: Found) -> bool:
+    """Whether every link that a channel passes keeps the order which LL128 relies on."""
+    inside = found.shape.local == 1 or near(formula, found.shape).row != _PCI
+    return inside and found.near_cards
 
 
 def _rate(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
 ) -> float:
     """Bytes of payload per second, without latency and correction."""
     if algorithm in _IN_SWITCH:
-        return _in_switch_rate(formula, algorithm, operation, shape)
-    ring = algorithm is Algorithm.RING
-    channels = (ring_channels if ring else tree_channels)(formula, shape)
+        return _in_switch_rate(formula, algorithm, operation, found)
+    shape, channels = found.shape, found.rings if algorithm is Algorithm.RING else found.trees
     bus = channels.count * (channels.inside if shape.nodes <= 2 else channels.outside)
-    generation = generation_of(formula, shape)
-    bus = min(bus, dict(formula.most_bus).get(generation, bus))
+    bus = min(bus, dict(formula.most_bus).get(found.generation, bus))
     for scaling in formula.scalings:
-        if scaling.algorithm is algorithm and scaling.holds(
-            protocol, operation, shape.nodes, shape.local
+        if (
+            scaling.algorithm is algorithm
+            and scaling.holds(protocol, operation, shape.nodes, shape.local)
+            and (found.plain_tree or not scaling.plain)
         ):
             bus *= scaling.factor
             if scaling.cap:
                 parts = channels.count if scaling.per_channel else 1
-                bus = min(bus, parts * _cap(formula, scaling.cap, generation, shape.nodes))
+                bus = min(bus, parts * _cap(formula, scaling.cap, found))
     return bus * _of_bus(algorithm, operation, shape.members)
 
 
@@ -231,23 +245,20 @@ def _steps(operation: str, p: int) -> int:
     return p if operation in _CHAINS else p - 1
 
 
-def _in_switch_rate(
-    formula: Formula, algorithm: Algorithm, operation: str, shape: GroupShape
-) -> float:
-    nvls = formula.nvls
-    channels = nvls_channels(formula, shape)
+def _in_switch_rate(formula: Formula, algorithm: Algorithm, operation: str, found: Found) -> float:
+    nvls, channels, shape = formula.nvls, found.nvls, found.shape
     if nvls is None or channels.count < 2:
         return 0.0
     if not nvls.of_bus:
         return channels.count * _halves(algorithm, shape, channels) * nvls.ratio
-    generation, c = generation_of(formula, shape), channels.count
-    inside = channels.inside * dict(nvls.efficiency).get(generation, 0.0) * (c - 1) / c
+    c = channels.count
+    inside = channels.inside * dict(nvls.efficiency).get(found.generation, 0.0) * (c - 1) / c
     inside *= 2 if operation == "all-reduce" else (shape.local - 1) / shape.local
     outside = channels.outside
     rate = min(inside, outside)
     if algorithm is Algorithm.NVLS_TREE:
         outside *= 2 if shape.nodes <= 2 else 1
-        rate = min(inside, outside, _cap(formula, "nvls-tree", generation, shape.nodes))
+        rate = min(inside, outside, _cap(formula, "nvls-tree", found))
     if operation == "all-reduce":
         return c * rate * shape.members / _steps(operation, shape.members)
     return c * rate
@@ -259,10 +270,11 @@ def _halves(algorithm: Algorithm, shape: GroupShape, channels: Channels) -> floa
     return min(channels.inside, channels.outside / shared)
 
 
-def _cap(formula: Formula, name: str, generation: str, nodes: int) -> float:
+def _cap(formula: Formula, name: str, found: Found) -> float:
     table = dict(dict(formula.caps).get(name, ()))
-    triple = table.get(generation)
-    return float("inf") if triple is None else triple[min(nodes, 3) - 1]
+    keys = (found.generation, found.shape.cpu, "other")
+    triple = next((table[key] for key in keys if key in table), None)
+    return math.inf if triple is None else triple[min(found.shape.nodes, 3) - 1]
 
 
 def _latency(
@@ -320,134 +332,21 @@ def _ring_latency(
     between = shape.nodes - 1
     if operation == "all-reduce":
         between = 2 * (shape.nodes if formula.rounds_by_node else shape.nodes - 1)
-    least = formula.overhead_s * (3 if protocol == _SIMPLE else 1)
+    overhead = dict(formula.overhead_on).get(shape.cpu, formula.overhead_s)
+    least = overhead * (3 if protocol == _SIMPLE else 1)
     return (steps - between) * max(inside, least) + between * outside
 
 
 def _factors(
-    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, shape: GroupShape
+    formula: Formula, algorithm: Algorithm, protocol: str, operation: str, found: Found
 ) -> tuple[float, ...]:
-    generation = generation_of(formula, shape)
     for one in formula.corrections:
         if (
             (one.algorithm, one.protocol) == (algorithm, protocol)
-            and (not one.generations or generation in one.generations)
-            and (not one.several or shape.nodes > 1)
+            and (not one.generations or found.generation in one.generations)
+            and (not one.several or found.shape.nodes > 1)
+            and found.shape.cpu not in one.unless_cpus
             and (operation == "all-reduce" or algorithm is Algorithm.RING)
         ):
             return one.factors
     return ()
-
-
-# The channels that a library finds for a group: how many, and what each carries.
-# After NCCL's search (src/graph/search.cc): of a list of rates per channel the one with the largest
-# sum is taken that the devices' links and the nodes' cards carry.
-
-
-@dataclass(frozen=True, slots=True)
-class GroupShape:
-    """What a rule of choice knows of a group.
-
-    ``members`` on ``nodes`` nodes, at most ``local`` on one.  ``device_bytes_per_s`` is the nominal
-    rate of a member's links inside a node, together and in one direction, as far as the group uses
-    them; ``node_bytes_per_s`` that of the ``cards`` which the members in one node reach.
-    ``in_switch``: the switches inside a node reduce.
-    """
-
-    members: int
-    nodes: int
-    local: int
-    inside: str
-    outside: str
-    device_bytes_per_s: float
-    node_bytes_per_s: float = 0.0
-    cards: int = 1
-    in_switch: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """So many channels, each of this rate inside a node and between nodes, in bytes per second."""
-
-    count: int
-    inside: float
-    outside: float
-
-
-def ring_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """The channels of rings."""
-    total = _inside_rate(formula, shape)
-    if shape.nodes == 1:
-        rate, count = _widest(formula, shape, total)
-        found = Channels(count, rate, rate)
-    else:
-        count, card = _cards(shape)
-        limit = card if shape.local == 1 else min(card, total / count)
-        rate = _at_most(_speeds(formula, shape, outside=True), limit)
-        found = Channels(count, rate, rate)
-    return _doubled(formula, shape, found)
-
-
-def tree_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """Those of trees: across nodes a channel inside may carry up to twice what leaves the node."""
-    found = ring_channels(formula, shape)
-    if shape.nodes == 1 or shape.local == 1:
-        return found
-    limit = _inside_rate(formula, shape) / found.count
-    wider = [s for s in _speeds(formula, shape) if found.outside <= s <= limit]
-    fitting = [s for s in wider if s < 2 * found.outside]
-    return Channels(found.count, max(fitting, default=found.inside), found.outside)
-
-
-def nvls_channels(formula: Formula, shape: GroupShape) -> Channels:
-    """Those of the reduction by switches: one per member, which needs two parts of its links."""
-    count = min(shape.local, formula.search.channels)
-    limit = _inside_rate(formula, shape) / (count + 1)
-    inside = _at_most(_speeds(formula, shape), limit)
-    if shape.nodes == 1:
-        return Channels(count, inside, max(_speeds(formula, shape), default=inside))
-    card = shape.node_bytes_per_s / count
-    return Channels(count, inside, _at_most(_speeds(formula, shape, outside=True), card))
-
-
-def generation_of(formula: Formula, shape: GroupShape) -> str:
-    """The generation of the devices, by the fabric that joins them."""
-    return formula.hardware_of(shape.inside, across=False).generation
-
-
-def _inside_rate(formula: Formula, shape: GroupShape) -> float:
-    """What the library takes a device's links inside a node for."""
-    return shape.device_bytes_per_s * formula.hardware_of(shape.inside, across=False).known
-
-
-def _speeds(formula: Formula, shape: GroupShape, *, outside: bool = False) -> tuple[float, ...]:
-    lists = formula.search.outside if outside else formula.search.inside
-    return dict(lists).get(generation_of(formula, shape), ())
-
-
-def _widest(formula: Formula, shape: GroupShape, total: float) -> tuple[float, int]:
-    """Rate and number of channels of the largest sum; of equal ones the fewest."""
-    most = formula.search.channels
-    tried = [(s, min(most, int(total / s))) for s in _speeds(formula, shape) if s <= total]
-    return max(tried, key=lambda found: (found[0] * found[1], found[0]), default=(total, 1))
-
-
-def _cards(shape: GroupShape) -> tuple[int, float]:
-    """Channels between nodes, at most one per member of a node, and the rate of each."""
-    count = max(1, min(shape.cards, shape.local))
-    return count, shape.node_bytes_per_s / count
-
-
-def _at_most(speeds: tuple[float, ...], limit: float) -> float:
-    """The largest rate that is at most ``limit`` (or a billionth above: it was divided)."""
-    return max((s for s in speeds if s <= limit * (1 + 1e-9)), default=limit)
-
-
-def _doubled(formula: Formula, shape: GroupShape, found: Channels) -> Channels:
-    """Wide channels are split in two, so that more threads serve them."""
-    search, limit = formula.search, formula.search.twice_from
-    if generation_of(formula, shape) in search.not_twice and found.count > 4:
-        limit *= 2
-    if found.inside < limit:
-        return found
-    return Channels(2 * found.count, found.inside / 2, found.outside / 2)

@@ -40,7 +40,8 @@ from p2smt.cost.algorithms import (
     rule_of,
     send_rule,
 )
-from p2smt.cost.library.tuner import GroupShape, LibraryChoice, LibraryWay, chooser
+from p2smt.cost.library.channels import GroupShape
+from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
@@ -308,10 +309,12 @@ def group_shape(topology: Topology, footprint: Footprint) -> GroupShape:
         footprint.local,
         next((link.fabric for link in inner if link.fabric), ""),
         topology.levels[node].link.fabric if node >= 0 else "",
-        _nominal_device_rate(topology, footprint.local),
+        _nominal_device_rate(topology, footprint),
         cards * card_rate,
         cards,
         _reduced_in_switches(topology, footprint),
+        _devices_of_card(topology),
+        topology.cpu,
     )
 
 
@@ -331,16 +334,42 @@ def _cards(topology: Topology, local: int) -> tuple[int, float]:
     return reached, link.nominal_bytes_per_s
 
 
-def _nominal_device_rate(topology: Topology, local: int) -> float:
-    """Nominal rate of one device's links inside its node, in one direction."""
-    last = topology.levels[-1].link
-    if topology.node_level == len(topology.levels) - 1:
+def _devices_of_card(topology: Topology) -> int:
+    """How many devices of a whole node share a card."""
+    node = topology.node_level
+    if node < 0:
+        return 1
+    return max(1, topology.devices_under(node) // topology.levels[node].link.ports)
+
+
+def _nominal_device_rate(topology: Topology, footprint: Footprint) -> float:
+    """Nominal rate of one device's links inside its node, in one direction, those of every level
+    that the group crosses; where the levels' fabrics differ, of the slowest."""
+    inner = range(topology.node_level + 1, len(topology.levels))
+    if not inner:
         return _cards(topology, 1)[1]
-    if last.kind is LinkKind.FULL_MESH:
-        return last.nominal_bytes_per_s * max(1, min(local, topology.levels[-1].size) - 1)
-    if last.device_bandwidth_bytes_per_s is not None:
-        return last.device_bandwidth_bytes_per_s
-    return last.nominal_bytes_per_s * last.ports
+    crossed = {use.level for use in footprint.uses} & set(inner) or {inner[-1]}
+    rates = [_device_rate_of(topology, footprint, j) for j in sorted(crossed)]
+    fabrics = {topology.levels[j].link.fabric for j in crossed}
+    return sum(rates) if len(fabrics) == 1 else min(rates)
+
+
+def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
+    """A device's part of a level inside the node.
+
+    Devices that several levels join have links to each other, not to switches, of which a group has
+    those to its own members.
+    """
+    link, size = topology.levels[j].link, topology.levels[j].full_size
+    spread = [p[j] / (p[j - 1] if j else 1) for p in footprint.profiles]
+    among = max(1.0, max(spread) - 1)
+    if link.kind is LinkKind.FULL_MESH:
+        return link.nominal_bytes_per_s * among
+    if link.device_bandwidth_bytes_per_s is not None:
+        return link.device_bandwidth_bytes_per_s
+    rate = link.nominal_bytes_per_s * link.ports / topology.devices_under(j)
+    direct = topology.node_level + 2 < len(topology.levels) and j == len(topology.levels) - 1
+    return rate * among / max(1, size - 1) if direct and link.fabric else rate
 
 
 # What an algorithm of a library loads and pays: inside nodes, and between them.

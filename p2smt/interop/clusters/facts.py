@@ -59,7 +59,7 @@ class InsideFacts:
     link; without, it is a stand-in that ``--uplink`` must replace.  ``library``: what the source
     says runs on such nodes, or an empty text.  ``assumed``: what joins the devices is not told, but
     taken from what they are, so any other source of it goes before.  ``device``: what a device can
-    do by itself, where the source names its model.
+    do by itself, where the source names its model.  ``cpu``: whose processors it has, or empty.
     """
 
     levels: tuple[Level, ...]
@@ -67,6 +67,7 @@ class InsideFacts:
     library: str = ""
     assumed: bool = False
     device: Device | None = None
+    cpu: str = ""
 
     def __post_init__(self) -> None:
         if not self.levels or self.levels[0].size != 1:

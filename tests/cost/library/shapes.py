@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2smt.cost.library.tuner import GroupShape
+from p2smt.cost.library.channels import GroupShape
 
 
 def a100(nodes: int, local: int = 8) -> GroupShape:

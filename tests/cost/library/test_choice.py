@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.cluster.library.model import LibraryRun
+from p2smt.cluster.library.model import Formula, LibraryRun
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.tuner import (
+from p2smt.cost.library.channels import (
     Channels,
     GroupShape,
-    chooser,
-    estimate,
     nvls_channels,
+    plain_tree,
     ring_channels,
+    search,
     tree_channels,
-    ways_of,
 )
+from p2smt.cost.library.tuner import chooser, estimate, ways_of
 from tests.cost.library.shapes import a100, b200, h100, mi300x
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -53,7 +53,9 @@ def chosen(
         ("nccl-2.20", "all-reduce", h100(4), 8 * GIB, "ring simple"),
         ("nccl-2.30", "all-reduce", h100(1), 8 * GIB, "nvls simple"),
         ("nccl-2.30", "all-reduce", h100(2), 1 * GIB, "nvls-tree simple"),
-        ("nccl-2.30", "all-reduce", h100(4), 8 * GIB, "nvls-tree simple"),
+        ("nccl-2.30", "all-reduce", h100(4), 8 * GIB, "ring simple"),
+        # of two GPUs a node NVLS counts one channel as lost, and trees by one device are slower
+        ("nccl-2.30", "all-reduce", b200(2, 2), 64 * MIB, "ring simple"),
         ("nccl-2.12", "all-reduce", h100(2), 1 * GIB, "ring simple"),
         ("nccl-2.12", "all-reduce", a100(1), 1 * GIB, "ring simple"),
         ("nccl-2.12", "all-reduce", a100(1), 1 * KIB, "ring ll"),
@@ -107,11 +109,130 @@ def test_channels_are_those_that_nccl_logs() -> None:
     assert ring_channels(new, a100(2)) == Channels(8, 24e9, 24e9)
     assert tree_channels(new, a100(2)) == Channels(8, 30e9, 24e9)
     assert ring_channels(new, h100(1)) == Channels(12, 30e9, 30e9)
-    assert ring_channels(new, h100(2)) == Channels(8, 45e9, 45e9)
+    assert ring_channels(new, h100(2)) == Channels(8, 48e9, 48e9)
     assert nvls_channels(new, h100(1)) == Channels(8, 40e9, 60e9)
     assert nvls_channels(new, h100(2)) == Channels(8, 40e9, 48e9)
     assert ring_channels(newest, b200(1)) == Channels(16, 45e9, 45e9)
     assert ring_channels(newest, b200(2)) == Channels(8, 48e9, 48e9)
+
+
+def formula_of(name: str) -> Formula:
+    found = library_of(name).formula
+    assert found is not None
+    return found
+
+
+NEWEST = formula_of("nccl-2.30")
+
+
+def four_cards(nodes: int, local: int = 8) -> GroupShape:
+    """8 H100 with 4 x 400 Gb/s."""
+    cards = -(-local // 2)
+    shape = replace(h100(nodes, local), node_bytes_per_s=50e9 * cards, cards=cards)
+    return replace(shape, card_devices=2)
+
+
+def v100(nodes: int, local: int = 16) -> GroupShape:
+    """DGX-2: 6 NVLinks of 25 GB/s per GPU, 8 x 100 Gb/s."""
+    cards = -(-local // 2)
+    shape = replace(a100(nodes, local), inside="nvlink2", device_bytes_per_s=150e9, cards=cards)
+    return replace(shape, node_bytes_per_s=12.5e9 * cards, card_devices=2, cpu="intel")
+
+
+def test_rings_leave_a_node_by_its_cards() -> None:
+    """Each card carries as wide a channel as it goes, which is split for few; narrower ones for
+    one V100, which both receives and sends by its card; never more than the links inside carry."""
+    assert ring_channels(NEWEST, h100(2, 2)) == Channels(4, 24e9, 24e9)
+    assert ring_channels(NEWEST, h100(2, 5)) == Channels(5, 48e9, 48e9)
+    assert ring_channels(NEWEST, four_cards(2)) == Channels(8, 24e9, 24e9)
+    assert ring_channels(NEWEST, v100(2)) == Channels(8, 12e9, 12e9)
+    assert ring_channels(NEWEST, v100(2, 1)) == Channels(1, 10e9, 10e9)
+    narrow = replace(h100(2), device_bytes_per_s=300e9)
+    assert ring_channels(NEWEST, narrow) == Channels(5, 48e9, 48e9)
+
+
+def test_trees_are_wider_inside_as_far_as_links_go() -> None:
+    assert tree_channels(NEWEST, a100(1, 2)) == Channels(12, 40e9, 40e9)
+    assert tree_channels(NEWEST, a100(2, 1)) == Channels(1, 48e9, 24e9)
+    assert tree_channels(NEWEST, a100(2, 6)) == Channels(6, 48e9, 24e9)
+    assert tree_channels(NEWEST, v100(2)) == Channels(8, 15e9, 12e9)
+    assert tree_channels(NEWEST, v100(2, 12)) == Channels(6, 20e9, 12e9)
+    assert tree_channels(NEWEST, b200(2)) == Channels(8, 96e9, 48e9)
+
+
+def test_nvls_has_a_channel_for_each_card() -> None:
+    assert nvls_channels(NEWEST, b200(2)) == Channels(8, 48e9, 48e9)
+    assert nvls_channels(NEWEST, four_cards(2)) == Channels(4, 48e9, 48e9)
+    assert nvls_channels(NEWEST, four_cards(2, 2)).count == 1
+    assert estimate(NEWEST, Algorithm.NVLS_TREE, "simple", "all-reduce", four_cards(2, 2)) is None
+    assert nvls_channels(NEWEST, h100(1, 6)) == Channels(6, 50e9, 60e9)
+
+
+def per_byte(shape: GroupShape, algorithm: Algorithm, protocol: str = "simple") -> float:
+    found = estimate(NEWEST, algorithm, protocol, "all-reduce", shape)
+    assert found is not None
+    return found.seconds_per_byte
+
+
+def test_a_tree_that_passes_one_device_is_slower() -> None:
+    """From Hopper on, but where devices share cards or a Grace; up to Ampere for one GPU a node."""
+    assert plain_tree(NEWEST, h100(2))
+    assert plain_tree(NEWEST, b200(4, 2))
+    assert not plain_tree(NEWEST, h100(1))
+    assert not plain_tree(NEWEST, a100(2))
+    assert not plain_tree(NEWEST, four_cards(2))
+    assert plain_tree(NEWEST, four_cards(2, 3))
+    assert not plain_tree(NEWEST, replace(b200(2), cpu="arm"))
+    assert plain_tree(NEWEST, a100(2, 1))
+    assert plain_tree(NEWEST, replace(b200(2, 1), cpu="arm"))
+    shared = replace(b200(2), cpu="arm")
+    ratio = per_byte(b200(2), Algorithm.TREE) / per_byte(shared, Algorithm.TREE)
+    assert ratio == pytest.approx(1 / 0.85)
+
+
+def test_processors_of_the_hosts_count() -> None:
+    """A ring's step inside is 1 us at least, 2 us with AMD's; LL is slower there across nodes."""
+    intel, amd = replace(a100(2), cpu="intel"), replace(a100(2), cpu="amd")
+    steps = [estimate(NEWEST, Algorithm.RING, "ll", "all-reduce", one) for one in (intel, amd)]
+    assert steps[0] is not None
+    assert steps[1] is not None
+    assert steps[1].latency_s - steps[0].latency_s == pytest.approx((30 - 2) * 1e-6)
+    assert per_byte(intel, Algorithm.RING, "ll") == pytest.approx(30 / 16 / 39e9)
+    assert per_byte(amd, Algorithm.RING, "ll") == pytest.approx(30 / 16 / 22.5e9)
+    assert per_byte(replace(h100(1), cpu="amd"), Algorithm.RING, "ll") == per_byte(
+        replace(h100(1), cpu="intel"), Algorithm.RING, "ll"
+    )
+    nvls = [
+        estimate(NEWEST, Algorithm.NVLS_TREE, "simple", "all-reduce", replace(b200(2), cpu=cpu))
+        for cpu in ("intel", "arm")
+    ]
+    assert nvls[0] is not None
+    assert nvls[1] is not None
+    assert nvls[0].factors
+    assert not nvls[1].factors
+
+
+def test_ll128_wants_the_cards_near() -> None:
+    def runs(shape: GroupShape) -> bool:
+        return estimate(NEWEST, Algorithm.RING, "ll128", "all-reduce", shape) is not None
+
+    assert runs(a100(2))
+    assert runs(a100(2, 1))
+    assert not runs(a100(2, 3))
+    assert runs(v100(2, 2))
+    assert not runs(v100(2, 3))
+    assert runs(v100(1, 3))
+    assert runs(h100(2, 3))
+    assert not runs(replace(a100(2), outside="gvnic"))
+    assert not runs(replace(a100(1), inside="pcie"))
+
+
+def test_wide_rings_are_served_by_more_channels() -> None:
+    assert search(NEWEST, h100(2)).served == 16
+    assert search(NEWEST, h100(2, 5)).served == 20
+    assert search(NEWEST, h100(2, 4)).served == 16
+    assert search(NEWEST, h100(1)).served == 24
+    assert search(NEWEST, a100(2)).served == 16
 
 
 def test_estimates_by_hand() -> None:

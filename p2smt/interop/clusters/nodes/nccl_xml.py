@@ -94,6 +94,7 @@ def parse_nccl_xml(text: str, source: str) -> NodeFacts:
         any(chip.text("gcn") or any(chip.each("xgmi")) for chip in chips),
         _socket(cpus),
         lost,
+        _cpu(cpus),
     )
 
 
@@ -283,6 +284,13 @@ def _between(one: list[int], other: list[int]) -> BusPath:
         return BusPath.PHB
     bridges = len(one) + len(other) - 2 * shared + 1
     return BusPath.PIX if bridges == 1 else BusPath.PXB
+
+
+def _cpu(cpus: list[TreeElement]) -> str:
+    """Whose CPUs they are: by the maker of the first, or its architecture."""
+    about: Mapping[str, str] = cpus[0].attributes if cpus else {}
+    makers = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
+    return "arm" if about.get("arch") == "arm64" else makers.get(about.get("vendor", ""), "")
 
 
 def _socket(cpus: list[TreeElement]) -> float | None:

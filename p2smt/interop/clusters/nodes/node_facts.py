@@ -65,7 +65,7 @@ class NodeFacts:
     tells them apart.  ``linked``: whether the source tells of such links at all.  ``near[i][j]`` is
     what lies between devices i and j, GPUs before ports; None where a source tells the links of a
     pair instead.  ``socket_bytes_per_s`` is what joins its CPUs; None: not told.  ``lost`` are
-    sentences on what was left out or filled in.
+    sentences on what was left out or filled in.  ``cpu``: whose its CPUs are, where it is told.
     """
 
     source: str
@@ -78,6 +78,7 @@ class NodeFacts:
     amd: bool = False
     socket_bytes_per_s: float | None = None
     lost: tuple[str, ...] = ()
+    cpu: str = ""
 
     def of_models(self, models: tuple[str, ...]) -> NodeFacts:
         """The same with GPUs of these models, one each (empty: as it is)."""

@@ -41,6 +41,7 @@ def facts_of_node(node: NodeFacts, told: Told = NOTHING_TOLD) -> Facts:
         link_known=outer.known,
         library=library,
         device=device_of(model) if model and (told.gpu or node.gpus[0].model) else None,
+        cpu=node.cpu,
     )
     sentences = tuple(f"{node.source}: {sentence}" for sentence in (*lost, *outer.lost))
     return Facts(node.source, inside=inside, lost=sentences)

@@ -8,6 +8,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes import nccl_xml as xml_tree
 from p2smt.interop.clusters.nodes.nccl_xml import is_nccl_xml, parse_nccl_xml
 from p2smt.interop.clusters.nodes.node_facts import BusPath, Told
+from p2smt.interop.clusters.nodes.reduce import facts_of_node
 from tests.interop.clusters.nodes.reading import inner, levels, lost
 from tests.interop.clusters.nodes.texts import (
     CUBE,
@@ -256,3 +257,25 @@ def test_recognised_by_its_root() -> None:
     assert not is_nccl_xml("<!--" * 10_000)
     assert not is_nccl_xml("<!-- -->" * 5_000)
     assert is_nccl_xml("<!-- -->\n" * 5_000 + switched())
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ('arch="x86_64" vendor="AuthenticAMD"', "amd"),
+        ('arch="x86_64" vendor="GenuineIntel"', "intel"),
+        ('arch="arm64"', "arm"),
+        ('arch="x86_64" vendor="CentaurHauls"', ""),
+        ("", ""),
+    ],
+)
+def test_whose_processors_a_node_has(told: str, found: str) -> None:
+    """By NCCL's own words for them, which it chooses by."""
+    amd = 'arch="x86_64" vendor="AuthenticAMD"'
+    text = switched()
+    assert amd in text
+    node = parse_nccl_xml(text.replace(amd, told), "node.xml")
+    assert node.cpu == found
+    inside = facts_of_node(node).inside
+    assert inside is not None
+    assert inside.cpu == found
