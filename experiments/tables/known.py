@@ -56,12 +56,19 @@ _IN_FILES = {
 
 
 def _one_of(
-    collective: str, file: str, name: str, system: str, nodes: int, ranks: int, **said: str
+    collective: str,
+    file: str,
+    name: str,
+    system: str,
+    nodes: int,
+    ranks: int,
+    racks: int = 0,
+    **said: str,
 ) -> Known:
     """A table of a system that has several: ``file`` and ``name`` without the collective."""
     suffix = "" if collective == ALL_REDUCE else f"-{collective}"
     whole = f"{file}-{_IN_FILES[collective]}", f"{name}{suffix}"
-    return Known(*whole, system, nodes, ranks, collective, **said)
+    return Known(*whole, system, nodes, ranks, collective, racks=racks, **said)
 
 
 TABLES = (
