@@ -79,11 +79,11 @@ def _place(one: Result) -> tuple[str, str, str, str]:
     return system_of(one.table), one.library, "fitted", one.table.collective
 
 
-def _systems(results: Sequence[Result]) -> dict[str, set[str]]:
-    """The systems of each hardware."""
-    found: dict[str, set[str]] = defaultdict(set)
+def _systems(results: Sequence[Result]) -> dict[Key, set[str]]:
+    """The systems of each hardware of which a library's collective was fitted."""
+    found: dict[Key, set[str]] = defaultdict(set)
     for one in results:
-        found[system_of(one.table)].add(one.table.system)
+        found[_place(one)].add(one.table.system)
     return found
 
 
@@ -96,9 +96,9 @@ def _of_hardware(
     found: dict[Key, tuple[list[float], bool]] = {}
     for seen, apart in zip(results, blind, strict=True):
         place = _place(seen)
-        if not seen.library or place[0] not in systems:
+        if not seen.library or place not in systems:
             continue
-        alone = len(systems[place[0]]) == 1 and not has_profile(seen.table)
+        alone = len(systems[place]) == 1 and not has_profile(seen.table)
         ratios = [(cell.size_bytes, 1 / cell.ratio) for cell in (seen if alone else apart).cells]
         if alone:
             ratios = list(left_out.get(seen.table.name, ratios))

@@ -171,7 +171,7 @@ def test_hardware_of_one_system_has_what_a_table_left_out_says() -> None:
 
 def test_a_profiles_table_tells_of_its_preset_what_was_not_fitted() -> None:
     seen = published("gcp-a4-gke-2x8-all-gather", "nccl-2.30", 0.0)
-    other = published("gcp-a4-2x8", "nccl-2.30", 0.0)
+    other = published("b200-vultr-2x8-all-gather", "nccl-2.30", 0.0)
     blind = [published(one.table.name, one.library, 0.25) for one in (seen, other)]
     found = rows_of([seen, other], blind).ends
     roce = "8 x nvlink5 switch 900 GB/s, roce 400 GB/s"

@@ -176,7 +176,9 @@ def test_the_search_finds_a_bandwidth() -> None:
     table = tables()["aws-p4de-2x8"]
     wanted = {**constants, "efficiency efa any": 0.6}
     topology = fitted_topology(load_topology("aws-p4d:2"), wanted)
-    made = replace(table, rows=tuple((n, seconds_of(topology, n)) for n in (2**26, 2**28, 2**30)))
+    made = replace(
+        table, rows=tuple((n, seconds_of(topology, n)) for n in range(2**26, 2**31, 2**26))
+    )
     losses = Losses({made.name: made})
     name = "efficiency efa any"
     found = fitted({**constants, name: 0.8}, losses, names=[name])

@@ -130,8 +130,8 @@ def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts
         sources = ", ".join(found.source for found in facts)
         rule = "tells nothing of the inside of a node"
         raise InputError(sources, rule, "give --node dgx-h100, or a file of a node beside it")
-    inside, sources = measured_like(told.inside)
-    found = Topology("node", inside.levels, device=inside.device, sources=sources, cpu=inside.cpu)
+    inside, measured = measured_like(told.inside)
+    found = Topology("node", inside.levels, device=inside.device, sources=measured, cpu=inside.cpu)
     library = inside.library or default_library(found)[0]
     return inside, found.under(library)
 

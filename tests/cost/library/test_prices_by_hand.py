@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_more_rounds_fill_a_pipeline_for_longer() -> None:
             assert (one.filling, one.in_flight) == (chunks, 8 * chunks / 2), (count, algorithm)
 
 
-def limited(name: str, **limits: float) -> Library:
+def limited(name: str, **limits: Any) -> Library:
     """NCCL with other limits of what leaves a node, or of a call."""
     library = replace(library_of("nccl-2.30"), name=name, **limits)
     register_library(library)

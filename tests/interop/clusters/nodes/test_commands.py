@@ -186,7 +186,7 @@ def test_a_node_like_a_presets_has_its_measured_constants() -> None:
     assert within.levels[0] == bare[0]
     assert within.levels[1] == told.levels[1]
     assert source.startswith("gpu: measured efficiencies of aws-p5, azure-ndv5, dgx-h100")
-    other = replace(bare[1], link=replace(bare[1].link, fabric="nvlink3"))
-    assert measured_like(InsideFacts((bare[0], other))) == (InsideFacts((bare[0], other)), ())
-    other = InsideFacts(load_topology("dgx-h100:1").levels[:1])
-    assert likeness_note(other) == ""
+    unlike = InsideFacts((bare[0], replace(bare[1], link=replace(bare[1].link, fabric="nvlink3"))))
+    assert measured_like(unlike) == (unlike, ())
+    alone = InsideFacts(load_topology("dgx-h100:1").levels[:1])
+    assert likeness_note(alone) == ""
