@@ -37,9 +37,15 @@ from p2smt.cost.accuracy import (
 HEAD = """\
 # Written by make accuracy: measured / predicted of the published tables of experiments/tables, by
 # system, library, collective and class of payloads; low, median and high are the quantiles of 10,
-# 50 and 90 % of so many cells, outliers included.
+# 50 and 90 % of so many cells, outliers included; of any system 5, 50 and 95 %, systems alike.
 """
 QUANTILES = (0.1, 0.5, 0.9)
+OF_ANY = (0.05, 0.5, 0.95)
+"""Of any system: wider, for the next one is none of those that tables are of.  With each system
+left out in turn, the rows of the others hold 80 % of its cells, in every class of payloads."""
+LEAST_SYSTEMS = 7
+"""Fewer say nothing of the next one: there the row of more libraries or collectives counts."""
+DRAWN = tuple(round(0.05 + 0.1 * n, 2) for n in range(10))
 KEYS = ("system", "library", "basis", "collective", "size_class")
 Key = tuple[str, ...]
 
@@ -59,14 +65,16 @@ def _rows(
     own, apart = _of_hardware(results, unseen, blind), _lying_apart(results)
     for key in sorted(own, key=lambda key: (key[:-1], _rank(key))):
         ratios, alone = own[key]
-        yield _row(key, ratios, apart[key[-1]] if alone else 1.0)
+        yield _row(key, ratios, QUANTILES, apart[key[-1]] if alone else 1.0)
     every = _of_any(blind)
     for key in sorted(every, key=lambda key: (key[:-1], _rank(key))):
-        yield _row(key, every[key], 1.0)
+        yield _row(key, every[key], OF_ANY)
 
 
-def _row(key: Key, ratios: Sequence[float], wider: float) -> list[tuple[str, object]]:
-    low, median, high = np.exp(np.quantile(np.log(ratios), QUANTILES))
+def _row(
+    key: Key, ratios: Sequence[float], parts: tuple[float, ...], wider: float = 1.0
+) -> list[tuple[str, object]]:
+    low, median, high = np.exp(np.quantile(np.log(ratios), parts))
     ends = (("low", low / wider), ("median", median), ("high", high * wider))
     return [
         *((name, _quoted(text)) for name, text in zip(KEYS, key, strict=True)),
@@ -80,10 +88,10 @@ def _place(one: Result) -> tuple[str, str, str, str]:
 
 
 def _systems(results: Sequence[Result]) -> dict[Key, set[str]]:
-    """The systems of each hardware of which a library's collective was fitted."""
+    """The systems of each hardware of which a collective was fitted."""
     found: dict[Key, set[str]] = defaultdict(set)
     for one in results:
-        found[_place(one)].add(one.table.system)
+        found[system_of(one.table), one.table.collective].add(one.table.system)
     return found
 
 
@@ -96,9 +104,10 @@ def _of_hardware(
     found: dict[Key, tuple[list[float], bool]] = {}
     for seen, apart in zip(results, blind, strict=True):
         place = _place(seen)
-        if not seen.library or place not in systems:
+        mine = systems.get((place[0], place[3]), set())
+        if not seen.library or not mine:
             continue
-        alone = len(systems[place]) == 1 and not has_profile(seen.table)
+        alone = len(mine) == 1 and not has_profile(seen.table)
         ratios = [(cell.size_bytes, 1 / cell.ratio) for cell in (seen if alone else apart).cells]
         if alone:
             ratios = list(left_out.get(seen.table.name, ratios))
@@ -129,17 +138,27 @@ def _lying_apart(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _of_any(blind: Sequence[Result]) -> dict[Key, list[float]]:
-    """Ratios of any system by library and collective, where more than one system tells."""
-    every: dict[Key, list[float]] = defaultdict(list)
-    systems: dict[Key, set[str]] = defaultdict(set)
+    """Ratios of any system by library and collective, where enough systems tell.
+
+    Systems count alike, however many cells they have: the next one is none of them.
+    """
+    every: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in blind:
         for library in (one.library, ANY) if one.library else ():
             for collective in (one.table.collective, ANY):
                 for cell in one.cells:
                     key = (ANY, library, "assumed", collective, size_class(cell.size_bytes))
-                    every[key].append(1 / cell.ratio)
-                    systems[key].add(one.table.system)
-    return {key: ratios for key, ratios in every.items() if len(systems[key]) > 1}
+                    every[key][one.table.system].append(1 / cell.ratio)
+    return {
+        key: [ratio for ratios in found.values() for ratio in _drawn(ratios)]
+        for key, found in every.items()
+        if len(found) >= LEAST_SYSTEMS or (key[1], key[3]) == (ANY, ANY)
+    }
+
+
+def _drawn(ratios: Sequence[float]) -> list[float]:
+    """As many ratios of a system as of any other, spread as its own."""
+    return [float(ratio) for ratio in np.exp(np.quantile(np.log(ratios), DRAWN))]
 
 
 def _rank(key: tuple[str, ...]) -> int:
