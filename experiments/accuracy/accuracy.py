@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.accuracy.blind import blind_results
 from experiments.accuracy.cells import Cell, cells_of
 from experiments.accuracy.error_classes import yaml_text
 from experiments.accuracy.fitting.constants import committed
@@ -50,7 +51,9 @@ def _result(table: Published) -> Result:
     return Result(table, topology_name(table), topology.library_name, cells)
 
 
-def data(found: Sequence[Result], unseen: Sequence[HeldOut]) -> dict[str, Any]:
+def data(
+    found: Sequence[Result], unseen: Sequence[HeldOut], blind: Sequence[Result]
+) -> dict[str, Any]:
     """What ``results.json`` holds."""
     return {
         "columns": COLUMNS,
@@ -67,6 +70,10 @@ def data(found: Sequence[Result], unseen: Sequence[HeldOut]) -> dict[str, Any]:
             for one in comparisons(found)
         ],
         "held_out": [one.as_data() for one in unseen],
+        "blind": [
+            {"name": one.table.name, "predicted_s": [_rounded(c.predicted_s) for c in one.cells]}
+            for one in blind
+        ],
     }
 
 
@@ -107,10 +114,10 @@ def main(arguments: Sequence[str]) -> None:
     """
     if arguments:
         raise InputError(f"argument {arguments[0]}", "none is expected", "leave it out")
-    found, unseen = results(), held_out()
-    RESULTS.write_text(written(data(found, unseen)), encoding="utf-8")
-    PAGE.write_text(page(found, apart(), unseen), encoding="utf-8")
-    ACCURACY_FILE.write_text(yaml_text(found, unseen), encoding="utf-8")
+    found, unseen, blind = results(), held_out(), blind_results()
+    RESULTS.write_text(written(data(found, unseen, blind)), encoding="utf-8")
+    PAGE.write_text(page(found, apart(), unseen, blind), encoding="utf-8")
+    ACCURACY_FILE.write_text(yaml_text(found, unseen, blind), encoding="utf-8")
 
 
 if __name__ == "__main__":

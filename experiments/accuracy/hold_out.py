@@ -18,7 +18,7 @@ from experiments.accuracy.fitting.constants import (
     fitted_library,
     fitted_topology,
 )
-from experiments.accuracy.systems import PRESETS, has_preset, library_of_version
+from experiments.accuracy.systems import has_preset, library_of_version, topology_of
 from experiments.tables.tables import Published, tables
 from p2smt.calibration.build import calibrate
 from p2smt.calibration.samples import Sample
@@ -116,7 +116,9 @@ def held_out() -> list[HeldOut]:
         for one in _family(family, known)
     ]
     in_families = {name for family in FAMILIES for name in family.names}
-    alone = [table for name, table in known.items() if name not in in_families]
+    alone = [
+        table for name, table in known.items() if name not in in_families and len(table.rows) > 1
+    ]
     return [*found, *(one for table in alone for one in _alone(table))]
 
 
@@ -135,9 +137,7 @@ def _family(family: Family, known: dict[str, Published]) -> Iterator[HeldOut]:
 
 
 def _alone(table: Published) -> Iterator[HeldOut]:
-    one = PRESETS[table.system]
-    nodes = -(-table.nodes // one.nodes_per_entity)
-    start = cut(_with_library(load_topology(f"{one.preset}:{max(nodes, 1)}"), [table]), [table])
+    start = cut(topology_of(table, profile=False), [table])
     yield from _errors(start, [table], [table], ONE_TABLE)
 
 
@@ -169,8 +169,8 @@ def _errors(
 
 
 def calibrated(topology: Topology, samples: Sequence[Sample]) -> Topology:
-    """The topology fitted to some samples, as ``p2smt calibrate`` does."""
-    return calibrate(topology, samples).topology
+    """The topology fitted to some samples, as ``p2smt calibrate --allow-above-nominal`` does."""
+    return calibrate(topology, samples, allow_above_nominal=True).topology
 
 
 def samples_of(table: Published, topology: Topology) -> list[Sample]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from experiments.accuracy.cells import KIB, Cell
 from experiments.accuracy.hold_out import (
@@ -24,6 +27,7 @@ from experiments.accuracy.summary import (
     targets,
 )
 from experiments.tables.tables import Published
+from p2smt.cost.accuracy import SIZE_CLASSES, size_class
 
 Lines = Iterator[str]
 INTRODUCTION = """\
@@ -32,9 +36,11 @@ INTRODUCTION = """\
 Written by `make accuracy`. Every published table ([tables.json](../tables/tables.json)) beside what
 p2smt predicts for it from a preset as it is, by the choice of the library that the table names, or
 else the preset's. The constants of presets and libraries were fitted to these tables together
-([constants.json](constants.json), by `fit_presets.py`); what a table says of the others is under
-[tables left out](#tables-left-out). Where one process drives all GPUs of a node, its launches on
-the others are added to a call ([launches.py](launches.py)): programs train with one process each.
+([constants.json](constants.json), by `fit_presets.py`), so that what [tables](#tables) has is in
+sample; how far off predictions are of what was left out is under [blind](#blind), where the whole
+system was, and [tables left out](#tables-left-out). Where one process drives all GPUs of a node,
+its launches on the others are added to a call ([launches.py](launches.py)): programs train with
+one process each.
 *Ratio* is predicted / measured, *error* abs(ratio - 1); outliers stay in.
 
 ![Predicted against measured](figures/accuracy.svg)
@@ -45,10 +51,23 @@ have; a measured difference below 5 % is a tie. A program of so many steps insid
 least as long as those calls: a model that is wrong here promises gains that nobody measures."""
 
 
-def page(found: Sequence[Result], apart: Sequence[Published], unseen: Sequence[HeldOut]) -> str:
+BLIND = """\
+Every table predicted with constants that no table of its system was fitted to, nor a calibration:
+what a price of p2smt is worth on a system that nobody measured. *Ratio* is here measured /
+predicted, as ranges of prices are: its median, and in brackets what 10 and 90 % of the cells stay
+above and below."""
+
+
+def page(
+    found: Sequence[Result],
+    apart: Sequence[Published],
+    unseen: Sequence[HeldOut],
+    blind: Sequence[Result],
+) -> str:
     """The whole page."""
     parts = (
         (INTRODUCTION,),
+        _section("Blind", _blind_lines(blind)),
         _section("Targets", _target_table(found)),
         _section("Tables", _figure_table(found)),
         _section("Tables without a preset", _apart_table(apart)),
@@ -57,6 +76,50 @@ def page(found: Sequence[Result], apart: Sequence[Published], unseen: Sequence[H
         _section("Every cell", _cell_tables(found)),
     )
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+
+
+def _blind_lines(blind: Sequence[Result]) -> Lines:
+    yield BLIND
+    yield ""
+    classes = [name for name, _ in SIZE_CLASSES]
+    kinds = sorted({one.table.collective for one in blind})
+    of = {kind: [one for one in blind if one.table.collective == kind] for kind in kinds}
+    rows = [("all", blind), *of.items()] if blind else []
+    yield from _table(
+        ("collective", "cells", *classes, "error from 1 MiB, median", "error below, median"),
+        ((name, *_spreads(results), *_medians(results)) for name, results in rows),
+    )
+    yield ""
+    systems = dict.fromkeys(one.table.system for one in blind)
+    yield from _table(
+        ("system", "on", "cells", *classes, "worst cell from 1 KiB (predicted / measured)"),
+        (_blind_row(name, [one for one in blind if one.table.system == name]) for name in systems),
+    )
+
+
+def _blind_row(name: str, results: Sequence[Result]) -> tuple[object, ...]:
+    worst = figures(results).worst
+    where = ", ".join(dict.fromkeys(one.topology.partition(":")[0] for one in results))
+    shown = "" if worst is None else f"{worst.ratio:.2f} at {size(worst)}"
+    return (name, where, *_spreads(results), shown)
+
+
+def _spreads(results: Sequence[Result]) -> Iterator[object]:
+    """How many cells, and of each class of payloads how they spread."""
+    cells = [cell for one in results for cell in one.cells]
+    yield len(cells)
+    for name, _ in SIZE_CLASSES:
+        logs = [-math.log(one.ratio) for one in cells if size_class(one.size_bytes) == name]
+        if not logs:
+            yield ""
+            continue
+        low, median, high = np.exp(np.quantile(logs, (0.1, 0.5, 0.9)))
+        yield f"{median:.2f} ({low:.2f}, {high:.2f})"
+
+
+def _medians(results: Sequence[Result]) -> tuple[str, str]:
+    found = figures(results)
+    return percent(found.large), percent(found.small)
 
 
 def _section(title: str, lines: Iterable[str]) -> Lines:

@@ -64,6 +64,8 @@ def _entry(one: Known, path: Path) -> dict[str, Any]:
         "note": one.note,
         "rows": out_of_place,
         "in_place": in_place,
+        **({"racks": one.racks} if one.racks else {}),
+        **({"algorithm": one.algorithm} if one.algorithm else {}),
     }
 
 

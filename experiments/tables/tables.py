@@ -17,8 +17,9 @@ Rows = tuple[tuple[int, float], ...]
 class Published:
     """One published table: ``rows`` and ``in_place`` are (bytes, seconds).
 
-    ``nodes`` counts machines, ``ranks`` all GPUs; ``library`` and ``note`` may be empty.  Bytes are
-    those of nccl-tests: the larger of a rank's send and receive buffer.
+    ``nodes`` counts machines, ``racks`` NVLink domains of several (0: not said), ``ranks`` all
+    GPUs; ``library``, ``note`` and ``algorithm``, what the library was told to take, may be empty.
+    Bytes are those of nccl-tests: the larger of a rank's send and receive buffer.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Published:
     note: str
     rows: Rows
     in_place: Rows
+    racks: int = 0
+    algorithm: str = ""
 
     def spikes(self) -> set[int]:
         """Sizes whose time is over 1.25 times that of the next larger size: outlying rows."""

@@ -24,7 +24,7 @@ from p2smt.calibration.tables import (
     table_fits,
 )
 from p2smt.cluster.file_model import dump_topology
-from p2smt.cluster.link import MAX_EFFICIENCY
+from p2smt.cluster.link import EFFICIENCY_NAMES, MAX_EFFICIENCY
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.requested_algorithms import NamedStep, named_notes, running
@@ -274,7 +274,9 @@ def _nominal(topology: Topology, level: int) -> float:
 
 
 def _at_nominal_rates(topology: Topology) -> Topology:
-    levels = (replace(lv, link=replace(lv.link, efficiency=())) for lv in topology.levels)
+    """All of every link for whatever runs, also what a library leaves of it."""
+    whole = tuple((name, 1.0) for name in EFFICIENCY_NAMES)
+    levels = (replace(lv, link=replace(lv.link, efficiency=whole)) for lv in topology.levels)
     return replace(topology, levels=tuple(levels))
 
 

@@ -449,8 +449,19 @@ def _efficiencies(
             link = topology.levels[j].link
             name = _listed(topology, link, sample, step)
             start = link.efficiency_of(name, step.algorithm, *_made_of(step))
+            if name not in dict(link.efficiency):
+                start = min(start, _left_by_library(topology, j, name))
             part = rate * sample.payload_bytes / sample.seconds
             yield Constant(Quantity.EFFICIENCY, name, j), start, part
+
+
+def _left_by_library(topology: Topology, j: int, name: str) -> float:
+    """The part of a level's rate that its library leaves an exchange between nodes."""
+    if j != topology.node_level or name != RequestKind.ALL_TO_ALL.value:
+        return math.inf
+    link = topology.levels[j].link
+    rate = topology.known_library.exchange_rate * topology.devices_under(j) / link.ports
+    return rate / link.nominal_bytes_per_s
 
 
 def _made_of(step: StepTime) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ def calibrate(
     from_nccl_tests: bool = flag("FILEs are outputs of nccl-tests, or -J reports."),
     topology: Text = o.TOPOLOGY,
     prices: o.PriceOptions = part("library"),
+    use: Texts = o.USE,
     collective: Text = option("NAME", "What ran, where a file does not tell."),
     ranks: Text = option("N,..", "Ranks of every file, or of each in turn; auto: as it says."),
     algorithm: Text = option(
@@ -64,12 +65,13 @@ def calibrate(
         _check_runs(runs, bool(others), backend)
         return calibrate_runs(str(runs), efficiency, output, json)
     if backend is None:
-        found = _from_files(files or [], from_nccl_tests, topology, library, collective, ranks)
+        cluster = _of_files(files or [], from_nccl_tests, topology, library, use)
+        found = _from_files(files or [], cluster, collective, ranks)
         return _finish(noted(found, note), algorithm, allow_above_nominal, output, json)
     if files or from_nccl_tests or collective is not None:
         rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
-    cluster = given.topology_of(topology, library)
+    cluster = given.topology_of(topology, library, use=use)
     measured = _measure(backend, cluster, ranks, sizes, repeat, time_limit)
     if measured is None:
         return 0
@@ -121,18 +123,21 @@ def _measure(
     return measure(cluster, options, payloads)
 
 
-def _from_files(
+def _of_files(
     files: list[str],
     from_nccl_tests: bool,
     topology: str | None,
     library: str | None,
-    collective: str | None,
-    ranks: str | None,
-) -> Measurements:
-    from p2smt.api.calibrate import read_measurements
+    use: list[str] | None,
+) -> Topology | None:
+    """The topology that files of measurements ran on, where it is named.
 
-    if topology is None and library is not None:
-        raise InputError("--library", "runs on a topology", "name it with --topology")
+    Raises:
+        InputError: there are no such files, or an option needs a topology.
+    """
+    for given_one, name in ((library, "--library"), (use, "--use")):
+        if topology is None and given_one:
+            raise InputError(name, "is of a topology", "name it with --topology")
     if files and not from_nccl_tests:
         named = f"{files[0][:80]!r}{' ..' * (len(files) > 1)}"
         rule = "is read as measurements of nccl-tests with --from-nccl-tests only"
@@ -141,9 +146,17 @@ def _from_files(
         raise InputError(
             "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
         )
+    return None if topology is None else given.topology_of(topology, library, use=use)
+
+
+def _from_files(
+    files: list[str], topology: Topology | None, collective: str | None, ranks: str | None
+) -> Measurements:
+    from p2smt.api.calibrate import read_measurements
+
     return read_measurements(
         *files,
-        topology=None if topology is None else given.topology_of(topology, library),
+        topology=topology,
         operation=None if collective is None else _operation(collective),
         ranks=None if ranks is None else _ranks(ranks),
     )

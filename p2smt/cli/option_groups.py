@@ -47,7 +47,7 @@ PLACEMENT = option("MATRIX", "Matrix such as [[4,1],[1,16]].")
 PLAN_FILE = option("FILE", "Write the plan here, as JSON.", "-o")
 PROGRAM = option("TEXT", "Program text, or single; default: single collectives.")
 REQUIRE = option("RULE", 'Rule such as "tp within node".')
-SPEC_HELP = "Preset, preset:NODES, or a YAML file."
+SPEC_HELP = "Preset, preset:NODES, preset@PROFILE:NODES, or a YAML file."
 TOPOLOGY = option("NAME[:N]|FILE", SPEC_HELP, "-t")
 USE = option(
     "LEVEL=N", "Only the first N of each entity's: gpu=6 of a node of 8, gpu=64 of a rack of 72."

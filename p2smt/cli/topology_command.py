@@ -225,16 +225,22 @@ def fabric(
 @opened
 def list_presets(*, json: bool = o.JSON) -> int:
     """The presets, each with its levels; and the fabrics."""
-    from p2smt.cluster.file import load_topology, preset_names
+    from p2smt.cluster.file import load_topology, preset_names, profiles
     from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
     from p2smt.report.outputs.lists import TopologyListOutput
     from p2smt.report.tables import show
-    from p2smt.report.topologies import preset_table, wiring_table
+    from p2smt.report.topologies import preset_table, profile_table, wiring_table
 
+    differing = [one for name in preset_names() for one in profiles(name)]
     if json:
-        print_json(TopologyListOutput(presets=preset_names(), fabrics=fabric_names()))
+        names = [name for name, _, _ in differing]
+        print_json(
+            TopologyListOutput(presets=preset_names(), profiles=names, fabrics=fabric_names())
+        )
         return 0
     show(preset_table([load_topology(name) for name in preset_names()]))
+    typer.echo()
+    show(profile_table(differing))
     typer.echo()
     show(wiring_table([preset_wiring(name) for name in fabric_names()], FAMILIES))
     return 0

@@ -29,7 +29,13 @@ from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
+from p2smt.cluster.file_model import (
+    TopologyModel,
+    build_topology,
+    dump_topology,
+    profiles_note,
+    with_profile,
+)
 from p2smt.cluster.library.model import Library
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
@@ -45,6 +51,7 @@ __all__ = [
     "parse_topology",
     "preset_names",
     "preset_text",
+    "profiles",
     "topology_from_data",
 ]
 
@@ -104,7 +111,8 @@ def preset_text(name: str) -> str:
 def load_topology(spec: str) -> Topology:
     """The topology that ``spec`` names: ``preset``, ``preset:NODES``, ``file`` or ``file:NODES``.
 
-    ``NODES`` is the size of the outermost level.
+    ``NODES`` is the size of the outermost level.  ``preset@PROFILE`` is the preset as one system
+    was measured that differs from it.
 
     Raises:
         InputError: no such preset or file, a bad ``NODES``, or a bad file.
@@ -115,8 +123,9 @@ def load_topology(spec: str) -> Topology:
 def load_noting(spec: str, known: Callable[[str], Library] = library_of) -> tuple[Topology, str]:
     """As :func:`load_topology`; and a note, or an empty text.
 
-    The note says which library is assumed where a file names none, or else what it says of links
-    that does not count under its library, which is one that is ``known``.
+    The note says which profiles a preset has that differ; which library is assumed where a file
+    names none, or else what it says of links that does not count under its library, which is one
+    that is ``known``.
     """
     name, colon, count = spec.rpartition(":")
     if not colon or os.path.isfile(spec):
@@ -127,11 +136,29 @@ def load_noting(spec: str, known: Callable[[str], Library] = library_of) -> tupl
 
 
 def _load(name: str, known: Callable[[str], Library]) -> tuple[Topology, str]:
-    if name in preset_names():
-        return parse_topology(preset_text(name), f"preset {name}"), ""
+    preset, at, profile = name.partition("@")
+    if preset in preset_names():
+        return _preset(preset, profile if at else None)
     if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
         return _with_library(_read(name), name, known)
     raise _unknown(name)
+
+
+def _preset(name: str, profile: str | None) -> tuple[Topology, str]:
+    """A preset, or a profile of it, with the note of those that differ from it."""
+    source = f"preset {name}"
+    model = validated(TopologyModel, load_yaml(preset_text(name), source, MAX_BYTES), source)
+    if profile is None:
+        return build_topology(model, source), profiles_note(model)
+    return build_topology(with_profile(model, profile, source), source), ""
+
+
+def profiles(preset: str) -> tuple[tuple[str, str, str], ...]:
+    """The profiles of a preset: its name, such as ``mi300x@cx7``, what it is, how it differs."""
+    source = f"preset {preset}"
+    model = validated(TopologyModel, load_yaml(preset_text(preset), source, MAX_BYTES), source)
+    found = model.profiles.items()
+    return tuple((f"{preset}@{name}", one.what, one.differs) for name, one in found)
 
 
 def _read(path: str) -> object:
@@ -207,8 +234,9 @@ def _unknown(name: str) -> InputError:
     if name in _names(files(_PRESETS).joinpath("fabrics")):
         rule = "is a fabric, of ranks and edges, and no topology of levels"
         return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
-    known = preset_names()
-    remedy = did_you_mean(name, known) or f"the presets are {', '.join(known)}"
+    presets = preset_names()
+    known = (*presets, *(one for preset in presets for one, _, _ in profiles(preset)))
+    remedy = did_you_mean(name, known) or f"the presets are {', '.join(presets)}"
     return InputError(f"topology {name[:100]!r}", "is neither a preset nor a YAML file", remedy)
 
 

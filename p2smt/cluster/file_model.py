@@ -45,7 +45,7 @@ from p2smt.cluster.topology import (
     Piece,
     Topology,
 )
-from p2smt.errors import InputError
+from p2smt.errors import InputError, did_you_mean
 from p2smt.files.validation import StrictModel
 from p2smt.units import (
     exact_bandwidth,
@@ -146,6 +146,32 @@ def _library(value: object) -> object:
 LibraryName = Annotated[str | None, BeforeValidator(_library), WithJsonSchema(LIBRARY_SCHEMA)]
 
 
+class ProfileLevelModel(StrictModel):
+    """What a profile measured of a level's link."""
+
+    efficiency: Efficiencies = Field(default_factory=dict)
+    hops: Hops = Field(default_factory=dict)
+
+
+Calls = Annotated[
+    dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
+]
+
+
+class ProfileModel(StrictModel):
+    """What tables of one system measured that differ from what the topology says.
+
+    ``differs`` says from it by how much; ``levels`` and ``calls`` replace what it has of the same
+    names.
+    """
+
+    what: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    differs: Annotated[str, Field(min_length=1)]
+    levels: dict[str, ProfileLevelModel] = Field(default_factory=dict)
+    calls: Calls = Field(default_factory=dict)
+
+
 class TopologyModel(StrictModel):
     """A topology file; levels outermost first."""
 
@@ -166,9 +192,7 @@ class TopologyModel(StrictModel):
     overrides: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
     best: bool = False
     restricted: bool = False
-    calls: Annotated[
-        dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
-    ] = Field(default_factory=dict)
+    calls: Calls = Field(default_factory=dict)
     calibrated: bool = False
     errors: list[LevelErrorModel] = Field(default_factory=list)
     device: DeviceModel | None = None
@@ -176,6 +200,9 @@ class TopologyModel(StrictModel):
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
+    profiles: dict[
+        Annotated[str, Field(json_schema_extra={"pattern": NAME_PATTERN})], ProfileModel
+    ] = Field(default_factory=dict)
     hosts: HostList | None = None
     switches: list[SwitchModel] = Field(default_factory=list)
     assumed: list[str] = Field(default_factory=list)
@@ -195,6 +222,46 @@ class TopologyModel(StrictModel):
             raise InputError("library and overrides", rule, "keep overrides, and name a library")
         rest = {key: value for key, value in data.items() if key != "library"}
         return rest | {"library": NO_LIBRARY, "overrides": data["library"]}
+
+
+def with_profile(model: TopologyModel, name: str, source: str) -> TopologyModel:
+    """What a file describes, with what one of its profiles measured instead; its sources say so.
+
+    Raises:
+        InputError: there is no such profile, or it names a level that there is not.
+    """
+    found = model.profiles.get(name)
+    if found is None:
+        known = ", ".join(f"@{one}" for one in model.profiles)
+        remedy = did_you_mean(name, tuple(model.profiles)) or (known or "leave it out")
+        raise InputError(f"{source}: profile {name[:40]!r}", "is none of its profiles", remedy)
+    names = [level.name for level in model.levels]
+    if unknown := set(found.levels) - set(names):
+        given = f"{source}: profile {name}: level {min(unknown)[:40]!r}"
+        raise InputError(given, f"is none of the levels {', '.join(names)}")
+    return model.model_copy(
+        update={
+            "name": f"{model.name}@{name}",
+            "description": f"{model.description} Profile {name}: {found.what}.".strip(),
+            "sources": [*model.sources, f"profile {name}: {found.source}"],
+            "calls": {**model.calls, **found.calls},
+            "levels": [_profiled(one, found.levels.get(one.name)) for one in model.levels],
+        }
+    )
+
+
+def _profiled(level: LevelModel, measured: ProfileLevelModel | None) -> LevelModel:
+    if measured is None:
+        return level
+    efficiency = measured.efficiency or level.link.efficiency
+    changed = {"efficiency": efficiency, "hops": {**level.link.hops, **measured.hops}}
+    return level.model_copy(update={"link": level.link.model_copy(update=changed)})
+
+
+def profiles_note(model: TopologyModel) -> str:
+    """That measured systems differ from what a file says, and by how much; empty: it names none."""
+    told = [f"@{name} ({one.what}): {one.differs}" for name, one in model.profiles.items()]
+    return f"{model.name} has profiles that differ: {'; '.join(told)}" if told else ""
 
 
 def build_topology(

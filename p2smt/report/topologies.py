@@ -41,6 +41,12 @@ def preset_table(presets: Sequence[Topology]) -> Group:
     return table("presets", ["name", "levels", "what"], rows)
 
 
+def profile_table(profiles: Sequence[tuple[str, str, str]]) -> Group:
+    """Profiles of presets: what was measured that differs, and by how much."""
+    rows = [[name, printable(what), printable(differs)] for name, what, differs in profiles]
+    return table("profiles: presets as a system was measured", ["name", "what", "differs"], rows)
+
+
 def topology_tables(topology: Topology) -> RenderableType:
     """A topology: its levels and links, the algorithms it runs, and where its numbers are from."""
     rows = [

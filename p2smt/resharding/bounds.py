@@ -357,7 +357,8 @@ def _least_calls(topology: Topology) -> tuple[float, ...]:
     """The cheapest call of the library, between nodes where the level joins them."""
     library, node = topology.known_library, topology.node_level
     measured = dict(topology.calls)
-    call_s = min(measured.get(name, library.call_s(name)) for name in CALL_NAMES)
+    on_s = library.on_s(topology.levels[-1].link.fabric)
+    call_s = min(measured.get(name, library.call_s(name) + on_s) for name in CALL_NAMES)
     across = library.across_s(topology.levels[node].link.fabric) if node >= 0 else 0.0
     return tuple(
         (call_s + (across if j <= node else 0.0)) * topology.call_factor

@@ -23,7 +23,17 @@ from p2smt.report.outputs.shape import json_of
 from tests.calibration.fixtures import ALL, INSIDE
 
 SIZES = tuple(2**i for i in range(6, 33, 2))
-NODES = load_topology("dgx-h100:4").under("nccl-2.20")
+PARTS = ((("any", 0.93), ("ring", 0.93)), (("any", 0.83), ("nvls", 0.66)))
+
+
+def reaching(topology: Topology, parts: tuple[tuple[tuple[str, float], ...], ...]) -> Topology:
+    """The topology with these efficiencies, whatever presets are fitted to."""
+    levels = zip(topology.levels, parts, strict=True)
+    found = (replace(lv, link=replace(lv.link, efficiency=part)) for lv, part in levels)
+    return replace(topology, levels=tuple(found))
+
+
+NODES = reaching(load_topology("dgx-h100:4").under("nccl-2.20"), PARTS)
 MESH = load_topology("mi300x:2").under("rccl")
 TRUE = {
     Constant(Quantity.EFFICIENCY, "nvls", 1): 0.7,

@@ -272,6 +272,7 @@ def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
         (("--from-nccl-tests", "inside.txt", "--topology", "nope"), "neither a preset"),
         (("--from-nccl-tests", "inside.txt", "--topology", "tpu-v5p"), "whole nodes"),
         (("--from-nccl-tests", "inside.txt", "--library", "rccl"), "name it with --topology"),
+        (("--from-nccl-tests", "inside.txt", "--use", "gpu=4"), "--use: is of a topology; name"),
         (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
         (("--from-nccl-tests", "inside.txt", "--algorithm", "nvls"), "known to libraries only"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.cluster.file import load_topology, preset_names, preset_text
+from p2smt.cluster.file import (
+    load_noting,
+    load_topology,
+    preset_names,
+    preset_text,
+    profiles,
+)
+from p2smt.cluster.file_model import TopologyModel, with_profile
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.requested_algorithms import check_topology
 from p2smt.errors import InputError
+from p2smt.files.yaml_text import load_yaml
+from tests.refusals import refusal
 
 EXPECTED_PRESETS = {
     "aws-p3dn": (2, 8),
     "aws-p4d": (2, 8),
     "aws-p5": (2, 8),
     "aws-p6-b200": (2, 8),
+    "aws-p6-b300": (2, 8),
     "azure-ndv2": (2, 8),
     "azure-ndv4": (2, 8),
     "azure-ndv5": (2, 8),
     "dgx-a100": (2, 8),
     "dgx-b200": (2, 8),
+    "dgx-b300": (2, 8),
     "dgx-h100": (2, 8),
+    "dgx-h200": (2, 8),
+    "dgx-h800": (2, 8),
     "dgx1-v100": (2, 2, 4),
     "dgx2": (2, 16),
     "gb200-nvl72": (2, 72),
@@ -30,6 +43,8 @@ EXPECTED_PRESETS = {
     "gcp-a3-ultra": (2, 8),
     "gcp-a4": (2, 8),
     "mi300x": (2, 8),
+    "mi325x": (2, 8),
+    "mi355x": (2, 8),
     "paper-gcp-a100": (2, 16),
     "paper-gcp-v100": (2, 8),
     "tpu-v5p": (2, 64),
@@ -128,3 +143,48 @@ def test_nominal_rates_of_presets(name: str, node_gbit: int, device_gbyte: int) 
 def test_the_name_of_a_fabric_is_told_as_such() -> None:
     with pytest.raises(InputError, match=r"is a fabric.*see topology fabric"):
         load_topology("dgx1:2")
+
+
+PROFILES = ("azure-ndv4@sriov", "gcp-a3-mega@gke", "gcp-a4@gke-old", "mi300x@cx7")
+"""Every profile of a preset."""
+
+
+def test_profiles_are_presets_that_one_system_differs_from() -> None:
+    """Each changes rates, hops or calls alone, says whose they are, and is named by its preset."""
+    found = [one for name in preset_names() for one in profiles(name)]
+    assert [name for name, _, _ in found] == list(PROFILES)
+    for name, what, differs in found:
+        preset, note = load_noting(name.partition("@")[0])
+        mine, none = load_noting(f"{name}:4")
+        assert (mine.name, mine.sizes) == (name, (4, *preset.sizes[1:]))
+        assert (mine.levels[1:], mine.calls) != (preset.levels[1:], ()) or (
+            mine.levels[0].link != preset.levels[0].link
+        )
+        assert [one.link.pieces for one in mine.levels] == [
+            one.link.pieces for one in preset.levels
+        ]
+        assert what in mine.description
+        assert mine.sources[-1].startswith("profile ")
+        assert (differs in note, none) == (True, "")
+    assert load_noting("dgx-b300")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mi300x@cx", "profile 'cx': is none of its profiles; did you mean 'cx7'"),
+        ("mi300x@none", "profile 'none': is none of its profiles; @cx7"),
+        ("dgx-b300@cx7:2", "profile 'cx7': is none of its profiles; leave it out"),
+        ("mi300x-cx7", "did you mean 'mi300x@cx7'"),
+    ],
+)
+def test_an_unknown_profile_is_one_line(name: str, message: str) -> None:
+    assert message in refusal(load_topology, name)
+
+
+def test_a_profile_names_levels_of_its_file() -> None:
+    text = preset_text("mi300x").replace("      node: {efficiency", "      rack: {efficiency")
+    model = TopologyModel.model_validate(load_yaml(text, "here"))
+    assert "level 'rack': is none of the levels node, gpu" in refusal(
+        with_profile, model, "cx7", "here"
+    )

@@ -59,6 +59,7 @@ def price(
         orders = [list(group) for group in groups]
     several = any(len(by_node(topology, group)) > 1 for group in groups)
     call = dict(library.calls)[operation.value]
+    call += dict(library.calls_on).get(topology.levels[-1].link.fabric, 0.0)
     call = dict(topology.calls).get(operation.value, call)
     if several:
         outside = [level for j, level in enumerate(topology.levels) if not _inside(topology, j)]
@@ -84,16 +85,19 @@ def price(
         algorithm in PIPELINED and stage
     ):  # chunks that are waited for, and stages of those in flight
         chunks = _waited_for(topology, groups)
-        fill = min(math.sqrt(4 * chunks * wire * stage), library.in_flight * stage)
+        flying = library.in_flight * max(1.0, chunks / 2)
+        fill = min(math.sqrt(4 * chunks * wire * stage), flying * stage)
     return call + latency + wire + fill
 
 
 def _waited_for(topology: Topology, groups: Sequence[Group]) -> int:
-    """Chunks before a pipeline's links are busy: two, but of one member per node a round less."""
+    """Chunks before a pipeline's links are busy: two a round, but of one member per node one for
+    each round but the first."""
     nodes = [by_node(topology, group) for group in groups]
+    rounds = math.ceil(math.log2(max(map(len, nodes))))
     if any(len(members) > 1 for one in nodes for members in one):
-        return 2
-    return min(2, math.ceil(math.log2(max(map(len, nodes)))) - 1)
+        return 2 * max(1, rounds)
+    return max(0, rounds - 1)
 
 
 def carried_by(library: Library, operation: Operation) -> Operation:
@@ -128,20 +132,23 @@ def _hop(
     alone = all(len(members) == 1 for group in groups for members in by_node(topology, group))
     if alone and family == "ring" and not _inside(topology, level):
         family = "tree"  # nothing inside a node to hide the network's latency behind
-    measured, pace = dict(link.hops), 1.0
+    measured, pace, more = dict(link.hops), 1.0, 0.0
+    if family == "nvls" and _inside(topology, level):
+        local = max(len(members) for group in groups for members in by_node(topology, group))
+        more = library.switch_member * max(0, local - 8)
     spans = any(len(by_node(topology, group)) > 1 for group in groups)
     if algorithm is Algorithm.RING and spans and _inside(topology, level):
         pace = library.ring_pace  # of the network, through which every part passes in turn
     for name in (f"{operation.value}-{protocol}", f"{family}-{protocol}", protocol, "any"):
         if name in measured:
-            return pace * measured[name]
+            return pace * measured[name] + more
     outside = link.network or not _inside(topology, level)
     known = dict(library.hops)
     for place in (link.fabric, "network" if outside else "inside"):
         for kind in (family, "p2p", "ring"):
             if (place, kind, protocol) in known:
-                return pace * known[place, kind, protocol]
-    return 0.0
+                return pace * known[place, kind, protocol] + more
+    return more
 
 
 def _latency(steps: Counter[int], hops: Sequence[float], operation: Operation) -> float:
@@ -230,6 +237,7 @@ def level_seconds(
     for j, level in enumerate(topology.levels):
         load, draw = _loads(topology, j, orders, carried_by(library, operation), algorithm)
         part = _part(level.link, operation, algorithm)
+        part = min(part, _most(topology, library, j, orders, operation, algorithm))
         rule = next(one for one in library.protocols if one.name == protocol)
         rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency
         each = level.link.device_bandwidth_bytes_per_s or math.inf
@@ -242,6 +250,28 @@ def level_seconds(
                 each = min(each, most)
         found.append(max(payload * load / rate, payload * draw / each))
     return found
+
+
+def _most(
+    topology: Topology,
+    library: Library,
+    level: int,
+    orders: Sequence[Group],
+    operation: Operation,
+    algorithm: Algorithm | None,
+) -> float:
+    """The part of its cards' rate that a node sends at most: of an exchange, and by NVLS trees."""
+    link = topology.levels[level].link
+    if level != nodes_of(topology) or operation.value in dict(link.efficiency):
+        return math.inf
+    under = math.prod(topology.sizes[level + 1 :])
+    local = max(len(members) for order in orders for members in by_node(topology, order))
+    cards = max(1, min(link.ports, math.ceil(link.ports * local / under)))
+    rate = cards * max(piece.bandwidth_bytes_per_s for piece in link.pieces)
+    if algorithm is Algorithm.NVLS_TREE and "nvls-tree" not in dict(link.efficiency):
+        return library.handover_rate / rate
+    exchange = algorithm is None and operation is RequestKind.ALL_TO_ALL
+    return library.exchange_rate * local / rate if exchange else math.inf
 
 
 def _part(link: Link, operation: Operation, algorithm: Algorithm | None) -> float:

@@ -6,6 +6,9 @@
   fabric; what the devices are joined by follows where InfiniBand is not the same for all.
 * ``call LIBRARY OPERATIONS``: what a call costs apart from its hops.
 * ``across LIBRARY FABRIC``: what a call costs more that spans nodes which this fabric joins.
+* ``on LIBRARY FABRIC``: what a call costs more on devices that this fabric joins.
+* ``exchange LIBRARY``, ``handover LIBRARY``, ``member LIBRARY``: the library's ``exchange_rate``,
+  ``handover_rate`` and ``switch_member``.
 * ``times LIBRARY PLACE``: what steps cost, in units of the library's own (:mod:`.own_hops`); PLACE
   is ``inside`` a node or the ``network``.  ``times LIBRARY PLACE FAMILY``: of this family, in units
   of the others there.
@@ -21,6 +24,7 @@ All versions of NCCL share theirs.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +33,9 @@ from experiments.accuracy.fitting.own_hops import own_hops
 from p2smt.cluster.library.model import ACROSS, INSIDE, Library, ProtocolRate
 from p2smt.cluster.topology import CALL_NAMES, Topology
 
-_HERE = Path(__file__).resolve().parents[1]
-CONSTANTS = _HERE / "constants.json"
-WITHOUT = _HERE / "constants_without.json"
+HERE = Path(__file__).resolve().parents[1]
+CONSTANTS = HERE / "constants.json"
+WITHOUT = HERE / "constants_without.json"
 """By the name of a table the constants that matter to it, fitted without it."""
 Constants = Mapping[str, float]
 NCCL, RCCL = ("nccl-2.12", "nccl-2.20", "nccl-2.30"), ("rccl",)
@@ -48,9 +52,8 @@ ASSUMED = {"efa3": "efa2", "gvnic": "fastrak", "nvlink2": "nvlink3", "nvlink1": 
 """Fabrics that no table measured, and the one whose constants they have instead."""
 MEASURED_MOST = "infiniband"
 """The network whose constants hold where a link does not say its fabric."""
-ASSUMED_PARTS = {name: {"all-to-all": "infiniband+nvlink5"} for name in ("infiniband", "roce")}
-"""Parts of a link's rate that no table of it tells, and the link that has the same cards and sends
-in the same way (two channels a peer), whose part is taken."""
+MOST_OF_A_NODE = 32
+"""Devices up to which a node is one; of more it is a rack of several."""
 CHANNELS = {"simple-1": 1, "simple-4": 4, "simple-8": 8, "simple-16": 16}
 """Protocols of a send that has so many channels."""
 EFFECTIVE = ("paper-gcp-a100", "paper-gcp-v100", "tpu-v5p")
@@ -78,8 +81,12 @@ def link_name(topology: Topology, level: int) -> str:
     """How constants name the link of a level."""
     fabric = topology.levels[level].link.fabric
     inner = topology.levels[-1].link.fabric
+    if fabric == "infiniband" and topology.levels[-1].full_size > MOST_OF_A_NODE:
+        return "infiniband+nvl72"
     if fabric == "infiniband" and inner in ("xgmi", "nvlink2", "nvlink5"):
         return f"infiniband+{inner}"
+    if fabric == "roce" and inner == "xgmi":
+        return "roce+xgmi"
     return fabric
 
 
@@ -89,9 +96,6 @@ def efficiencies(constants: Constants, name: str) -> tuple[tuple[str, float], ..
         start = f"efficiency {link} "
         found = {key[len(start) :]: v for key, v in constants.items() if key.startswith(start)}
         if found:
-            for part, like in ASSUMED_PARTS.get(link, {}).items():
-                if (part_there := f"efficiency {like} {part}") in constants:
-                    found.setdefault(part, constants[part_there])
             return tuple(sorted(found.items(), key=lambda item: (item[0] != "any", item[0])))
     return ()
 
@@ -116,6 +120,11 @@ def fitted_across(library: Library, constants: Constants) -> dict[str, float]:
     """What a call costs more across nodes, by fabric; InfiniBand's holds where none is said."""
     known = _by_place(constants, f"across {group_of(library.name)}")
     return {ACROSS if fabric == MEASURED_MOST else fabric: s for fabric, s in known.items()}
+
+
+def fitted_on(library: Library, constants: Constants) -> dict[str, float]:
+    """What a call costs more by what joins the devices."""
+    return _by_place(constants, f"on {group_of(library.name)}")
 
 
 def fitted_hops(library: Library, constants: Constants) -> dict[tuple[str, str, str], float]:
@@ -185,4 +194,8 @@ def fitted_library(library: Library, constants: Constants, name: str) -> Library
         hops=tuple(fitted_hops(library, constants).items()),
         protocols=fitted_protocols(library, constants),
         ring_pace=constants["pace"],
+        calls_on=tuple(fitted_on(library, constants).items()),
+        exchange_rate=constants.get(f"exchange {group_of(library.name)}", math.inf),
+        handover_rate=constants.get(f"handover {group_of(library.name)}", math.inf),
+        switch_member=constants.get(f"member {group_of(library.name)}", 0.0),
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from experiments.accuracy.fitting.constants import (
     ASSUMED,
-    ASSUMED_PARTS,
     EFFECTIVE,
     NCCL,
     RCCL,
@@ -16,10 +16,12 @@ from experiments.accuracy.fitting.constants import (
     fitted_across,
     fitted_calls,
     fitted_hops,
+    fitted_library,
+    fitted_on,
     fitted_protocols,
     link_name,
 )
-from experiments.accuracy.systems import PRESETS, has_preset, topology_of
+from experiments.accuracy.systems import PRESETS, is_fitted, topology_of
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.library.model import Library
@@ -72,8 +74,6 @@ def _origin(preset: str, link: str) -> str:
     text = f"measured: {', '.join(systems)} of experiments/tables"
     if preset not in _presets(systems):
         text = f"assumed as that of {', '.join(_presets(systems))}, {text}"
-    for part, like in ASSUMED_PARTS.get(alike, {}).items():
-        text += f"; {part} assumed as that of {', '.join(_presets(_systems(like)))}"
     return text
 
 
@@ -87,7 +87,7 @@ def _presets(systems: list[str]) -> list[str]:
 
 def _has(name: str, link: str) -> bool:
     table = tables()[name]
-    if not has_preset(table):
+    if not is_fitted(table):
         return False
     topology = topology_of(table)
     crossed = range(0 if topology.sizes[0] > 1 else 1, len(topology.levels))
@@ -102,15 +102,30 @@ def library_text(library: Library, text: str, constants: Mapping[str, float]) ->
     across = fitted_across(library, constants)
     lines = [f"calls_across:  # {SOURCE}", *(f"  {name}: {_us(s)}" for name, s in across.items())]
     text = _with_block(text, "calls_across", lines)
+    if on := fitted_on(library, constants):
+        lines = [f"calls_on:  # {SOURCE}", *(f"  {name}: {_us(s)}" for name, s in on.items())]
+        text = _with_block(text, "calls_on", lines)
     text = _with_block(text, "hops", [f"hops:  # {SOURCE}", *_hop_lines(library, constants)])
-    line = f"ring_pace: {constants['pace']:.3g}  # {SOURCE}"
-    text = re.sub(r"^ring_pace: .*$", line, text, flags=re.MULTILINE)
+    for key, value in _single(library, constants):
+        line = f"{key}: {value}  # {SOURCE}"
+        text = re.sub(rf"^{key}: .*$", line, text, flags=re.MULTILINE)
     for one in fitted_protocols(library, constants):
         if one.name.startswith("simple-"):
             caps = ", ".join(f"{fabric}: {format_bandwidth(rate)}" for fabric, rate in one.caps)
             line = f"  {one.name}: {{efficiency: 1, caps: {{{caps}}}}}"
             text = re.sub(rf"^  {one.name}: .*$", line, text, flags=re.MULTILINE)
     return text
+
+
+def _single(library: Library, constants: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """The constants of a library that are one number each."""
+    found = fitted_library(library, constants, library.name)
+    yield "ring_pace", f"{found.ring_pace:.3g}"
+    if math.isfinite(found.exchange_rate):
+        yield "exchange_rate", format_bandwidth(found.exchange_rate)
+    if math.isfinite(found.handover_rate):
+        yield "handover_rate", format_bandwidth(found.handover_rate)
+    yield "switch_member", _us(found.switch_member)
 
 
 def _hop_lines(library: Library, constants: Mapping[str, float]) -> Iterator[str]:

@@ -23,11 +23,8 @@ from p2smt.cost.loads.level_use import Footprint
 
 FAR = math.log(2.2)
 """Log of a factor from which a cell counts three times."""
-TWO_NODES, TOO_LONG = math.log(1.21), 60
-"""Log of predicted / measured on two nodes from which a cell counts more, and so many times.
-
-A collective over two nodes that is priced too long promises a gain to every program that goes
-around it, which nobody would measure; one that is priced too short promises nothing."""
+FEW_ROWS = 30
+"""Rows from which a table counts whole: one row of a page says less than a table of thirty."""
 PRIOR, PRIORS = 0.02, {"times": 0.15, "efficiency": 0.3, "pace": 0.5}
 """Weights of a constant's distance from where the search starts, by its kind: what no table tells
 stays, and what a library's own source says of its steps counts for more than what is guessed."""
@@ -81,16 +78,14 @@ class Losses:
             self._picks[table.name] = [chooser.pick(size) for size, _ in table.rows]
         picked = zip(self._picks[table.name], table.rows, strict=True)
         logs = np.log([model.ways[i].seconds(size) / real for i, (size, real) in picked])
-        return loss_of(logs, two_nodes=table.nodes == 2)
+        return loss_of(logs) * min(1.0, len(table.rows) / FEW_ROWS)
 
 
-def loss_of(logs: Floats, *, two_nodes: bool) -> float:
-    """The loss of cells whose log(predicted / measured) is known."""
+def loss_of(logs: Floats) -> float:
+    """The loss of cells whose log(predicted / measured) is known: as much for too long as for too
+    short, or the constants lie to one side."""
     off = np.abs(logs)
-    found = off.mean() + 0.5 * np.median(off) + 2 * np.clip(off - FAR, 0, None).mean()
-    if two_nodes:
-        found += TOO_LONG * np.clip(logs - TWO_NODES, 0, None).mean()
-    return float(found)
+    return float(off.mean() + 0.5 * np.median(off) + 2 * np.clip(off - FAR, 0, None).mean())
 
 
 def fitted(

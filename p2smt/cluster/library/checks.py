@@ -51,6 +51,8 @@ def _faults(library: Library) -> Iterator[Fault]:
         yield "peers_at_once", str(library.peers_at_once), "must be at least 0", "leave it out: all"
     if not 1 <= library.ring_pace <= 100:
         yield "ring_pace", str(library.ring_pace), "must be 1 to 100", "leave it out: 1"
+    if not 0 <= library.switch_member < _MOST_S:
+        yield "switch_member", f"{library.switch_member} s", "must be from 0 to 1e6 s", "check it"
     yield from _costs(library)
     yield from _runs(library)
     yield from _unpriced(library)
@@ -64,6 +66,7 @@ def _costs(library: Library) -> Iterator[Fault]:
     for key, calls, names in (
         ("calls", library.calls, CALL_NAMES),
         ("calls_across", library.calls_across, networks),
+        ("calls_on", library.calls_on, FABRICS),
     ):
         for name, seconds in calls:
             if name not in names:

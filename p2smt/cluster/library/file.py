@@ -135,12 +135,16 @@ def _library(data: Any) -> Library:
         sources=tuple,
         calls=_each(parse_time),
         calls_across=_each(parse_time),
+        calls_on=_each(parse_time),
         protocols=lambda found: tuple(_protocol(*one) for one in found.items()),
         hops=_times(str, str, str),
         runs=_each(_all(_run)),
         ladders=_all(_ladder),
         formula=_formula,
         ring_pace=float,
+        exchange_rate=parse_bandwidth,
+        handover_rate=parse_bandwidth,
+        switch_member=parse_time,
         sent_as=lambda found: tuple((Collective(a), Collective(b)) for a, b in found.items()),
     )
 

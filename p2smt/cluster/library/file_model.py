@@ -185,6 +185,7 @@ class LibraryModel(StrictModel):
     joins_nodes: bool
     calls: dict[str, Latency]
     calls_across: dict[str, Latency] = LEFT_OUT
+    calls_on: dict[str, Latency] = LEFT_OUT
     protocols: Annotated[dict[str, ProtocolModel], Field(min_length=1)]
     hops: dict[str, dict[str, ByProtocol]] = LEFT_OUT
     runs: dict[str, Annotated[list[RunModel], Field(min_length=1)]]
@@ -194,3 +195,6 @@ class LibraryModel(StrictModel):
     in_flight: Annotated[int, Field(ge=1)] = LEFT_OUT
     ring_pace: Fraction = LEFT_OUT
     peers_at_once: Annotated[int, Field(ge=0)] = LEFT_OUT
+    exchange_rate: Bandwidth = LEFT_OUT
+    handover_rate: Bandwidth = LEFT_OUT
+    switch_member: Latency = LEFT_OUT

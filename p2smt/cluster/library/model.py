@@ -23,6 +23,8 @@ NO_LIBRARY = "none"
 LIBRARY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 INSIDE, ACROSS = "inside", "network"
 """Names of the hops that hold for fabrics without hops of their own."""
+ONE_SWITCH = 8
+"""Members of a node up to which a step through its switches costs the same: those of one board."""
 POINT_TO_POINT = "p2p"
 """How libraries name messages from peer to peer, which are no algorithm, and their hops."""
 FAMILIES = ("ring", "tree", "nvls", "pat", POINT_TO_POINT)
@@ -136,11 +138,16 @@ class Library:
     ``joins_nodes``: rings and trees take ranks node by node, nodes by first appearance; otherwise
     in the order of the communicator.  ``calls`` is the cost of a call in seconds by operation,
     ``calls_across`` what a call of any operation costs more whose groups span several nodes, by the
-    fabric that joins them, or ``network``.  ``hops`` are seconds per step by (fabric, family,
+    fabric that joins them, or ``network``; ``calls_on`` what it costs more on devices that a fabric
+    joins inside a node (a generation of them).  ``hops`` are seconds per step by (fabric, family,
     protocol); a fabric without any has those of ``inside`` or ``network``.  ``in_flight`` is the
     number of chunks that a pipeline has under way at most (infinite: any number), ``ring_pace`` how
     many times as much a ring's step inside a node costs where the ring spans nodes,
-    ``peers_at_once`` to how many peers a member sends at once in an exchange (0: to all).  ``runs``
+    ``peers_at_once`` to how many peers a member sends at once in an exchange (0: to all).
+    ``exchange_rate`` is the most that a member of an exchange sends over a network, in bytes per
+    second, ``handover_rate`` the most that a node hands over to others after its switches reduced,
+    and ``switch_member`` what each member beyond ``ONE_SWITCH`` in a node adds to a step through
+    its switches, in seconds.  ``runs``
     lists by operation what can run, the first being the one that runs where nothing else is said:
     by a ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
     carries out by another one, whose messages are sent.
@@ -158,12 +165,16 @@ class Library:
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
     hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
     calls_across: tuple[tuple[str, float], ...] = ()
+    calls_on: tuple[tuple[str, float], ...] = ()
     ladders: tuple[SizeThresholds, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
     in_flight: float = math.inf
     ring_pace: float = 1.0
     peers_at_once: int = 0
+    exchange_rate: float = math.inf
+    handover_rate: float = math.inf
+    switch_member: float = 0.0
 
     @staticmethod
     def only_named(name: str) -> Library:
@@ -176,6 +187,10 @@ class Library:
     def call_s(self, operation: str) -> float:
         """Seconds that one call costs inside a node, apart from its hops and its bytes."""
         return dict(self.calls).get(operation, 0.0)
+
+    def on_s(self, fabric: str) -> float:
+        """Seconds that one call costs more on devices that a fabric joins."""
+        return dict(self.calls_on).get(fabric, 0.0)
 
     def across_s(self, fabric: str) -> float:
         """Seconds that one call costs more whose groups span nodes that a fabric joins."""

@@ -21,6 +21,7 @@ from itertools import pairwise
 
 from p2smt.cluster.library import model
 from p2smt.cluster.library.model import (
+    ONE_SWITCH,
     POINT_TO_POINT,
     AddedAlgorithm,
     Library,
@@ -117,11 +118,12 @@ def _way(
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
         side = rule.of(use, topology)
-        link = topology.levels[use.level].link
-        rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
+        link, innermost = topology.levels[use.level].link, use.level == len(hops) - 1
+        part = part_reached(topology, footprint, way, operation, use.level)
+        protocol = library.protocol(way.protocol)
         load = side.load(use, link.kind)
-        seconds = load / rate
-        most = _device_rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
+        seconds = load / protocol_rate(link, protocol, part, innermost=innermost)
+        most = device_rate(link, protocol, part, innermost=innermost)
         if most is not None:
             seconds = max(seconds, side.drawn(use, link.kind) / most)
         by_level[use.level] = seconds
@@ -136,7 +138,7 @@ def _way(
         _call_s(topology, library, operation.value, footprint.nodes),
         _stage_s(rule, hops, node) if rule.filling else 0.0,
         rule.filling,
-        library.in_flight,
+        library.in_flight * under_way(rule),
     )
 
 
@@ -165,7 +167,9 @@ def call_parts(
 ) -> tuple[float, float, float]:
     """What a call costs: of its operation, for spanning nodes, which no topology replaces, and how
     many times both."""
-    own = dict(topology.calls).get(operation, library.call_s(operation))
+    fabric = topology.levels[-1].link.fabric
+    stated = library.call_s(operation) + library.on_s(fabric)
+    own = dict(topology.calls).get(operation, stated)
     several = nodes > 1
     across = library.across_s(topology.levels[topology.node_level].link.fabric) if several else 0.0
     return own, across, topology.call_factor
@@ -173,6 +177,11 @@ def call_parts(
 
 def _latency_s(steps: Profile, hops: list[float]) -> float:
     return sum(count * hop for count, hop in zip(steps, hops, strict=True))
+
+
+def under_way(rule: LibraryRule) -> float:
+    """How many times as many chunks as over one edge are under way in a pipeline of more rounds."""
+    return max(1.0, rule.filling / DEEP)
 
 
 def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
@@ -204,7 +213,15 @@ def paced_hop(
         family = family_of(Algorithm.TREE)
     if ring and not across and footprint.nodes > 1:
         pace = topology.known_library.ring_pace
-    return pace, hop_s(topology, j, way.protocol, family, operation.value)
+    further_s = 0.0 if across else _further_s(topology, footprint, way)
+    return pace, hop_s(topology, j, way.protocol, family, operation.value) + further_s
+
+
+def _further_s(topology: Topology, footprint: Footprint, way: LibraryWay) -> float:
+    """What members of a node beyond those of one board add to a step through its switches."""
+    if way.algorithm not in (Algorithm.NVLS, Algorithm.NVLS_TREE):
+        return 0.0
+    return topology.known_library.switch_member * max(0, footprint.local - ONE_SWITCH)
 
 
 def hop_s(topology: Topology, j: int, protocol: str, family: str, *kinds: str) -> float:
@@ -218,21 +235,6 @@ def hop_s(topology: Topology, j: int, protocol: str, family: str, *kinds: str) -
         return measured
     across, library = j <= topology.node_level, topology.known_library
     return library.hop_s(link.fabric, family, protocol, across=across)
-
-
-def _rate(
-    link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
-) -> float:
-    """Bytes per second of a port (a link) with one algorithm and protocol."""
-    part = part_reached(link, way, operation)
-    return protocol_rate(link, library.protocol(way.protocol), part, innermost=innermost)
-
-
-def _device_rate(
-    link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
-) -> float | None:
-    part = part_reached(link, way, operation)
-    return device_rate(link, library.protocol(way.protocol), part, innermost=innermost)
 
 
 def protocol_rate(link: Link, protocol: ProtocolRate, part: float, *, innermost: bool) -> float:
@@ -263,15 +265,34 @@ def _cap(link: Link, protocol: ProtocolRate, innermost: bool) -> float:
     return math.inf if cap is None or not innermost else cap
 
 
-def part_reached(link: Link, way: LibraryWay, operation: Operation) -> float:
-    """The measured part of a link's bandwidth for an operation, its algorithm, or its parts."""
-    if way.algorithm is None:
-        return link.efficiency_of(operation.value)
-    names = (operation.value, way.algorithm.value)
+def part_reached(
+    topology: Topology, footprint: Footprint, way: LibraryWay, operation: Operation, level: int
+) -> float:
+    """The part of a level's bandwidth that an operation reaches, its algorithm, or its parts.
+
+    Measured; and where a node's cards could carry more than the library sends over them, that.
+    """
+    link = topology.levels[level].link
+    names = [operation.value, *([way.algorithm.value] if way.algorithm else ())]
     if way.algorithm is Algorithm.NVLS_TREE:
-        made_of = Algorithm.TREE if link.network else Algorithm.NVLS
-        return link.efficiency_of(*names, made_of.value)
-    return link.efficiency_of(*names)
+        names.append((Algorithm.TREE if link.network else Algorithm.NVLS).value)
+    part = link.efficiency_of(*names)
+    if level != topology.node_level or names[-1 if way.algorithm is None else 1] in dict(
+        link.efficiency
+    ):
+        return part
+    cards, rate = _cards(topology, footprint.local)
+    return min(part, _most_sent(topology.known_library, footprint, way, operation) / cards / rate)
+
+
+def _most_sent(
+    library: Library, footprint: Footprint, way: LibraryWay, operation: Operation
+) -> float:
+    """Bytes per second that leave a node at most, whatever its cards carry."""
+    if way.algorithm is Algorithm.NVLS_TREE:
+        return library.handover_rate
+    exchange = way.algorithm is None and operation is RequestKind.ALL_TO_ALL
+    return library.exchange_rate * footprint.local if exchange else math.inf
 
 
 # What a library's rule of choice sees of a group: nominal rates of hardware, and how it lies.
@@ -366,7 +387,7 @@ def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
 
 _PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE)
 DEEP = 2
-"""What a pipeline of several stages waits for: the ends of two trees (Sanders et al.)."""
+"""What a pipeline waits for in each round of doubling: the ends of two trees (Sanders et al.)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +428,8 @@ def _filling(algorithm: Algorithm, footprint: Footprint) -> int:
     """
     if algorithm not in _PIPELINED:
         return 0
-    if footprint.local > 1:
-        return DEEP
-    return min(DEEP, max(0, (footprint.nodes - 1).bit_length() - 1))
+    rounds = (footprint.nodes - 1).bit_length()
+    return DEEP * max(1, rounds) if footprint.local > 1 else max(0, rounds - 1)
 
 
 def peers_rule(operation: Operation, footprint: Footprint, at_once: int) -> LibraryRule:

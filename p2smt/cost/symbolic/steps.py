@@ -29,6 +29,7 @@ from p2smt.cost.library.ways import (
     paced_hop,
     part_reached,
     rule_of_way,
+    under_way,
 )
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
 from p2smt.cost.loads.level_use import Footprint, LevelUse
@@ -295,7 +296,8 @@ def _loads(
     protocol = topology.known_library.protocol(way.protocol)
     for use in footprint.uses:
         link = topology.levels[use.level].link
-        part = decimal(part_reached(link, way, operation)) * decimal(protocol.efficiency)
+        reached = part_reached(topology, footprint, way, operation, use.level)
+        part = decimal(reached) * decimal(protocol.efficiency)
         innermost = use.level == len(loads) - 1
         cap = _cap(link, protocol) if innermost else None
         loads[use.level] = _load(link, rule.of(use, topology), use, part, cap)
@@ -341,7 +343,7 @@ def _fill(
     if not stages or not any(loads):
         return None
     in_flight = topology.known_library.in_flight
-    most = None if in_flight == float("inf") else Fraction(in_flight)
+    most = None if in_flight == float("inf") else Fraction(in_flight) * exact(under_way(rule))
     return FillTerm(Fraction(_FILLING * rule.filling), loads, stages, most)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.cluster.file import FILLED_IN, IMPORTED, default_library, load_topology, preset_names
 from p2smt.cluster.hostlist import format_hostlist
-from p2smt.cluster.topology import Level, Topology
+from p2smt.cluster.topology import Level, Link, Topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, InsideFacts, OutsideFacts
@@ -133,8 +133,8 @@ def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts
         sources = ", ".join(found.source for found in facts)
         rule = "tells nothing of the inside of a node"
         raise InputError(sources, rule, "give --node dgx-h100, or a file of a node beside it")
-    inside = told.inside
-    found = Topology("node", inside.levels, device=inside.device, cpu=inside.cpu)
+    inside, measured = measured_like(told.inside)
+    found = Topology("node", inside.levels, device=inside.device, sources=measured, cpu=inside.cpu)
     library = inside.library or default_library(found)[0]
     return inside, found.under(library)
 
@@ -281,19 +281,48 @@ def presets_like(inside: InsideFacts) -> tuple[str, ...]:
     )
 
 
+def measured_like(inside: InsideFacts) -> tuple[InsideFacts, tuple[str, ...]]:
+    """The node with what presets of such a node measured of its links, and the source of that.
+
+    Presets have the same inside, for what leaves a node also its fabric; a link has what all of
+    them agree on: its efficiencies, and reduction by its switches.
+    """
+    levels, told = list(inside.levels), []
+    like = [(name, load_topology(name)) for name in _same_inside(inside)]
+    for j in range(0 if inside.link_known else 1, len(levels)):
+        mine = [(name, one.levels[one.node_level + j].link) for name, one in like]
+        names = [name for name, link in mine if link.fabric == levels[j].link.fabric]
+        known = {_measured(link) for name, link in mine if name in names}
+        if len(known) == 1 and not levels[j].link.efficiency:
+            ((efficiency, members),) = known
+            link = replace(levels[j].link, efficiency=efficiency, in_switch_members=members)
+            levels[j] = replace(levels[j], link=link)
+            told.append(f"{levels[j].name}: measured efficiencies of {', '.join(names)}")
+    return replace(inside, levels=tuple(levels)), tuple(told)
+
+
+def _same_inside(inside: InsideFacts) -> tuple[str, ...]:
+    """The presets whose nodes have such an inside, whatever leaves them."""
+    return presets_like(replace(inside, link_known=False))
+
+
+def _measured(link: Link) -> tuple[tuple[tuple[str, float], ...], int]:
+    return link.efficiency, link.in_switch_members
+
+
 def likeness_note(inside: InsideFacts) -> str:
-    """One line that names presets with such a node; empty if there is none."""
-    names = presets_like(inside)
-    if not names:
+    """One line that names presets with such a node, or its inside, whose measured constants it has;
+    empty if there is none."""
+    names, within = presets_like(inside), _same_inside(inside)
+    shown = " or ".join(names or within)
+    if names and inside.link_known:
+        return f"looks like {shown}, and has its measured efficiencies"
+    if not within:
         return ""
-    shown = " or ".join(names)
-    named = names[0] if len(names) == 1 else "NAME"
-    if not inside.link_known:
-        return (
-            f"the inside of a node looks like that of {shown}: --node {named} also has its network "
-            "cards, and measured efficiencies"
-        )
-    return f"looks like {shown}: --node {named} also has measured efficiencies"
+    said = f"the inside of a node looks like that of {shown}, and has its measured efficiencies"
+    if inside.link_known:
+        return said
+    return f"{said}: --node {names[0] if len(names) == 1 else 'NAME'} also has its network cards"
 
 
 def _alike(inside: InsideFacts, preset: Topology) -> bool:

@@ -577,8 +577,17 @@ def _misplaced(measured: RankedTable, topology: Topology) -> InputError:
     return InputError(
         f"{measured.table.where}: {measured.ranks} ranks{hosts}",
         f"{topology.name} has levels {', '.join(f'{lv.name} {lv.size}' for lv in topology.levels)}",
-        "measure whole nodes, or name the topology that was measured",
+        f"measure whole nodes, or name {_part_measured(measured, topology)}",
     )
+
+
+def _part_measured(measured: RankedTable, topology: Topology) -> str:
+    """What to name: where as many of each outermost entity may have run, the part that did."""
+    first, inner = topology.levels[0], topology.levels[-1]
+    each, left = divmod(measured.ranks, first.size)
+    if left or len(topology.levels) != 2 or not 0 < each < inner.size:
+        return "the topology that was measured"
+    return f"the part that was measured, such as --use {inner.name}={each}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -27,6 +27,9 @@ class TopologyListOutput(Output):
     """The presets: level hierarchies, and fabrics."""
 
     presets: Sequence[str]
+    profiles: Annotated[
+        Sequence[str], Said("Presets as one system was measured that differs, such as mi300x@cx7.")
+    ]
     fabrics: Sequence[str]
 
 

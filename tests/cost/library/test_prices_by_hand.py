@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -100,10 +101,89 @@ def test_filling_a_pipeline_costs_what_is_in_flight_at_most() -> None:
         assert filled == pytest.approx(min(math.sqrt(8 * wire * stage), 8 * stage), abs=1e-12)
     many = replace(found, in_flight=math.inf)
     assert many.seconds(2**34) > found.seconds(2**34)
-    for count, chunks in ((2, 0), (3, 1), (4, 1), (5, 2), (16, 2)):
+    for count, chunks in ((2, 0), (3, 1), (4, 1), (5, 2), (16, 3)):
         alone = cluster("nccl-2.30").with_outermost(count)
         one = ways(alone, ((count, 1), (1, 8)), Collective.ALL_REDUCE)["tree", "simple"]
         assert (one.filling, one.stage_s > 0) == (chunks, chunks > 0), count
+
+
+def test_more_rounds_fill_a_pipeline_for_longer() -> None:
+    """Of 8 members a node two chunks a round of doubling: 2, 3, 8 and 16 nodes."""
+    for count, chunks in ((2, 2), (3, 4), (8, 6), (16, 8)):
+        topology = cluster("nccl-2.30").with_outermost(count)
+        for algorithm in ("tree", "nvls-tree"):
+            one = ways(topology, ((count, 8),), Collective.ALL_REDUCE)[algorithm, "simple"]
+            assert (one.filling, one.in_flight) == (chunks, 8 * chunks / 2), (count, algorithm)
+
+
+def limited(name: str, **limits: Any) -> Library:
+    """NCCL with other limits of what leaves a node, or of a call."""
+    library = replace(library_of("nccl-2.30"), name=name, **limits)
+    register_library(library)
+    return library
+
+
+def faster_cards(topology: Topology, factor: float) -> Topology:
+    return topology.with_bandwidth_factor(0, factor)
+
+
+def exchange_s(topology: Topology) -> float:
+    """Seconds of an all-to-all of 1 GB on its worst link."""
+    digits = digits_of(Placement(WHOLE), [0])
+    model = regular_model(topology, digits, Grouping(0, 2), RequestKind.ALL_TO_ALL)
+    return next(way for way in model.ways if way.protocol == "simple").seconds_per_byte * GB
+
+
+def test_an_exchange_sends_so_much_whatever_the_cards_carry() -> None:
+    """Half of a member's 1 GB goes to the other node: over cards of 10 GB/s, at most 8 of them, or
+    what the link was measured to reach."""
+    topology = cluster(limited("nccl-exchange", exchange_rate=8e9).name)
+    assert exchange_s(topology) == pytest.approx(0.5 / 8)
+    assert exchange_s(faster_cards(topology, 10)) == pytest.approx(0.5 / 8)
+    assert exchange_s(faster_cards(topology, 0.5)) == pytest.approx(0.5 / 5)
+    shared = cluster("nccl-exchange", cards=4)  # two members a card
+    assert exchange_s(shared) == pytest.approx(1 / 10)
+    measured = replace(topology.levels[0].link, efficiency=(("all-to-all", 0.9),))
+    levels = (replace(topology.levels[0], link=measured), topology.levels[1])
+    assert exchange_s(replace(topology, levels=levels)) == pytest.approx(0.5 / 9)
+
+
+def test_switches_hand_over_so_much_whatever_the_cards_carry() -> None:
+    """Two nodes hand over 1 GB each way, at 40 GB/s a node, where its cards carry 80."""
+    topology = cluster(limited("nccl-handover", handover_rate=40e9).name)
+    assert wire_s(topology, WHOLE, "nvls-tree") == pytest.approx(1 / 40)
+    assert wire_s(faster_cards(topology, 10), WHOLE, "nvls-tree") == pytest.approx(1 / 40)
+    assert wire_s(cluster("nccl-2.30"), WHOLE, "nvls-tree") == pytest.approx(1 / 80)
+    assert wire_s(cluster("nccl-handover", cards=2), WHOLE, "nvls-tree") == pytest.approx(1 / 20)
+
+
+def test_members_beyond_one_board_wait_for_each_other_at_the_switches() -> None:
+    """64 members: 56 more than eight; of a ring nothing."""
+    names = [limited(f"nccl-member-{n}", switch_member=n * 1e-6).name for n in (0, 2)]
+    for members, more in ((8, 0.0), (64, 112e-6)):
+        found = []
+        for name in names:
+            topology = cluster(name)
+            levels = (topology.levels[0], replace(topology.levels[1], size=members))
+            of = ways(replace(topology, levels=levels), ((2, members),), Collective.ALL_REDUCE)
+            found.append((of["nvls-tree", "simple"].latency_s, of["ring", "simple"].latency_s))
+        assert found[1][0] - found[0][0] == pytest.approx(more)
+        assert found[1][1] == found[0][1]
+
+
+def test_a_generation_of_devices_makes_every_call_longer() -> None:
+    """As its fabric tells, and not where calls were measured."""
+    plain, longer = (
+        limited(f"nccl-calls-{n}", calls_on=(("nvlink4", n * 1e-6),)).name for n in (0, 3)
+    )
+    found = [
+        ways(cluster(name), WHOLE, Collective.ALL_REDUCE)["ring", "ll"].call_s
+        for name in (plain, longer)
+    ]
+    assert found[1] - found[0] == pytest.approx(3e-6)
+    measured = replace(cluster(longer), calls=(("all-reduce", 1e-6),))
+    across = library_of(longer).across_s("infiniband")
+    assert ways(measured, WHOLE, Collective.ALL_REDUCE)["ring", "ll"].call_s == 1e-6 + across
 
 
 def test_a_ring_over_nodes_has_the_pace_of_the_network() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt.cluster.trimmed import trimmed
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
@@ -375,6 +376,16 @@ def test_runs_are_placed_on_the_topology(
 def test_parts_of_nodes_are_refused(tmp_path: Path, ranks: int, hosts: int) -> None:
     with pytest.raises(InputError, match="measure whole nodes"):
         samples_of(measured(tmp_path, printed(FEW, ranks, hosts)), START)
+
+
+def test_a_part_of_every_node_is_named(tmp_path: Path) -> None:
+    """As racks are run: 64 of 72, here 4 of 8 of each node."""
+    table = measured(tmp_path, printed(FEW, 16, 4))
+    with pytest.raises(InputError, match="name the part that was measured, such as --use gpu=4"):
+        samples_of(table, START.with_outermost(4))
+    used = trimmed(START.with_outermost(4), {"gpu": 4})
+    (place,) = {(one.grouping, one.outermost) for one in samples_of(table, used)}
+    assert place == (Grouping(0, 2), 4)
 
 
 def test_device_lists_tell_a_topology(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.topology import Topology
 from p2smt.interop.clusters.astra_sim import dimensions_in
-from p2smt.interop.clusters.combine import likeness_note, presets_like
+from p2smt.interop.clusters.combine import likeness_note, measured_like, presets_like
 from p2smt.interop.clusters.facts import InsideFacts
 from tests.cli.tools import cli
 from tests.interop.clusters.nodes.test_astra_sim import TEXT
@@ -161,12 +162,31 @@ def test_every_preset_looks_like_itself(name: str) -> None:
 
 def test_what_looks_alike_is_said() -> None:
     assert likeness_note(inside_of("mi300x")) == (
-        "looks like mi300x: --node mi300x also has measured efficiencies"
+        "looks like mi300x, and has its measured efficiencies"
     )
     found = inside_of("dgx2")
     unknown = InsideFacts(found.levels, link_known=False)
-    assert "the inside of a node looks like that of dgx2: --node dgx2 also has its" in (
-        likeness_note(unknown)
+    assert likeness_note(unknown) == (
+        "the inside of a node looks like that of dgx2, and has its measured efficiencies: "
+        "--node dgx2 also has its network cards"
     )
-    other = InsideFacts(load_topology("dgx-h100:1").levels[:1])
-    assert likeness_note(other) == ""
+
+
+def test_a_node_like_a_presets_has_its_measured_constants() -> None:
+    """Without its efficiencies and its switches' reduction, which no file of a node tells."""
+    told = inside_of("dgx-h100")
+    bare = tuple(
+        replace(level, link=replace(level.link, efficiency=(), in_switch_members=0))
+        for level in told.levels
+    )
+    found, sources = measured_like(InsideFacts(bare))
+    assert [level.link for level in found.levels] == [level.link for level in told.levels]
+    assert [source.partition(":")[0] for source in sources] == ["node", "gpu"]
+    within, (source,) = measured_like(InsideFacts(bare, link_known=False))
+    assert within.levels[0] == bare[0]
+    assert within.levels[1] == told.levels[1]
+    assert source.startswith("gpu: measured efficiencies of aws-p5, azure-ndv5, dgx-h100")
+    unlike = InsideFacts((bare[0], replace(bare[1], link=replace(bare[1].link, fabric="nvlink3"))))
+    assert measured_like(unlike) == (unlike, ())
+    alone = InsideFacts(load_topology("dgx-h100:1").levels[:1])
+    assert likeness_note(alone) == ""
