@@ -234,11 +234,6 @@ class Problem:
         members = [self.axis_sizes[i] for i in self.axis_indices(request)]
         if isinstance(request.kind, Dispatch):
             request.kind.check_ranks(math.prod(members))
-            if self.topology.hosts is not None:
-                rule = "is not placed on named hosts, whose order is searched"
-                raise InputError(
-                    str(request), rule, "leave it out, or give a topology without hosts"
-                )
 
     def _check_restrictions(self) -> None:
         levels = self.topology.names

@@ -252,7 +252,7 @@ def test_known_numbers_on_two_levels() -> None:
 def test_known_numbers_between_siblings() -> None:
     """A mesh of 4 inside 2 nodes, 2 of 8 experts: each sibling needs a quarter of all tokens.
 
-    A rank holds those of two ranks, its own and what came to it: each link has half of one's.
+    A rank holds those of two, its own and what came to it, so that each link has half of one's.
     """
     found = load_topology("dgx-h100:2").nominal()
     mesh = Link(LinkKind.FULL_MESH, (Piece("simple", 0.0, 1e9),))

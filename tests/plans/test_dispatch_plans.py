@@ -103,6 +103,20 @@ def test_a_malformed_request_is_refused(data: dict[str, Any], tmp_path: Path, wh
     assert text in said
 
 
+def test_numbers_that_contradict_are_refused_where_they_stand(
+    data: dict[str, Any], tmp_path: Path
+) -> None:
+    path = changed(data, put("requests", 1, "dispatch", "active", to=17), tmp_path)
+    assert "requests[1]: 17 active experts: must be 1 to 16" in refusal(read_plan, path)
+
+
+def test_the_slowest_rank_holds_its_tokens_and_the_copies_for_its_experts(
+    data: dict[str, Any],
+) -> None:
+    """4 of 32 experts on 4 ranks, in 2 of 4 groups: a token needs at most 2, and so does a rank."""
+    assert data["requests"][1]["peak_bytes"] == 96 * 1024 * (1 + 1.25 * 2)
+
+
 @pytest.mark.parametrize("command", ["verify", "cost"])
 def test_commands_take_it(folder: Path, command: str) -> None:
     found = cli(command, str(folder / "a.json"))

@@ -112,7 +112,7 @@ def run_dispatch(request: JobRequest, options: RunOptions, site: Site, tell: Tel
         tell("check")
         _check(request, site.rank, rank, right, run)
     if options.repeat:
-        _time(rank, right, options, site, tell, run)
+        _time(request.name, rank, right, options, site, tell, run)
     return run
 
 
@@ -135,6 +135,7 @@ def _whole(values: torch.Tensor) -> Integers:
 
 
 def _time(
+    name: str,
     rank: RankTokens,
     right: torch.Tensor,
     options: RunOptions,
@@ -155,8 +156,8 @@ def _time(
         site.synchronize()
         taken = time.perf_counter() - begin
         if options.check and sound and not torch.equal(found * sign, right):
-            text = f"rank {site.rank}: repetition {repetition + 1} left other copies"
-            run.errors.append(text)
+            where = f"{name}: rank {site.rank}, repetition {repetition + 1}"
+            run.errors.append(f"{where}: other copies than in the first run")
             sound = False
         if repetition >= 0:
             run.total_s.append(taken)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from p2smt.cluster.allocation import allocated
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
@@ -55,10 +56,12 @@ def solve_on_hosts(
     the nodes the least load of uplinks.
 
     Raises:
-        InputError: the topology names no hosts or lacks one, there are too few of them, or the
-            ranks do not fill whole nodes.
+        InputError: the topology names no hosts or lacks one, there are too few of them, the
+            ranks do not fill whole nodes, or a request is a dispatch.
         EncodingBug: an answer of the solver failed the independent check.
     """
+    for request in problem.requests:
+        plain_kind(request.kind, "is not placed on named hosts, whose order is searched")
     known = problem.topology.hosts
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)

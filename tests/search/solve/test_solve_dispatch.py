@@ -14,6 +14,7 @@ from p2smt.collectives.dispatch import Dispatch
 from p2smt.errors import InputError
 from p2smt.parallelism.request import Problem, Request
 from p2smt.result import Status
+from p2smt.search.joint import Estimates
 from tests.search.solve.test_solve import agrees, brute_force, problems
 from tests.tiers import examples_of
 
@@ -64,6 +65,18 @@ def test_it_is_no_all_to_all_of_fewer_bytes() -> None:
             prices.append(p2smt.cost_of(problem, placement).objective_s)
     ratios = [ours / theirs for ours, theirs in zip(prices[::2], prices[1::2], strict=True)]
     assert max(ratios) > 2 * min(ratios)
+
+
+def test_dispatches_of_as_many_bytes_are_told_apart() -> None:
+    """By what is kept of requests met before, in answers and in estimates."""
+    texts = [f"ep=7MiB,experts=256,active={active}" for active in (1, 8)]
+    found = p2smt.solve(asked(*texts), top=1)
+    assert found.best is not None
+    one, eight = (answer.seconds for answer in found.best.requests)
+    assert one < eight
+    assert found.best.matrix is not None
+    estimates = Estimates(found.problem)
+    assert estimates.of(found.best.matrix).single_s == pytest.approx(one + eight, rel=1e-12)
 
 
 def test_the_best_keeps_experts_inside_a_node() -> None:
