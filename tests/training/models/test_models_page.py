@@ -11,7 +11,7 @@ from p2smt.training.model_file import TransformerModel, model_from_data, read_mo
 from p2smt.training.transformer import Transformer
 from tests.pages import script
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = (DOCS / "models.md").read_text()
 
 
