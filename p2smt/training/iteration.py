@@ -9,10 +9,10 @@ import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.accuracy import PriceBasis, PriceRange, summed
-from p2smt.parallelism.placement import FloatArray, Placement, default_ranks
+from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.plans.ranges import range_of_step
-from p2smt.training.dispatch import DISPATCH, flex_seconds
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import (
@@ -29,6 +29,7 @@ from p2smt.training.pipeline import (
     work,
 )
 from p2smt.training.prediction import (
+    DISPATCH_REQUEST,
     AxisRequest,
     MemoryParts,
     Prediction,
@@ -86,7 +87,7 @@ def call_prices(
     found: dict[str, float] = {}
     strategy, framework = run.strategy, efficiency.framework
     for one in axis_requests(run.model, run.batch, strategy, framework, efficiency):
-        if one.name == DISPATCH:
+        if one.name == DISPATCH_REQUEST:
             found[one.name] = dispatch_seconds(run, topology, efficiency, one, experts)
             continue
         where = experts if is_of_experts(one.axes) else placement
@@ -109,9 +110,10 @@ def dispatch_seconds(
     part = (efficiency.layers or LayerConstants()).dispatch
     if strategy.dispatcher != "flex" or one is None:
         return call_seconds(topology, strategy, request, experts) / part
-    sizes = strategy.expert_sizes
-    ranks = default_ranks(sizes) if experts is None else experts.rank_tensor()
-    return flex_seconds(topology, ranks.reshape(sizes), request.payload_bytes, one)
+    groups = (one.groups, one.top_groups) if one.top_groups else ()
+    kind = Dispatch(one.count, one.active, *groups)
+    tokens = replace(request, kind=kind, payload_bytes=-(-request.payload_bytes // one.active))
+    return call_seconds(topology, strategy, tokens, experts)
 
 
 def predict_with(

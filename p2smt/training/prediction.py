@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiency import Efficiency, TrainingRun
 
@@ -138,6 +138,10 @@ class RunEstimate:
 # Requests of an iteration, and what each of them hides under.
 
 
+DISPATCH_REQUEST = "ep dispatch"
+"""The request that moves tokens to experts, or back."""
+
+
 class Cover(Enum):
     """The work under which communication hides, as far as that takes at least as long."""
 
@@ -159,7 +163,7 @@ class AxisRequest:
     """
 
     name: str
-    kind: RequestKind
+    kind: AnyKind
     axes: tuple[str, ...]
     payload_bytes: int
     calls: int

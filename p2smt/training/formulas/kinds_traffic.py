@@ -11,7 +11,6 @@ from dataclasses import replace
 from sympy import Expr, Integer, Max, Min, Rational
 
 from p2smt.collectives.names import RequestKind
-from p2smt.training.dispatch import DISPATCH
 from p2smt.training.formulas.kinds import (
     DENSE,
     GSHARD,
@@ -71,7 +70,7 @@ from p2smt.training.formulas.symbols import (
     zero_3,
 )
 from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow
-from p2smt.training.prediction import Cover
+from p2smt.training.prediction import DISPATCH_REQUEST, Cover
 
 HIDES = Rational(89, 100)
 """Part of a stage's computing under which tokens of another micro-batch move: fitted."""
@@ -163,7 +162,7 @@ def _experts() -> tuple[TrafficRow, ...]:
     rows = 2 * ROUTED.symbol * w
     return (
         TrafficRow(
-            DISPATCH,
+            DISPATCH_REQUEST,
             RequestKind.ALL_TO_ALL,
             ("ep",),
             2 * TAU.symbol * w * r,
