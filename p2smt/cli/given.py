@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from p2smt.cli.output import note
+from p2smt.cli.output import note, note_beside
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Algorithm, Topology
@@ -35,7 +35,7 @@ def topology_of(
 
     What of it does not count, or is only assumed, is said on stderr.
     """
-    from p2smt.cluster.file import load_noting
+    from p2smt.cluster.file import load_noting, preset_names
     from p2smt.cluster.library.registry import known_or_named, library_of
     from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes
     from p2smt.cost.requested_algorithms import topology_notes
@@ -56,7 +56,9 @@ def topology_of(
         from p2smt.cost.requested_algorithms import check_topology
 
         check_topology(found, found.library)
-    for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
+    if text and library is None:
+        note_beside(text) if spec.partition(":")[0] in preset_names() else note(text)
+    for line in topology_notes(found):
         note(line)
     return found.cheapest() if algorithm in CHEAPEST else found
 

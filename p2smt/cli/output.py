@@ -57,6 +57,22 @@ def note(text: str, most: int | None = None) -> None:
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
 
 
+_BESIDE: list[str] = []
+"""Notes that wait for the answer of the command that runs: a process runs one at a time."""
+
+
+def note_beside(text: str) -> None:
+    """A note that comes after an answer, and not with an error instead."""
+    _BESIDE.append(text)
+
+
+def tell_beside(answered: bool) -> None:
+    """Print the notes that wait, if there was an answer; none waits any more."""
+    for text in _BESIDE if answered else ():
+        note(text)
+    _BESIDE.clear()
+
+
 def writable(path: str | None) -> None:
     """Raise InputError early if a file could not be written there."""
     from p2smt.errors import InputError

@@ -242,7 +242,7 @@ def test_latencies_that_no_library_counts_with_are_said(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_preset_is_as_silent_as_the_preset(tmp_path: Path) -> None:
     """A latency that was changed in it would be thought to count, so that is said."""
-    ask = ("cost", "--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp=1MiB", "-t")
+    ask = ("cost", "--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp=1GiB", "-t")
     data = dump_topology(load_topology("dgx-h100:2"))
     path = tmp_path / "copy.json"
     path.write_text(json.dumps(data))

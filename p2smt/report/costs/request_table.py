@@ -216,15 +216,18 @@ def _way(request: Request, way: NamedWay) -> str:
 def single_notes(
     problem: Problem, placement: Placement, answers: Iterable[RequestAnswer]
 ) -> tuple[str, ...]:
-    """What could be named for each single collective whose library takes a plainly slower way."""
-    return tuple(
-        f"{answer.request} takes {format_time(way.cheapest.seconds)} {named_text(way)}"
+    """What to name for each single collective whose library takes a slower way, beyond both
+    ranges."""
+    singles = (
+        single_of(problem, placement, answer.request)
         for answer in answers
-        if len(answer.steps) == 1
-        and answer.chunks == 1
-        and answer.seconds == answer.single_s
-        and (way := single_of(problem, placement, answer.request).way)
-        and way.chosen.seconds / way.cheapest.seconds - 1 >= WORTH_NAMING
+        if len(answer.steps) == 1 and answer.chunks == 1 and answer.seconds == answer.single_s
+    )
+    return tuple(
+        f"{one.request} takes {format_time(one.way.cheapest.seconds)} {named_text(one.way)}; "
+        f"{MODEL_ONLY}"
+        for one in singles
+        if one.advised and one.way
     )
 
 
