@@ -189,6 +189,7 @@ def test_a_profiles_table_tells_of_its_preset_what_was_not_fitted() -> None:
     assert found[roce, "nccl-2.30", "all-reduce", LARGE] == (1.0, 1.0)
 
 
+@pytest.mark.exhaustive
 def test_a_range_of_any_system_holds_four_of_five_of_one_that_no_row_is_of() -> None:
     """With every system left out in turn, what is said of any by the others."""
     blind = blind_results()
