@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from p2smt.training.formulas.stages import Stages, StrategyColumns
 from p2smt.training.prediction import AxisRequest, Cover
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Strategy
 from p2smt.training.transformer import Transformer
+
+if TYPE_CHECKING:
+    from p2smt.training.formulas.traffic import TrafficRow
 
 CallSeconds = Mapping[str, FloatArray | float]
 """Seconds of one call by the name of the request: a number, or an array over strategies, or over
@@ -290,7 +294,7 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
     """Every request that a strategy may have, in the order of the table."""
     found = []
     sizes = columns.ranks
-    for row in counted.table.traffic:
+    for row in _sent(counted):
         ranks = np.prod([sizes[axis] for axis in row.axes], axis=0)
         payload = counted.of_stage(row.row("payload").name).max(axis=1)
         calls = counted.of_stage(row.row("calls").name) * (ranks > 1)[:, None]
@@ -307,6 +311,13 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
             )
         )
     return tuple(found)
+
+
+def _sent(counted: Quantities) -> tuple[TrafficRow, ...]:
+    """The rows of requests; those of experts where there are any."""
+    experts = "E" in counted.values and counted.values["E"].any()
+    rows = counted.table.traffic
+    return tuple(row for row in rows if experts or not is_of_experts(row.axes))
 
 
 def axis_requests(
@@ -443,5 +454,5 @@ def _covered(timed: Quantities, columns: StrategyColumns) -> tuple[CoveredReques
     sent = request_columns(timed, columns)
     return tuple(
         CoveredRequest(column, timed.of_stage(row.row("cover_s").name), row.edge)
-        for row, column in zip(timed.table.traffic, sent, strict=True)
+        for row, column in zip(_sent(timed), sent, strict=True)
     )

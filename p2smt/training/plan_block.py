@@ -36,7 +36,7 @@ def _constants(efficiency: Efficiency) -> dict[str, Any]:
     if efficiency.layers is None:
         del found["layers"]
     else:
-        found["layers"]["low"] = [list(one) for one in efficiency.layers.low]
+        found["layers"]["low"] = dict(efficiency.layers.low)
     return found
 
 
@@ -89,7 +89,7 @@ def efficiency_in(block: TrainingBlock, source: str) -> Efficiency:
         values = block.efficiency.model_dump()
         layers = values.pop("layers")
         if layers is not None:
-            layers = LayerConstants(**layers | {"low": tuple(map(tuple, layers["low"]))})
+            layers = LayerConstants(**layers | {"low": tuple(sorted(layers["low"].items()))})
         values["framework"] = Framework(**values["framework"])
         return Efficiency(**values, layers=layers)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,11 +23,12 @@ from p2smt.training.formulas.quantities import quantities
 from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers
 from p2smt.training.iteration import call_prices, predict
 from p2smt.training.model_file import read_model
-from p2smt.training.pipeline import combine, work
+from p2smt.training.pipeline import combine, request_columns, work
 from p2smt.training.prediction import DISPATCH_REQUEST
 from p2smt.training.strategy import Batch, Recompute, Strategy, parse_strategy, strategy_text
 from p2smt.training.transformer import Attention, Experts, LayerKind, LayerRun, Mlp, Transformer
 from p2smt.training.validity import violations
+from tests.cli.tools import cli
 
 BRIDGE = read_efficiency("megatron-bridge-h100")
 SMALL = Transformer(
@@ -291,3 +294,30 @@ def test_a_window_is_faster_than_full_attention() -> None:
     )
     assert one.iteration_s < other.iteration_s
     assert {kind.attention for kind in windowed.kinds()} == {Attention.WINDOW}
+
+
+def test_a_plan_in_low_precision_is_proved_kept_and_verified(tmp_path: Path) -> None:
+    model = "layers: 8\nhidden: 1024\nheads: 8\nkv_heads: 8\nffn: 4096\ngated: true\nvocab: 32000\n"
+    (tmp_path / "small.yaml").write_text(model)
+    path = str(tmp_path / "plan.json")
+    asked = ("--global-batch", "64", "--seq", "2048", "--max-mbs", "2", "--max-vpp", "2")
+    done = cli(
+        *("plan", "--model", str(tmp_path / "small.yaml"), "-t", "dgx-h100:1", *asked),
+        *("--dtype", "fp8", "-o", path),
+    )
+    assert (done.code, done.err) == (0, "")
+    assert "optimal among" in done.out
+    assert "dtype=fp8" in done.out
+    checked = cli("verify", path)
+    assert checked.code == 0
+    kept = json.loads(Path(path).read_text())
+    kept["training"]["efficiency"]["layers"]["core"] = 0.5
+    Path(path).write_text(json.dumps(kept))
+    assert cli("verify", path).code == 1
+
+
+def test_a_dense_model_sends_nothing_along_axes_of_experts() -> None:
+    columns = StrategyColumns.of((parse_strategy("dp=8,zero=1,dtype=fp8"),))
+    found = quantities(DENSE, Batch(64, 2048), columns, BRIDGE.framework, BRIDGE)
+    axes = {axis for one in request_columns(found, columns) for axis in one.axes}
+    assert axes == {"pp", "dp", "cp", "tp"}

@@ -72,7 +72,7 @@ class LayersBlock(StrictModel):
     """Constants by kinds of layers (:class:`~p2smt.training.efficiency.LayerConstants`)."""
 
     core: Positive
-    low: list[tuple[Literal["fp4", "fp8"], Positive]]
+    low: dict[Literal["fp4", "fp8"], Positive]
     memory: Positive
     logits: Positive
     host_dense_s: Seconds
