@@ -18,7 +18,7 @@ from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.strategy import SIXTEEN, Batch, Recompute, Strategy
+from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
 _MISSING = (
@@ -115,8 +115,17 @@ def _repeated(text: str, count: int) -> str:
     return text if count == 1 else f"({text})*{count}"
 
 
+_LOW = {
+    "fp8": ("--fp8-format hybrid", "--fp8-recipe tensorwise"),
+    "mxfp8": ("--fp8-format e4m3", "--fp8-recipe mxfp8"),
+    "nvfp4": ("--fp4-format e2m1",),
+}
+"""Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
+
+
 def _arithmetic(strategy: Strategy) -> Iterator[str]:
-    yield f"--{strategy.dtype}"
+    yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
+    yield from _LOW.get(strategy.dtype, ())
     yield f"--attention-backend {'flash' if strategy.flash else 'unfused'}"
     yield from _RECOMPUTE[strategy.recompute]
 
@@ -162,8 +171,8 @@ MEGATRON = Trainer(
     name="megatron",
     title="Megatron-LM",
     commit="d98e8a64ddf34856e74b24714e3bedb2f5a39553",
-    frameworks=("megatron-core", "megatron", "nemo", "megatron-deepspeed"),
-    dtypes=SIXTEEN,
+    frameworks=("megatron-core", "megatron", "nemo", "megatron-deepspeed", "megatron-bridge"),
+    dtypes=DTYPES,
     missing=_MISSING,
     split=lambda _, __: "",
     write=_write,

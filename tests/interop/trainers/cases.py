@@ -98,7 +98,7 @@ def runs(draw: st.DrawFn) -> Run:
         zero=pick([0, 1, 2, 3]) if dp * cp > 1 else 0,
         recompute=draw(st.sampled_from(Recompute)),
         flash=draw(st.sampled_from([True, True, False])),
-        dtype=draw(st.sampled_from(["bf16", "bf16", "fp16"])),
+        dtype=draw(st.sampled_from(["bf16", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"])),
     )
     layers = model.layers
     count = strategy.chunks
@@ -113,6 +113,8 @@ def easy_runs(draw: st.DrawFn, name: str) -> Run:
     model, batch, strategy = draw(runs())
     if name == "megatron":
         return model, batch, replace(strategy, flash=True)
+    dtype = "bf16" if strategy.low_precision else strategy.dtype
+    strategy = replace(strategy, dtype=dtype)
     full = Recompute.FULL if strategy.recompute is Recompute.FULL else Recompute.NONE
     strategy = replace(strategy, flash=True, recompute=full, split=())
     if name == "torchtitan":

@@ -44,6 +44,9 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "account-for-loss-in-pipeline-split": ("flag", False),  # tc 141
     "bf16": ("flag", False),  # mp 180
     "fp16": ("flag", False),  # mp 177
+    "fp8-format": (("e4m3", "hybrid"), None),  # tc 592
+    "fp8-recipe": (("delayed", "tensorwise", "mxfp8", "blockwise"), "delayed"),  # tc 595
+    "fp4-format": (("e2m1",), None),  # tc: fp4
     "attention-backend": (("flash", "fused", "unfused", "local", "auto"), "auto"),  # tc 151
     "recompute-granularity": (("full", "selective"), None),  # tc 532
     "recompute-method": (("uniform", "block"), None),  # tc 543
@@ -154,12 +157,28 @@ def start(text: str, ranks: int, connections: str | None) -> Started:
         zero=zero if dp * cp > 1 else 0,
         recompute=_recompute(args),
         flash=backend != "unfused",
-        dtype="bf16" if args["bf16"] else "fp16" if args["fp16"] else "fp32",
+        dtype=_dtype(args),
         sizes=_sizes(args),
     )
 
 
 _AXES = ("tensor-model", "pipeline-model", "context")
+
+
+def _dtype(args: _Args) -> str:
+    """Of products: low precision goes with parameters in bf16."""
+    wide = "bf16" if args["bf16"] else "fp16" if args["fp16"] else "fp32"
+    low, narrow = args["fp8-format"], args["fp4-format"]
+    require(not (low and narrow), "fp4 and fp8 exclude each other")
+    if low or narrow:
+        require(wide == "bf16", "low precision beside bf16")
+    if narrow:
+        return "nvfp4"
+    if not low:
+        return wide
+    recipe = str(args["fp8-recipe"])
+    require(recipe != "mxfp8" or low == "e4m3", "te recipe: MXFP8 is e4m3 here")
+    return {"tensorwise": "fp8", "mxfp8": "mxfp8"}.get(recipe, recipe)
 
 
 def _chunks(args: _Args, pp: int) -> tuple[int, ...]:
