@@ -7,10 +7,12 @@ from importlib.resources import files
 
 import pytest
 
+from experiments.training_runs import mixtures
 from experiments.training_runs.strategies import RUNS, text
 from p2smt.training.efficiencies.file import efficiency_names, read_efficiency
 from p2smt.training.measured.file import read_runs
-from p2smt.training.measured.run import FILE, FOLDER, measured_strategies
+from p2smt.training.measured.mixtures import read_mixtures
+from p2smt.training.measured.run import FILE, FOLDER, MeasuredRun, measured_strategies
 
 
 def test_the_file_is_that_of_the_runs() -> None:
@@ -23,11 +25,17 @@ def test_an_efficiency_has_the_runs_it_was_fitted_to(name: str) -> None:
     efficiency = read_efficiency(name)
     found = measured_strategies(efficiency)
     assert len(found) == efficiency.runs
+    assert [one.strategy for one in found] == [run.training.strategy for run in runs_of(name)]
+
+
+def runs_of(name: str) -> list[MeasuredRun]:
+    """The runs of the file, and of the groups or of the framework on the devices, of sources."""
     text = files("p2smt.training.efficiencies").joinpath(f"{name}.yaml").read_text()
+    if mixtures.RUNS.name in text:
+        every = read_mixtures(str(mixtures.RUNS)).runs
+        return [run for run in every if f"{run.framework}-{run.hardware}" == name]
     groups = text.replace(",", " ").split()
-    counted = read_runs(str(RUNS)).counted
-    expected = [run.training.strategy for run in counted if run.group in groups]
-    assert [one.strategy for one in found] == expected
+    return [run for run in read_runs(str(RUNS)).counted if run.group in groups]
 
 
 def test_megatron_on_h100_is_not_what_fsdp_ran() -> None:
