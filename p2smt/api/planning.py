@@ -13,7 +13,7 @@ from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
-from p2smt.training.measured.run import measured_strategies
+from p2smt.training.measured.run import searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
@@ -98,7 +98,7 @@ def plan(
     """
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    measured = measured_strategies(question.efficiency)
+    measured = searched_strategies(question.efficiency)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
         answer = replace(answer, outside=(_unmeasured(question.efficiency),))

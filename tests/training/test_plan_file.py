@@ -73,7 +73,7 @@ LOW = "tp=2,dp=4,dtype=fp8,fp8_attention=1"
 """Besides, in 8 bits: of an efficiency by kinds of layers."""
 
 
-@pytest.mark.parametrize("strategy", (*STRATEGIES, LOW))
+@pytest.mark.parametrize("strategy", [*STRATEGIES, LOW])
 def test_a_plan_is_valid_and_says_what_was_asked(strategy: str) -> None:
     plan = data(strategy)
     assert verdict(plan) == []

@@ -60,7 +60,7 @@ class StrategyBlock(StrictModel):
     etp: Count = 1
     dispatcher: Literal["alltoall", "flex"] = "alltoall"
     overlap: bool = False
-    modules: list[Name] = []
+    modules: Annotated[list[Name], Field(default_factory=list)]
     graphs: Literal["none", "partial", "full"] = "none"
     fp8_attention: bool = False
 
