@@ -115,9 +115,8 @@ def plan(
 
 
 def _unmeasured(efficiency: Efficiency) -> str:
-    dense = "of a dense model " if measured_strategies(efficiency) else ""
-    where = f"{efficiency.framework.name} on {efficiency.device}"
-    return f"no run {dense}of {where} is known here"
+    what = "of a dense model by" if measured_strategies(efficiency) else "of"
+    return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
 def _estimated(question: PlanQuestion, one: PlannedStrategy) -> RunEstimate:

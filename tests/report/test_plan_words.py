@@ -17,6 +17,7 @@ from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
 from p2smt.report.training.words import efficiency_lines
+from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import Batch
@@ -122,3 +123,16 @@ def test_an_answer_names_the_stack_that_was_assumed_and_how_to_ask_for_others() 
     assert lines[at + 2] == f"assumed: megatron-core; {others}"
     named = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH, "fsdp-h100")
     assert not re.search("^assumed:", printed(estimate_tables(named)), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [({}, "of a dense model by megatron-bridge"), ({"device": "x"}, "of megatron-bridge")],
+)
+def test_no_run_stands_beside_what_only_mixtures_ran(changed: dict[str, str], what: str) -> None:
+    efficiency = replace(read_efficiency("megatron-bridge-b200"), **{"name": "own", **changed})  # type: ignore[arg-type]
+    fixed = (("tp", 2), ("pp", 1), ("zero", 0))
+    answer = plan(PlanQuestion(MODEL, BATCH, CLUSTER, efficiency, fixed=fixed)).answer
+    assert answer.outside == (f"no run {what} on {efficiency.device} is known here",)
+    assert answer.near is not None
+    assert answer.near.nearest is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from tests.refusals import refusal
 from tests.strategies.draws import shuffles
 
 DEGREES = st.integers(1, 10**6)
-AGAIN = st.one_of(
+AGAIN: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, recompute=st.sampled_from(Recompute)),
     st.builds(dict, modules=st.lists(st.sampled_from(MODULES), unique=True).map(tuple)),
 )
