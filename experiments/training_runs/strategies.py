@@ -5,30 +5,42 @@ Usage: python -m experiments.training_runs.strategies
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import p2smt.training.measured.run as packaged
+from experiments.training_runs import mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.frameworks import named_hardware
 from p2smt.training.measured.file import read_runs
+from p2smt.training.measured.fit_kinds import CORE
+from p2smt.training.measured.mixtures import read_mixtures
+from p2smt.training.measured.run import MeasuredRun
 
 RUNS = Path(__file__).parent / "runs.csv"
 
 
 def text() -> str:
     """The file for the runs of now."""
-    runs = read_runs(str(RUNS)).counted
-    families = [named_hardware(run.hardware).family for run in runs]
-    rows = [
-        (run, family, _fitted(run.framework, family))
-        for run, family in zip(runs, families, strict=True)
-    ]
-    return packaged.strategies_text(rows)
+    return packaged.strategies_text([*_dense(), *_mixtures()])
 
 
-def _fitted(framework: str, family: str) -> list[str]:
-    """The efficiencies that come with the package and were fitted to such runs."""
-    return [name for name, (fit, _) in SHIPPED.items() if fit == f"{framework}-{family}"]
+Rows = Iterable[tuple[MeasuredRun, str, Sequence[str]]]
+
+
+def _dense() -> Rows:
+    for run in read_runs(str(RUNS)).counted:
+        family = named_hardware(run.hardware).family
+        fit = f"{run.framework}-{family}"
+        yield run, family, [name for name, (mine, _) in SHIPPED.items() if mine == fit]
+
+
+def _mixtures() -> Rows:
+    """Those of mixtures and low precision, of the efficiencies that come with the package."""
+    for run in read_mixtures(str(mixtures.RUNS)).runs:
+        name = f"{run.framework}-{run.hardware}"
+        if name.startswith(mixtures.SHIPPED) and run.hardware in CORE:
+            yield run, run.hardware, [name]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
-from p2smt.training.measured.run import measured_strategies
+from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
@@ -98,7 +98,7 @@ def plan(
     """
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    measured = measured_strategies(question.efficiency)
+    measured = searched_strategies(question.efficiency)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
         answer = replace(answer, outside=(_unmeasured(question.efficiency),))
@@ -115,7 +115,8 @@ def plan(
 
 
 def _unmeasured(efficiency: Efficiency) -> str:
-    return f"no run of {efficiency.framework.name} on {efficiency.device} is known here"
+    what = "of a dense model by" if measured_strategies(efficiency) else "of"
+    return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
 def _estimated(question: PlanQuestion, one: PlannedStrategy) -> RunEstimate:

@@ -7,27 +7,33 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import PredictionBlock, StrategyBlock, TrainingBlock
+from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
 from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.prediction import Prediction, RunEstimate
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Recompute, Strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
 def training_data(found: RunEstimate) -> dict[str, Any]:
     """The block as plain data, valid under :class:`TrainingBlock`."""
-    fields = asdict(found.run.strategy)
-    strategy = {name: fields[name] for name in StrategyBlock.model_fields}
     return {
         "model": {key: getattr(found.run.model, key) for key in DENSE_KEYS},
         "batch": asdict(found.run.batch),
-        "strategy": strategy
-        | {"recompute": found.run.strategy.recompute.value, "split": list(strategy["split"])},
+        "strategy": _strategy(found.run.strategy),
         "efficiency": _constants(found.efficiency),
         "memory_bytes": found.capacity_bytes,
         "prediction": prediction_data(found.prediction),
     }
+
+
+def _strategy(strategy: Strategy) -> dict[str, Any]:
+    """A strategy as plain data; of the fields of mixtures those that are not the defaults."""
+    usual, found = asdict(Strategy()), asdict(strategy)
+    left_out = {name for name in MIXTURE_FIELDS if found[name] == usual[name]}
+    listed = {name: list(found[name]) for name in ("split", "modules")}
+    found |= {"recompute": strategy.recompute.value, **listed}
+    return {name: value for name, value in found.items() if name not in left_out}
 
 
 def _constants(efficiency: Efficiency) -> dict[str, Any]:
@@ -74,6 +80,7 @@ def run_of(block: TrainingBlock, source: str) -> TrainingRun:
         strategy |= {
             "recompute": Recompute(strategy["recompute"]),
             "split": tuple(strategy["split"]),
+            "modules": tuple(strategy["modules"]),
         }
         model = Transformer(**block.model.model_dump())
         return TrainingRun(model, Batch(**block.batch.model_dump()), Strategy(**strategy))

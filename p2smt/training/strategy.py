@@ -292,14 +292,16 @@ def parse_strategy(text: str) -> Strategy:
         InputError: a key that is not known or stands twice, or a value that is none of that key.
     """
     found: dict[str, Any] = {}
+    names: set[str] = set()
     for part in text.split(","):
         name, equals, value = (one.strip() for one in part.partition("="))
         given = f"strategy {part.strip()[:40]!r}"
         if not equals or not name:
             raise InputError(given, "is not KEY=VALUE", _EXAMPLE)
         key = _key_of(name, given)
-        if key.field in found:
+        if name in names:
             raise InputError(given, f"{name} is given twice", "give each key once")
+        names.add(name)
         read = key.read(value, given)
         found["modules" if isinstance(read, tuple) and name == "recompute" else key.field] = read
     return Strategy(**found)

@@ -69,7 +69,7 @@ def test_a_device_reads_back(device: Device) -> None:
         ("989 TFLOP/s", "'989'", "not a non-negative decimal number with a unit"),
         ("989 TFLOP/s", "0 TFLOP/s", "less than one FLOP/s"),
         ("989 TFLOP/s", "5000 PFLOP/s", "2\\^62 or more"),
-        ("bf16:", "fp8:", "peaks .*fp8.*name each of bf16, fp16"),
+        ("bf16:", "int8:", "peaks .*int8.*name each of bf16, fp16, fp8, fp4"),
         ("{bf16: 989 TFLOP/s, fp16: 0.989 PFLOP/s}", "{}", "one at least"),
         ("3.35 TB/s", "3.35 TB", "device.memory_bandwidth: .*is not a non-negative"),
         ("80 GiB", "80 GiB/s", "device.memory: .*is not a non-negative"),
@@ -122,30 +122,35 @@ def test_every_number_of_a_presets_device_has_a_source_beside_it(name: str) -> N
     assert all("  # " in line for line in block[1:])
 
 
-PUBLISHED: dict[str, tuple[float, float, tuple[int, ...]]] = {  # TFLOP/s, TB/s, GB as it is sold
-    "v100": (125, 0.9, (16, 32)),
-    "a100": (312, 0, (40, 80)),  # its bandwidth is that of the one or the other memory
-    "h100": (989, 3.35, (80,)),
-    "h200": (989, 4.8, (141,)),
-    "b200": (2250, 7.7, (180,)),
-    "gb200": (2500, 8, (186,)),
-    "gb300": (2500, 8, (279,)),
-    "b300": (2250, 8, (268,)),
-    "h800": (989, 3.35, (80,)),
-    "mi325x": (1307, 6, (256,)),
-    "mi355x": (2517, 8, (268,)),
-    "mi300x": (1307, 5.3, (192,)),
-    "tpu-v5p": (459, 2.765, (95,)),
+# TFLOP/s of bf16, fp16 and, without sparsity, fp8 and fp4; TB/s, GB as it is sold
+PUBLISHED: dict[str, tuple[float, dict[str, float], float, tuple[int, ...]]] = {
+    "v100": (125, {}, 0.9, (16, 32)),
+    "a100": (312, {}, 0, (40, 80)),  # its bandwidth is that of the one or the other memory
+    "h100": (989, {"fp8": 1979}, 3.35, (80,)),
+    "h200": (989, {"fp8": 1979}, 4.8, (141,)),
+    "b200": (2250, {"fp8": 4500, "fp4": 9000}, 7.7, (180,)),
+    "gb200": (2500, {"fp8": 5000, "fp4": 10000}, 8, (186,)),
+    "gb300": (2500, {"fp8": 5000, "fp4": 15000}, 8, (279,)),
+    "b300": (2250, {"fp8": 4500, "fp4": 13500}, 8, (268,)),
+    "h800": (989, {"fp8": 1979}, 3.35, (80,)),
+    "mi325x": (1307, {"fp8": 2615}, 6, (256,)),
+    "mi355x": (2517, {"fp8": 5033, "fp4": 10066}, 8, (268,)),
+    "mi300x": (1307, {"fp8": 2615}, 5.3, (192,)),
+    "tpu-v5p": (459, {}, 2.765, (95,)),
 }
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_devices_of_presets_are_near_what_is_sold(name: str) -> None:
     device = load_topology(name).known_device
-    peak, rate, sold = PUBLISHED[device.name]
+    peak, low, rate, sold = PUBLISHED[device.name]
     if device.name == "a100":
         rate = {40: 1.555, 80: 2.039}[round(device.memory_bytes / 2**30)]
-    assert all(flops == pytest.approx(peak * 1e12, rel=1e-3) for _, flops in device.peaks)
+    peaks = dict(device.peaks)
+    assert peaks.keys() - {"bf16", "fp16"} == low.keys()
+    assert {"bf16", "fp16"} & peaks.keys()
+    for dtype, flops in peaks.items():
+        assert flops == pytest.approx(low.get(dtype, peak) * 1e12, rel=1e-3)
     assert device.memory_bandwidth_bytes_per_s == pytest.approx(rate * 1e12, rel=0.01)
     assert any(device.memory_bytes == pytest.approx(size * 2**30, rel=0.01) for size in sold)
 

@@ -14,10 +14,11 @@ from p2smt.cluster.library.registry import register_library
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost import accuracy
-from p2smt.cost.accuracy import SIZE_CLASSES
+from p2smt.cost.accuracy import SIZE_CLASSES, PriceBasis
 from p2smt.cost.scene import Scene, cheapest_single, named_way
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Objective, Problem
+from p2smt.plans.ranges import range_of_step
 from p2smt.plans.solution import ProgramGain, Solution
 from p2smt.report.costs.request_table import choice_lines
 from p2smt.report.outputs.shape import json_of
@@ -196,14 +197,19 @@ def test_what_ranges_reach_is_no_advice(ranges: Ranges) -> None:
 
 
 def test_what_nobody_measured_is_no_advice() -> None:
-    """4 H100 nodes, 8 GiB: nvls-tree by the rule, a ring by the model a few per cent faster."""
-    topology = load_topology("dgx-h100:4")
-    problem = Problem(topology, p2smt.parse_axes("dp=32"), (p2smt.reduce("dp=8GiB"),))
-    placement = Placement(((4, 8),))
-    single = single_of(problem, placement, problem.requests[0])
-    assert single.step.algorithm == "nvls-tree"
+    """2 nodes of 16 A100, 1 MiB, of which no table tells: a ring by the rule, a tree by the model.
+
+    The range of the rule's time alone would not reach that of the tree.
+    """
+    topology = load_topology("gcp-a2-highgpu-16g:2")
+    problem = Problem(topology, p2smt.parse_axes("dp=32"), (p2smt.reduce("dp=1MiB"),))
+    single = single_of(problem, Placement((topology.sizes,)), problem.requests[0])
+    assert single.step.algorithm == "ring"
     assert single.way is not None
-    assert single.way.cheapest.algorithm == "ring"
+    assert single.way.cheapest.algorithm == "tree"
+    chosen = range_of_step(topology, ALL_REDUCE.value, single.step, topology.sizes[1])
+    assert chosen.basis is PriceBasis.ASSUMED
+    assert single.way.cheapest.seconds < chosen.low_s
     assert not single.advised
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
 from p2smt.report.training.words import efficiency_lines
+from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import Batch
@@ -45,7 +47,7 @@ def printed(what: object) -> str:
 
 def test_launches_of_a_layer_have_a_unit_that_people_read() -> None:
     (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER, "fsdp-h100"))
-    assert " and 1.5 ms a layer, " in line
+    assert " and 1.6 ms a layer, " in line
     (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER))
     assert "a layer" not in line
 
@@ -117,6 +119,20 @@ def test_an_answer_names_the_stack_that_was_assumed_and_how_to_ask_for_others() 
     lines = printed(estimate_tables(run)).splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("iteration "))
     others = "--efficiency fsdp-h100 is of fsdp, --efficiency nemo-h100 is of nemo"
-    assert lines[at + 1] == f"assumed: megatron-core; {others}"
+    assert lines[at + 1].endswith(": assumed, no library runs here")
+    assert lines[at + 2] == f"assumed: megatron-core; {others}"
     named = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH, "fsdp-h100")
-    assert "assumed" not in printed(estimate_tables(named))
+    assert not re.search("^assumed:", printed(estimate_tables(named)), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [({}, "of a dense model by megatron-bridge"), ({"device": "x"}, "of megatron-bridge")],
+)
+def test_no_run_stands_beside_what_only_mixtures_ran(changed: dict[str, str], what: str) -> None:
+    efficiency = replace(read_efficiency("megatron-bridge-b200"), **{"name": "own", **changed})  # type: ignore[arg-type]
+    fixed = (("tp", 2), ("pp", 1), ("zero", 0))
+    answer = plan(PlanQuestion(MODEL, BATCH, CLUSTER, efficiency, fixed=fixed)).answer
+    assert answer.outside == (f"no run {what} on {efficiency.device} is known here",)
+    assert answer.near is not None
+    assert answer.near.nearest is None

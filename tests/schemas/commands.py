@@ -14,6 +14,9 @@ SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
 MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
+MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
+FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
+IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -60,12 +63,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
         f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
         f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
+        f"{MIXTURE} --strategy {FOLDED},{IN_8_BITS}",
     ),
     "plan-training": (
         f"{TRAINED} -t gpus.yaml",
         f"{TRAINED} -t gpus.yaml --fix tp=4 --launcher torchtitan --prices programs",
         "--model llama-3-8b -t dgx-h100:1 --global-batch 64 --seq 8192 --fix tp=1 --fix pp=1",
         f"{TRAINED} -t gpus.yaml --memory 1MB",
+        f"{TRAINED} -t gpus.yaml --efficiency megatron-bridge-h100 --fix tp=4",
         f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),

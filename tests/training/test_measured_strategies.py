@@ -7,10 +7,18 @@ from importlib.resources import files
 
 import pytest
 
+from experiments.training_runs import mixtures
 from experiments.training_runs.strategies import RUNS, text
 from p2smt.training.efficiencies.file import efficiency_names, read_efficiency
 from p2smt.training.measured.file import read_runs
-from p2smt.training.measured.run import FILE, FOLDER, measured_strategies
+from p2smt.training.measured.mixtures import read_mixtures
+from p2smt.training.measured.run import (
+    FILE,
+    FOLDER,
+    MeasuredRun,
+    measured_strategies,
+    searched_strategies,
+)
 
 
 def test_the_file_is_that_of_the_runs() -> None:
@@ -23,11 +31,17 @@ def test_an_efficiency_has_the_runs_it_was_fitted_to(name: str) -> None:
     efficiency = read_efficiency(name)
     found = measured_strategies(efficiency)
     assert len(found) == efficiency.runs
-    text = files("p2smt.training.efficiencies").joinpath(f"{name}.yaml").read_text()
+    assert [one.strategy for one in found] == [run.training.strategy for run in runs_of(name)]
+
+
+def runs_of(name: str) -> list[MeasuredRun]:
+    """The runs of the file, and of the groups or of the framework on the devices, of sources."""
+    text = _yaml(name)
+    if mixtures.RUNS.name in text:
+        every = read_mixtures(str(mixtures.RUNS)).runs
+        return [run for run in every if f"{run.framework}-{run.hardware}" == name]
     groups = text.replace(",", " ").split()
-    counted = read_runs(str(RUNS)).counted
-    expected = [run.training.strategy for run in counted if run.group in groups]
-    assert [one.strategy for one in found] == expected
+    return [run for run in read_runs(str(RUNS)).counted if run.group in groups]
 
 
 def test_megatron_on_h100_is_not_what_fsdp_ran() -> None:
@@ -43,3 +57,17 @@ def test_an_own_efficiency_has_the_runs_of_its_framework_and_devices() -> None:
     nemo = read_efficiency("nemo-h100")
     assert measured_strategies(replace(nemo, name="mine")) == measured_strategies(nemo)
     assert measured_strategies(replace(nemo, name="mine", device="b200")) == ()
+
+
+def test_a_search_of_dense_models_is_beside_what_dense_models_ran() -> None:
+    for name in efficiency_names():
+        efficiency = read_efficiency(name)
+        found, every = searched_strategies(efficiency), measured_strategies(efficiency)
+        assert set(found) <= set(every)
+        assert all(one.strategy.ep == 1 and not one.strategy.modules for one in found)
+        assert (found == every) is (mixtures.RUNS.name not in _yaml(name))
+    assert searched_strategies(read_efficiency("megatron-bridge-h100"))
+
+
+def _yaml(name: str) -> str:
+    return files("p2smt.training.efficiencies").joinpath(f"{name}.yaml").read_text()

@@ -20,16 +20,17 @@ from p2smt.plans.training.file_model import (
     BatchBlock,
     EfficiencyBlock,
     FrameworkBlock,
+    LayersBlock,
     MemoryBlock,
     ModelBlock,
     StrategyBlock,
 )
 from p2smt.result import SearchLimits, Status
-from p2smt.training.efficiency import Efficiency, Framework
+from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
 from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan, training_plan_data
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.prediction import MemoryParts
-from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 from tests.cli.tools import H100, TINY, cli
 from tests.refusals import refusal
@@ -40,8 +41,10 @@ CHUNKED = "tp=2,pp=2,dp=2,vpp=2,zero=1,sp=1,mbs=2"
 
 @cache
 def planned(strategy: str = CHUNKED) -> TrainingPlan:
-    cluster = parse_topology(TINY + H100, "tiny")
-    return training_plan(estimate(MODEL, cluster, strategy, Batch(16, 1024), "megatron-h100"))
+    device = H100.replace("peak: {", "peak: {fp8: 1979 TFLOP/s, ")
+    cluster = parse_topology(TINY + device, "tiny")
+    name = "megatron-bridge-h100" if strategy == LOW else "megatron-h100"
+    return training_plan(estimate(MODEL, cluster, strategy, Batch(16, 1024), name))
 
 
 def data(strategy: str = CHUNKED) -> dict[str, Any]:
@@ -64,10 +67,13 @@ STRATEGIES = (
     "cp=2,dp=4,zero=2",
     "pp=4,tp=2,split=1/0/2/1",
     "tp=8,sp=1,recompute=full",
+    "tp=2,dp=4,recompute=mlp+layernorm,graphs=full",
 )
+LOW = "tp=2,dp=4,dtype=fp8,fp8_attention=1"
+"""Besides, in 8 bits: of an efficiency by kinds of layers."""
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [*STRATEGIES, LOW])
 def test_a_plan_is_valid_and_says_what_was_asked(strategy: str) -> None:
     plan = data(strategy)
     assert verdict(plan) == []
@@ -111,11 +117,17 @@ def test_programs_never_take_longer(strategy: str) -> None:
         (StrategyBlock, Strategy),
         (FrameworkBlock, Framework),
         (EfficiencyBlock, Efficiency),
+        (LayersBlock, LayerConstants),
         (MemoryBlock, MemoryParts),
     ],
 )
 def test_blocks_have_every_field(block: Any, kind: Any) -> None:
     assert set(block.model_fields) == {field.name for field in fields(kind)} - {"sources"}
+
+
+def test_what_is_as_of_dense_models_in_16_bits_is_left_out() -> None:
+    assert set(data()["training"]["strategy"]).isdisjoint(MIXTURE_FIELDS)
+    assert set(data(LOW)["training"]["strategy"]) & set(MIXTURE_FIELDS) == {"fp8_attention"}
 
 
 def test_the_block_of_a_model_has_the_sizes_of_a_dense_one() -> None:

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
-from p2smt.training.formulas.stages import _DTYPES, _WHOLE, StrategyColumns
+from p2smt.training.formulas.stages import _DTYPES, _WHOLE, MixtureColumns, StrategyColumns
 from p2smt.training.search.plan import DEGREES, SWITCHES
 from p2smt.training.search.question import SEARCHED, SpaceLimits
-from p2smt.training.strategy import AXES, KEYS, Recompute, Strategy, field_of, key_of
+from p2smt.training.strategy import (
+    AXES,
+    KEYS,
+    MIXTURE_FIELDS,
+    Recompute,
+    Strategy,
+    field_of,
+    key_of,
+)
 from p2smt.training.validity import FIELDS, RULES
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started
 
-GIVEN = {"flash", "dtype", "split"}
-"""Fields that a search does not choose."""
+GIVEN = {"flash", "dtype", "split", *MIXTURE_FIELDS}
+"""Fields that a search of dense models does not choose."""
 OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
 
 
 def names(kind: type) -> list[str]:
     return [field.name for field in fields(kind)]
+
+
+def vars_of(strategy: Strategy) -> dict[str, Any]:
+    return {name: getattr(strategy, name) for name in names(Strategy)}
 
 
 def once(listed: tuple[str, ...]) -> set[str]:
@@ -52,21 +65,29 @@ def test_equally_fast_strategies_are_told_apart_by_every_field() -> None:
 
 
 def test_columns_texts_and_files_have_every_field() -> None:
-    assert [{"splits": "split"}.get(name, name) for name in names(StrategyColumns)] == names(
-        Strategy
-    )
-    assert once(tuple(_DTYPES)) == set(names(Strategy)) - {"recompute", "split"}
-    whole = {name for name in names(Strategy) if type(getattr(Strategy(), name)) is int}
+    *own, mixture = names(StrategyColumns)
+    assert mixture == "mixture"
+    dense = [{"splits": "split"}.get(name, name) for name in own]
+    assert [*dense, *MIXTURE_FIELDS] == names(Strategy)
+    assert once(tuple(names(MixtureColumns))) == set(MIXTURE_FIELDS)
+    assert once(tuple(_DTYPES)) == set(dense) - {"recompute", "split"}
+    whole = {name for name in dense if type(getattr(Strategy(), name)) is int}
     assert once(_WHOLE) == whole
-    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy))
+    in_recompute = {"modules"}  # recompute=moe_act+layernorm
+    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_recompute
     assert [key_of(field_of(key, key)) for key in KEYS] == list(KEYS)
     assert list(StrategyBlock.model_fields) == names(Strategy)
 
 
 def test_columns_keep_every_field() -> None:
-    """No value is the default."""
+    """No value is the default, but of what is computed again the one or the other."""
     other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
+    other = replace(other, ep=8, etp=9, dispatcher="flex", overlap=True)
+    other = replace(other, graphs="partial", fp8_attention=True)
+    modules = replace(other, recompute=Recompute.NONE, modules=("moe", "moe_act"))
     plain = Strategy()
-    assert all(getattr(other, name) != getattr(plain, name) for name in names(Strategy))
-    columns = StrategyColumns.of((plain, other))
-    assert (columns.strategy(0), columns.strategy(1)) == (plain, other)
+    given = {**vars_of(modules), "recompute": other.recompute}
+    assert all(given[name] != value for name, value in vars_of(plain).items())
+    columns = StrategyColumns.of((plain, other, modules))
+    assert [columns.strategy(row) for row in range(3)] == [plain, other, modules]
+    assert columns.take(np.array([2])).strategy(0) == modules

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.training.strategy import KEYS, Recompute, Strategy, parse_strategy, strategy_text
+from p2smt.training.strategy import (
+    DISPATCHERS,
+    DTYPES,
+    GRAPHS,
+    KEYS,
+    MODULES,
+    Recompute,
+    Strategy,
+    parse_strategy,
+    strategy_text,
+)
 from tests.refusals import refusal
 from tests.strategies.draws import shuffles
 
 DEGREES = st.integers(1, 10**6)
+AGAIN: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(dict, recompute=st.sampled_from(Recompute)),
+    st.builds(dict, modules=st.lists(st.sampled_from(MODULES), unique=True).map(tuple)),
+)
+"""What is computed again: by a word, or some modules."""
 STRATEGIES = st.builds(
-    Strategy,
+    lambda again, **others: Strategy(**again, **others),
+    AGAIN,
     tp=DEGREES,
     pp=DEGREES,
     dp=DEGREES,
@@ -21,10 +39,15 @@ STRATEGIES = st.builds(
     micro_batch=DEGREES,
     sequence_parallel=st.booleans(),
     zero=st.integers(0, 3),
-    recompute=st.sampled_from(Recompute),
     flash=st.booleans(),
-    dtype=st.sampled_from(["bf16", "fp16"]),
+    dtype=st.sampled_from(DTYPES),
     split=st.lists(st.integers(0, 99), max_size=12).map(tuple),
+    ep=DEGREES,
+    etp=DEGREES,
+    dispatcher=st.sampled_from(DISPATCHERS),
+    overlap=st.booleans(),
+    graphs=st.sampled_from(GRAPHS),
+    fp8_attention=st.booleans(),
 )
 
 
@@ -42,6 +65,7 @@ def test_order_of_keys_says_nothing(strategy: Strategy, random: object) -> None:
 
 def test_every_key() -> None:
     text = "dtype=fp16,flash=0,split=19/20*2/21,tp=8,pp=4,dp=2,cp=3,vpp=1,mbs=2,sp=1,zero=1"
+    text += ",ep=16,etp=2,dispatcher=flex,overlap=1,graphs=partial,fp8_attention=1"
     assert parse_strategy(text + ",recompute=selective") == Strategy(
         tp=8,
         pp=4,
@@ -54,7 +78,20 @@ def test_every_key() -> None:
         flash=False,
         dtype="fp16",
         split=(19, 20, 20, 21),
+        ep=16,
+        etp=2,
+        dispatcher="flex",
+        overlap=True,
+        graphs="partial",
+        fp8_attention=True,
     )
+
+
+def test_modules_are_in_the_order_of_megatron() -> None:
+    found = parse_strategy("recompute=moe_act+layernorm")
+    assert found == Strategy(modules=("layernorm", "moe_act"))
+    assert "recompute=layernorm+moe_act" in strategy_text(found)
+    assert parse_strategy("recompute=moe_act").modules == ("moe_act",)
 
 
 def test_defaults() -> None:
@@ -71,7 +108,15 @@ def test_defaults() -> None:
         ("tp=2,tp=4", "twice"),
         ("mbs=1,mbs=1", "twice"),
         ("tpp=2", "did you mean"),
-        ("ep=2", "is no key"),
+        ("expert=2", "is no key"),
+        ("ep=0", "whole number"),
+        ("dispatcher=deepep", "alltoall, flex"),
+        ("overlap=yes", "0 or 1"),
+        ("graphs=some", "none, partial, full"),
+        ("recompute=moe_act+full", "layernorm"),
+        ("recompute=moe_act+moe_act", "each once"),
+        ("recompute=moe,recompute=moe", "twice"),
+        ("recompute=moe,recompute=full", "twice"),
         ("qqqq=2", "keys are tp"),
         ("tp=0", "whole number"),
         ("tp=-1", "whole number"),
@@ -82,7 +127,7 @@ def test_defaults() -> None:
         ("flash=yes", "0 or 1"),
         ("zero=4", "0 to 3"),
         ("recompute=some", "none, selective, full"),
-        ("dtype=fp8", "bf16, fp16"),
+        ("dtype=fp4", "bf16, fp16, fp8, mxfp8, nvfp4"),
         ("split=1/x", "number of layers"),
         ("split=", "number of layers"),
         ("split=1*0", "whole number"),
@@ -94,5 +139,15 @@ def test_refused_in_one_line(text: str, part: str) -> None:
 
 
 def test_all_keys_are_written() -> None:
-    other = Strategy(flash=False, dtype="fp16", split=(1,))
+    other = Strategy(
+        flash=False,
+        dtype="fp16",
+        split=(1,),
+        ep=2,
+        etp=2,
+        dispatcher="flex",
+        overlap=True,
+        graphs="full",
+        fp8_attention=True,
+    )
     assert [part.partition("=")[0] for part in strategy_text(other).split(",")] == list(KEYS)

@@ -39,7 +39,10 @@ class BatchBlock(StrictModel):
 
 
 class StrategyBlock(StrictModel):
-    """Degrees and switches (:class:`~p2smt.training.strategy.Strategy`); ``split`` []: evenly."""
+    """Degrees and switches (:class:`~p2smt.training.strategy.Strategy`); ``split`` []: evenly.
+
+    Those from ``ep`` on stand there where their value is not the default.
+    """
 
     tp: Count
     pp: Count
@@ -53,6 +56,13 @@ class StrategyBlock(StrictModel):
     flash: bool
     dtype: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
     split: list[Annotated[int, Field(ge=0, lt=2**31)]]
+    ep: Count = 1
+    etp: Count = 1
+    dispatcher: Literal["alltoall", "flex"] = "alltoall"
+    overlap: bool = False
+    modules: Annotated[list[Name], Field(default_factory=list)]
+    graphs: Literal["none", "partial", "full"] = "none"
+    fp8_attention: bool = False
 
 
 class FrameworkBlock(StrictModel):

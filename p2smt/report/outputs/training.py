@@ -82,8 +82,8 @@ ReachedEfficiency = Annotated[
 ]
 
 
-class StrategyDegrees(OutputPart):
-    """A strategy field by field, under the keys of its text."""
+class SearchedDegrees(OutputPart):
+    """A strategy of a dense model field by field, under the keys of its text."""
 
     tp: Count
     pp: Count
@@ -97,6 +97,11 @@ class StrategyDegrees(OutputPart):
     flash: Annotated[bool, Said("Fused attention.")]
     dtype: str
     split: Annotated[Sequence[Count] | None, Said("Layers of each chunk; null: an even split.")]
+
+
+class StrategyDegrees(SearchedDegrees):
+    """A strategy field by field; those of mixtures and low precision where they are not usual."""
+
     ep: Annotated[Count | None, Said("Expert parallelism.")] = None
     etp: Annotated[Count | None, Said("Tensor parallelism of experts.")] = None
     dispatcher: Annotated[str | None, Said("alltoall or flex.")] = None
@@ -141,6 +146,13 @@ class NamedStrategy(OutputPart):
     degrees: StrategyDegrees
 
 
+class SearchedStrategy(OutputPart):
+    """A strategy that a search chose, as text and field by field."""
+
+    strategy: StrategyWords
+    degrees: SearchedDegrees
+
+
 class PredictedFigures(OutputPart):
     """What is predicted of a strategy on a placement."""
 
@@ -163,11 +175,9 @@ class PredictedFigures(OutputPart):
         RangeSeconds, Said("Of an iteration, by its communication; null: there is none.")
     ]
     basis: PriceBasisWord
-    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
-    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
 
 
-class StrategyFigures(PredictedFigures, NamedStrategy):
+class StrategyFigures(PredictedFigures, SearchedStrategy):
     """A strategy on a placement, with what is predicted of it."""
 
 
@@ -194,6 +204,9 @@ class RowNames(OutputPart):
 
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
+
+    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
 
 
 # `plan --json`.
@@ -261,18 +274,18 @@ class StrategySeconds(OutputPart):
     iteration_s: Seconds
 
 
-class NearestStrategy(NamedStrategy):
+class NearestStrategy(SearchedStrategy):
     """The near-optimal strategy that is nearest to a measured one."""
 
     iteration_s: Seconds
     run: Annotated[str, Said("The measured run.")]
-    run_degrees: StrategyDegrees
+    run_degrees: SearchedDegrees
     distance: Annotated[
         Ratio, Said("In doublings of degrees and switches that differ; 0: the same.")
     ]
 
 
-class MissingMemory(NamedStrategy):
+class MissingMemory(SearchedStrategy):
     """The strategy that comes nearest to fitting, where none does."""
 
     bytes_needed: PayloadBytes

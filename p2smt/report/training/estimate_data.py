@@ -20,7 +20,6 @@ from p2smt.report.outputs.training import (
     FoundProgram,
     IterationRequest,
     MissingMemory,
-    NamedStrategy,
     NearestStrategy,
     NearStrategiesFound,
     OptionsOf,
@@ -29,6 +28,8 @@ from p2smt.report.outputs.training import (
     PredictedFigures,
     RankedStrategies,
     RankedStrategy,
+    SearchedDegrees,
+    SearchedStrategy,
     SearchWork,
     SpaceRange,
     StrategyDegrees,
@@ -61,9 +62,12 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
         **vars(trained),
-        **vars(_named(found.run.strategy)),
+        strategy=strategy_text(found.run.strategy),
+        degrees=_all_degrees(found.run.strategy),
         axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
+        expert_axes=list(EXPERT_AXES) if found.experts else None,
+        expert_matrix=found.experts.matrix if found.experts else None,
     )
 
 
@@ -95,14 +99,19 @@ def _model(model: Transformer) -> DenseModel:
     )
 
 
-def _named(strategy: Strategy) -> NamedStrategy:
+def _named(strategy: Strategy) -> SearchedStrategy:
     """A strategy as its text, and its degrees by name."""
-    return NamedStrategy(strategy=strategy_text(strategy), degrees=_degrees(strategy))
+    return SearchedStrategy(strategy=strategy_text(strategy), degrees=_degrees(strategy))
 
 
-def _degrees(strategy: Strategy) -> StrategyDegrees:
+def _all_degrees(strategy: Strategy) -> StrategyDegrees:
     """The fields of a strategy, under the keys of its text."""
-    return StrategyDegrees(
+    return StrategyDegrees(**vars(_degrees(strategy)), **_mixture(strategy))
+
+
+def _degrees(strategy: Strategy) -> SearchedDegrees:
+    """Those that strategies of dense models have."""
+    return SearchedDegrees(
         tp=strategy.tp,
         pp=strategy.pp,
         dp=strategy.dp,
@@ -115,7 +124,6 @@ def _degrees(strategy: Strategy) -> StrategyDegrees:
         flash=strategy.flash,
         dtype=strategy.dtype,
         split=list(strategy.split) or None,
-        **_mixture(strategy),
     )
 
 
@@ -144,8 +152,6 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,
         requests=_requests(predicted, within),
-        expert_axes=list(EXPERT_AXES) if found.experts else None,
-        expert_matrix=found.experts.matrix if found.experts else None,
         **range_data(within.iteration),
     )
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import parse_strategy, strategy_text
+from p2smt.training.strategy import MIXTURE_FIELDS, Strategy, parse_strategy, strategy_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +87,14 @@ def measured_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
     alike = (efficiency.device, efficiency.framework.name)
     mine = fitted or [row for row in rows if (row["family"], row["framework"]) == alike]
     return tuple(StrategyRun(row["run"], parse_strategy(row["strategy"])) for row in mine)
+
+
+def searched_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
+    """Those of :func:`measured_strategies` that a search of dense models could choose: how experts
+    are spread says nothing of them."""
+    return tuple(one for one in measured_strategies(efficiency) if _dense(one.strategy))
+
+
+def _dense(strategy: Strategy) -> bool:
+    usual = Strategy()
+    return all(getattr(strategy, name) == getattr(usual, name) for name in MIXTURE_FIELDS)

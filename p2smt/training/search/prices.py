@@ -219,13 +219,10 @@ class Candidates:
     @staticmethod
     def of(question: PlanQuestion, columns: StrategyColumns) -> Candidates:
         """The strategies of a space with their work on the device of the question."""
-        done = work(
-            question.model,
-            question.batch,
-            columns,
-            question.topology.known_device,
-            question.efficiency,
-        )
+        device = question.topology.known_device
+        done = work(question.model, question.batch, columns, device, question.efficiency)
+        asked = tuple(one for one in done.requests if set(one.column.axes) <= set(AXES))
+        done = replace(done, requests=asked)  # no dense model asks along axes of experts
         degrees = np.stack([getattr(columns, axis) for axis in AXES], axis=1)
         sizes, block = np.unique(degrees, axis=0, return_inverse=True)
         counts = count_matrices(question.topology.sizes, len(AXES), question.rules)

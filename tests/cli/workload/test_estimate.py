@@ -174,7 +174,7 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     ({"strategy": "tp=2,tp=4"}, "given twice"),
     ({"strategy": "tpp=2"}, "did you mean"),
     ({"strategy": "epp=2"}, "is no key of a strategy"),
-    ({"strategy": "dp=2,ep=2"}, "are of mixtures of experts"),
+    ({"strategy": "dp=8,ep=2"}, "are of mixtures of experts"),
 ]
 
 

@@ -48,7 +48,8 @@ def least_time(problem: Problem, request: Request, matrix: Matrix) -> float:
     hierarchy = scene.hierarchy
     if hierarchy.size == 1:
         return 0.0
-    if not request.kind.has_programs:
+    several = request.kind.has_exchanges and hierarchy.depth > 1
+    if not (request.kind.has_programs or several):
         return scene.fixed_time(request.kind, request.payload_bytes).seconds
     plain = Hierarchy.plain(hierarchy.factors)
     return min(

@@ -15,7 +15,7 @@ from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.result import Status
 from p2smt.search.placements import obeys
-from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.iteration import predict
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
@@ -84,7 +84,10 @@ def questions(draw: st.DrawFn, of: Sequence[tuple[int, ...]]) -> PlanQuestion:
         model,
         Batch(draw(st.sampled_from([12, 24])), 64),
         topology,
-        Efficiency("e", "d", draw(st.sampled_from(FRAMEWORKS)), 0.5, 1e-5, 1, 0.05),
+        Efficiency(
+            *("e", "d", draw(st.sampled_from(FRAMEWORKS)), 0.5, 1e-5, 1, 0.05),
+            layers=draw(st.sampled_from([None, None, LayerConstants(host_dense_s=1e-5)])),
+        ),
         space,
         fixed,
         tuple(draw(st.lists(rule | entry, max_size=1))),
