@@ -82,7 +82,7 @@ def test_several_requests_are_all_priced(cost: tuple[str, ...]) -> None:
     out = cli(*cost, *SEVERAL).out
     places = [out.index(name) for name in ("all-reduce tp 1 GiB", "all-reduce dp 64", "send tp")]
     assert places == sorted(places)
-    assert out.splitlines()[-1].endswith("per iteration (total)")
+    assert " per iteration (total), " in out.splitlines()[-1]
 
 
 def test_each_request_may_have_its_program(cost: tuple[str, ...]) -> None:
@@ -209,8 +209,11 @@ def test_bad_input(
 
 
 def test_a_plan_is_shown_as_solve_shows_it(tiny: str, tmp_path: Path) -> None:
+    """But for why its prices are only assumed, which its file does not say."""
     path = str(tmp_path / "plan.json")
     shown = cli("solve", "-t", tiny, *EVERY_KIND, "-o", path).out
+    assert ": assumed, no library runs here" in shown
+    shown = shown.replace(": assumed, no library runs here", ": assumed")
     costs = cli("cost", path)
     assert costs.code == 0
     table = shown[shown.index("requests: time per") : shown.index("checked on")].strip()
