@@ -340,7 +340,9 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose(
     asked = ("cost", "-t", "dgx-h100:4", "--axes", "dp=32", "--placement", "[[4,8]]")
     found = cli(*asked, "--reduce", "dp=8GiB")
     assert "ring simple" in found.out
-    shown = re.search(r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own nvls-tree", found.err)
+    shown = re.search(
+        r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own nvls-tree", found.err
+    )
     assert shown
     assert "(NCCL_ALGO=NVLSTree): its rule chooses ring simple" in found.err
     tree = cli(*asked, "--reduce", "dp=8GiB", "--algorithm", "nvls-tree")

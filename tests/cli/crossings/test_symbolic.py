@@ -50,7 +50,7 @@ def test_json_has_the_form(cluster: str) -> None:
 
 
 def test_a_library_has_a_form_for_each_of_its_choices() -> None:
-    """The tree of two nodes of eight goes up and down: a hop between them, seven inside each way."""
+    """A tree of two nodes of eight: a hop between them and seven inside, up and down."""
     place = ("--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp")
     asked = ("cost", "-t", "dgx-a100", *place, "--symbolic")
     lines = cli(*asked).out.splitlines()
