@@ -32,7 +32,6 @@ import numpy as np
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.topology import Level, Topology
 from p2smt.errors import InputError
-from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.parallelism.placement import IntArray
 from p2smt.units import format_bandwidth, format_bytes, format_time_range
 
@@ -242,6 +241,8 @@ def _of_any(rows: BlindRows, library: str, step: PricedStep) -> _Ends:
 
 @lru_cache(maxsize=8)
 def _rows(path: Path) -> BlindRows:
+    from p2smt.files.yaml_text import read_text  # YAML, which most commands do without
+
     return read_blind(read_text(str(path)), path.name)
 
 
@@ -252,6 +253,8 @@ def read_blind(text: str, source: str) -> BlindRows:
         InputError: it has none, or one lacks a key, has another class of payloads, or a low that is
             not positive or above its high.
     """
+    from p2smt.files.yaml_text import load_yaml
+
     data = load_yaml(text, source)
     rows = data.get(BLIND) if isinstance(data, dict) else None
     if not isinstance(rows, list) or not rows:

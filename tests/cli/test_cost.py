@@ -25,6 +25,7 @@ UNSIZED = tuple(text.partition("=")[0] for text in SEVERAL)
 REQUEST = {
     *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
     *("single_collective_s", "algorithm_bound_s", "physical_bound_s", "regime", "checked", "steps"),
+    *("range_s", "basis"),
 }
 
 
@@ -66,7 +67,7 @@ def test_kind_says_what_reduce_asks_for(cost: tuple[str, ...]) -> None:
 
 def test_several_requests_are_all_priced(cost: tuple[str, ...]) -> None:
     data = cli(*cost, *SEVERAL, "--json").json()
-    assert set(data) == {"schema_version", "objective_s", "requests"}
+    assert set(data) == {"schema_version", "objective_s", "range_s", "basis", "requests"}
     names = [(r["kind"], r["axes"], r["times"]) for r in data["requests"]]
     assert names == [("all-reduce", ["tp"], 1), ("all-reduce", ["dp"], 128), ("send", ["tp"], 1)]
     for request, (option, text) in zip(
@@ -81,7 +82,7 @@ def test_several_requests_are_all_priced(cost: tuple[str, ...]) -> None:
     out = cli(*cost, *SEVERAL).out
     places = [out.index(name) for name in ("all-reduce tp 1 GiB", "all-reduce dp 64", "send tp")]
     assert places == sorted(places)
-    assert out.splitlines()[-1].endswith("per iteration (total)")
+    assert " per iteration (total), " in out.splitlines()[-1]
 
 
 def test_each_request_may_have_its_program(cost: tuple[str, ...]) -> None:
@@ -208,8 +209,11 @@ def test_bad_input(
 
 
 def test_a_plan_is_shown_as_solve_shows_it(tiny: str, tmp_path: Path) -> None:
+    """But for why its prices are only assumed, which its file does not say."""
     path = str(tmp_path / "plan.json")
     shown = cli("solve", "-t", tiny, *EVERY_KIND, "-o", path).out
+    assert ": assumed, no library runs here" in shown
+    shown = shown.replace(": assumed, no library runs here", ": assumed")
     costs = cli("cost", path)
     assert costs.code == 0
     table = shown[shown.index("requests: time per") : shown.index("checked on")].strip()
@@ -331,21 +335,24 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
 def test_a_single_collective_says_what_its_library_has_and_does_not_choose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NCCL takes the tree of NVLS over four nodes, where its own ring is faster; inside one it
-    takes NVLS, which is, and a ring that is asked for is compared with nothing."""
+    """NCCL takes a ring over four nodes, where its own tree of NVLS is faster; inside one it
+    takes NVLS, which is, and a tree that is asked for is compared with nothing."""
     asked = ("cost", "-t", "dgx-h100:4", "--axes", "dp=32", "--placement", "[[4,8]]")
     found = cli(*asked, "--reduce", "dp=8GiB")
-    assert "nvls-tree" in found.out
-    shown = re.search(r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own ring", found.err)
+    assert "ring simple" in found.out
+    shown = re.search(
+        r"all-reduce dp 8 GiB takes (\S+ ms) by the library's own nvls-tree", found.err
+    )
     assert shown
-    assert "(NCCL_ALGO=Ring): its rule chooses nvls-tree simple" in found.err
-    ring = cli(*asked, "--reduce", "dp=8GiB", "--algorithm", "ring")
-    assert f"{shown[1]}; single collective {shown[1]}" in ring.out
-    assert "its rule chooses" not in ring.err
+    assert "(NCCL_ALGO=NVLSTree): its rule chooses ring simple" in found.err
+    tree = cli(*asked, "--reduce", "dp=8GiB", "--algorithm", "nvls-tree")
+    assert f"; single collective {shown[1]};" in tree.out
+    assert tree.out.splitlines()[-1].startswith(f"{shown[1]}, ")
+    assert "its rule chooses" not in tree.err
     one = ("cost", "-t", "dgx-h100:1", "--axes", "dp=8", "--placement", "[[1,8]]")
     assert "its rule chooses" not in cli(*one, "--reduce", "dp=8GiB").err
     program = "reduce-scatter inside root; all-gather inside root"
     by_parts = cli(*asked, "--reduce", "dp=8GiB", "--program", program)
     assert "its rule chooses" not in by_parts.err
-    monkeypatch.setattr("p2smt.report.costs.request_table.WORTH_NAMING", 0.04)
+    monkeypatch.setattr("p2smt.report.costs.request_table.WORTH_NAMING", 0.07)
     assert "its rule chooses" not in cli(*asked, "--reduce", "dp=8GiB").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.report.crossings.region_plot import title_lines
 from p2smt.search.crossings.least import LevelRatios
+from p2smt.units import format_bytes
 from tests.cli.tools import TINY, cli
 from tests.tiers import but_the_first
 
@@ -91,14 +93,37 @@ def test_a_third_request_keeps_its_share(cluster: str) -> None:
 
 
 def test_a_library_has_cells_of_its_own_bounds() -> None:
-    asked = ("crossings", "-t", "azure-ndv4", "--axes", "dp=16", "--reduce", "dp", "--length", "3")
+    asked = ("crossings", "-t", "dgx-a100", "--axes", "dp=16", "--reduce", "dp", "--length", "3")
     data = cli(*asked, "--json").json()
     assert (data["library"], data["open_from"]) == ("nccl-2.20", None)
     assert data["cells"][0]["payload"] == {"from": "0", "to": "16776000/113"}
     assert data["cells"][0]["program"] == "all-reduce inside root"
     shown = cli(*asked).out
     assert "under nccl-2.20" in shown
-    assert "175.7 KiB (root in 179877..179878 B)" in shown
+    assert "145 KiB (16776000/113 B)" in shown
+
+
+def test_a_root_lies_where_its_two_programs_change_places() -> None:
+    """The numeric model prices both at the last byte before the root and the first behind it."""
+    where = ("-t", "dgx-a100", "--axes", "dp=16", "--reduce", "dp")
+    rows = cli("crossings", *where, "--length", "3").out.splitlines()
+    named = {row[0]: row for row in rows if "  all-reduce inside " in row}
+    bound = re.compile(r"([\d.]+ \w+) \(root in (\d+)\.\.(\d+) B\)  ([A-Z])$")
+    (before,) = (found for row in rows if (found := bound.search(row)))
+    after = next(row for row in rows if row.startswith(before[0].split("  ")[0]))
+    programs = [re.split(r" {2,}", named[one])[1] for one in (before[4], after.rstrip()[-1])]
+    for size, first_is_best in ((int(before[2]), True), (int(before[3]), False)):
+        times = [
+            cli("cost", *where, "--placement", "[[2,8]]", "--program", one, *sized(size)).json()
+            for one in programs
+        ]
+        first, second = (found["sizes"][0]["seconds"] for found in times)
+        assert (first < second) is first_is_best
+    assert format_bytes(int(before[2])) == before[1]
+
+
+def sized(size: int) -> tuple[str, ...]:
+    return ("--sizes", f"{size}B", "--json")
 
 
 def test_without_a_placement_every_matrix_counts(cluster: str) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import p2smt
 from tests.cli.tools import TINY, cli
 
+LIBRARIES = Path(p2smt.__file__).parent / "libraries"
 REQUEST = ("--axes", "dp=8", "--placement", "[[2,4]]", "--reduce", "dp")
 NESTED = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
 
@@ -47,16 +50,27 @@ def test_json_has_the_form(cluster: str) -> None:
 
 
 def test_a_library_has_a_form_for_each_of_its_choices() -> None:
+    """A tree of two nodes of eight: a hop between them and seven inside, up and down."""
     place = ("--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp")
-    asked = ("cost", "-t", "azure-ndv4", *place, "--symbolic")
+    asked = ("cost", "-t", "dgx-a100", *place, "--symbolic")
     lines = cli(*asked).out.splitlines()
     assert lines[1] == "n up to 145 KiB (16776000/113 B), tree ll:"
-    assert lines[2].startswith("  629/441 c + 443/620 alpha_node + 7/3 alpha_gpu + n max(")
+    known = yaml.safe_load((LIBRARIES / "nccl-2.20.yaml").read_text())
+    between, inside = known["hops"]["network"], known["hops"]["inside"]
+    calls = 1 + micros(known["calls_across"]["network"]) / micros(known["calls"]["all-reduce"])
+    node = 2 * micros(between["tree"]["ll"]) / micros(between["ring"]["simple"])
+    gpu = 14 * micros(inside["tree"]["ll"]) / micros(inside["ring"]["simple"])
+    assert lines[2].startswith(f"  {calls} c + {node} alpha_node + {gpu} alpha_gpu + n max(")
     assert lines[-2].endswith("nccl-2.20's own")
     assert r"\begin{cases}" in cli(*asked, "--latex").out
     (request,) = cli(*asked, "--json").json()["requests"]
     assert request["form"] is None
     assert request["cells"][0]["high"] == request["steps"][0]["choice"][0]["high"] == "16776000/113"
+
+
+def micros(text: str) -> Fraction:
+    """The number of a latency in microseconds, exactly."""
+    return Fraction(text.removesuffix(" us"))
 
 
 def test_the_text_has_numbers_for_its_symbols(cluster: str) -> None:
