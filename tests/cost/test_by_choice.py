@@ -208,6 +208,7 @@ def test_what_nobody_measured_is_no_advice() -> None:
     assert single.way is not None
     assert single.way.cheapest.algorithm == "tree"
     chosen = range_of_step(topology, ALL_REDUCE.value, single.step, topology.sizes[1])
+    assert chosen is not None
     assert chosen.basis is PriceBasis.ASSUMED
     assert single.way.cheapest.seconds < chosen.low_s
     assert not single.advised

@@ -161,7 +161,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
     return [
         IterationRequest(
             name=one.request.name,
-            kind=one.request.kind,
+            kind=plain_kind(one.request.kind),
             axes=one.request.axes,
             bytes=one.request.payload_bytes,
             times=one.request.calls,
