@@ -17,7 +17,7 @@ PUBLISHED = "reads tables that were published elsewhere"
 MEASURED = "its answer is what was measured on this machine"
 LIMITED = "a time limit ends it"
 UNRECORDED = {
-    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-h100:1": PUBLISHED,
+    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1": PUBLISHED,
     "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
     "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20": PUBLISHED,
     "calibrate --from-nccl-tests gb300-oci-4g-allreduce.txt gb300-oci-8g-allreduce.txt "
