@@ -14,7 +14,16 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.strategy import AXES, MAX_DEGREE, Batch, Recompute, Strategy, field_of, key_of
+from p2smt.training.strategy import (
+    AXES,
+    DTYPES,
+    MAX_DEGREE,
+    Batch,
+    Recompute,
+    Strategy,
+    field_of,
+    key_of,
+)
 from p2smt.training.transformer import Transformer
 
 SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
@@ -167,6 +176,8 @@ class PlanQuestion:
 
     def __post_init__(self) -> None:
         self.model.check_searched(self.batch.tokens)
+        if self.dtype not in DTYPES:
+            raise InputError(f"dtype {self.dtype[:40]!r}", f"must be one of {', '.join(DTYPES)}")
         names = [name for name, _ in self.fixed]
         for name, value in self.fixed:
             if name not in SEARCHED:
