@@ -77,6 +77,8 @@ class Variables:
         if name in self.settings:
             return
         if adds:
+            if isinstance(value, str) and name not in self.values:
+                self.defaults.setdefault(name, "")
             value = _added(self.values.get(name), value)
         self.values[name] = _asked_by(name, value)
 
