@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -34,6 +35,8 @@ from p2smt.interop.shell.words import Words
 MOST_BYTES = 1_000_000
 _MOST_STEPS = 20_000
 """Statements that are evaluated at most: loops may be long, or without end."""
+_CONTINUED = re.compile(r"\\\n\s*\Z")
+"""A line that goes on behind the end."""
 _DEEPEST = 40
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh"))
 
@@ -76,7 +79,8 @@ def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
     if any(mark in text for mark in (OPEN, SEPARATOR, CLOSE)):
         raise InputError(source, "holds characters for private use (U+E000 to U+E002)")
     shell = _Shell(Variables(settings), source)
-    shell.run_text(text)
+    with suppress(_Exit):
+        shell.run_text(text)
     sourced = tuple(dict.fromkeys(shell.sourced))
     return Script(tuple(shell.commands), sourced, shell.variables.defaults)
 
@@ -104,16 +108,12 @@ class _Shell:
         return Words(self.variables)
 
     def run_text(self, text: str) -> None:
-        root = parsed(text)
+        root = parsed(_CONTINUED.sub("\n", text))
         wrong = first_error(root)
         if wrong is not None:
             line = self.inner_line or wrong.start_point[0] + 1
-            raise InputError(f"{self.source} line {line}", "is no shell script that can be read")
-        try:
-            self._each(root.children)
-        except _Exit:
-            if self.depth:
-                raise
+            raise InputError(f"{self.source} line {line}", "cannot be read as a script of bash")
+        self._each(root.children)
 
     def _each(self, nodes: Iterable[Node]) -> None:
         for node in nodes:

@@ -65,6 +65,7 @@ WRITTEN = {
     "ends of texts": "P=a/b/c.tar.gz; torchrun ${P##*/} ${P%.*} ${P%%.*} ${P#*/} ${P^^}",
     "blanks in texts": 'A="\n  --x 1\n  --y  2 "; torchrun ${A}z "$A" pre$A',
     "numbers from echo": 'N=$(echo 3 4); torchrun $N "$N" `echo 5`',
+    "a line that goes on behind the end": "torchrun a \\\n  b \\\n",
     "exit": "if [ 1 = 1 ]; then torchrun a; exit 0; fi; torchrun b",
 }
 
@@ -171,7 +172,7 @@ def test_inner_scripts_are_read_with_what_is_not_known_in_them() -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("if [ 1 = 1 ]; then\ntorchrun", "line 1: is no shell script that can be read"),
+        ("if [ 1 = 1 ]; then\ntorchrun", "line 1: cannot be read as a script of bash"),
         ("while true; do :; done", "steps to evaluate"),
         ("f() { f; }\nf", "calls itself without end"),
         ("x" * 1_000_001, "has more than 1,000,000 bytes"),

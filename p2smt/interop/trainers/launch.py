@@ -1,0 +1,194 @@
+"""A training run as somebody's files and command lines start it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from p2smt.errors import InputError
+from p2smt.interop.shell.script import Command, read_script
+from p2smt.interop.shell.variables import unknowns
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
+
+_OPTIONS = re.compile("ARG|OPT|EXTRA|FLAG|PARAM")
+"""Names of variables that hold options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a file tells of a run.
+
+    ``devices``: how many ranks it starts.  ``order``: the axes of the strategy, outermost first, as
+    its trainer numbers ranks.  ``assumed``: what the file leaves to defaults that count for time or
+    memory, in words; ``ignored``: its options without effect on these.
+    """
+
+    trainer: str
+    model: Transformer
+    batch: Batch
+    strategy: Strategy
+    devices: int
+    order: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Options:
+    """Options of a command line by name, read one by one.
+
+    Names are given with their dashes; several are synonyms.  ``source`` names the file in errors;
+    ``values`` of each option in order; ``read``: those that were asked for; ``assumed``: what
+    stands in place of options that are not given, in words.
+    """
+
+    source: str
+    values: dict[str, tuple[str, ...]]
+    read: set[str] = field(default_factory=set)
+    assumed: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(words: Sequence[str], source: str) -> Options:
+        """The options among words, each with those that follow it up to the next.
+
+        Raises:
+            InputError: an option is given twice with different values.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for name, values in _grouped(words):
+            if found.get(name, values) != values:
+                rule = f"has {_said(name, found[name])} and {_said(name, values)}"
+                raise InputError(source, rule, "leave one of them")
+            found[name] = values
+        return Options(source, found)
+
+    def check_known(self, required: Iterable[str], ignored: Container[str]) -> None:
+        """Raise InputError if something is not known, naming all that would tell it.
+
+        ``required``: options without which nothing can be said; ``ignored``: those whose values do
+        not count, unless a variable among them seems to hold further options.
+        """
+        missing = [name for name in required if name not in self.values]
+        for name, values in self.values.items():
+            asked = unknowns(values)
+            missing += filter(_OPTIONS.search, asked) if name in ignored else asked
+        if missing:
+            names = list(dict.fromkeys(missing))
+            settings = " ".join(f"--set {_quoted(name)}=.." for name in names)
+            raise InputError(self.source, f"does not say {', '.join(names)}", f"give {settings}")
+
+    def has(self, *names: str) -> bool:
+        """Whether an option is there."""
+        self.read.update(names)
+        return any(name in self.values for name in names)
+
+    def words(self, *names: str) -> tuple[str, ...]:
+        """The values of an option; empty: it is not there, or a flag."""
+        self.read.update(names)
+        return next((self.values[name] for name in names if name in self.values), ())
+
+    def text(self, *names: str, default: str = "") -> str:
+        """The first value of an option."""
+        found = self.words(*names)
+        return found[0] if found else default
+
+    def count(self, *names: str, default: int = 0, least: int = 1) -> int:
+        """A whole number.
+
+        Raises:
+            InputError: it is none.
+        """
+        found = self.text(*names)
+        if not self.has(*names):
+            return default
+        if not found.isdecimal() or int(found) < least:
+            given = f"{self.source}: {names[0]} {found[:40]}"
+            raise InputError(given, f"must be a whole number, at least {least}")
+        return int(found)
+
+    def assume(self, words: str) -> None:
+        """Note what stands in place of something that is not given."""
+        self.assumed.append(words)
+
+    def left(self) -> list[str]:
+        """Options that were not asked for."""
+        return [name for name in self.values if name not in self.read]
+
+
+def _grouped(words: Sequence[str]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Options with their values; blanks in a word part it, as in ``"--lr 1e-4"``."""
+    name, values = "", []
+    for word in words:
+        if not re.match(r"--?[A-Za-z]", word):
+            values.append(word)
+            continue
+        if name:
+            yield name, tuple(values)
+        name, *rest = word.split("=", 1) if "=" in word.split()[0] else word.split()
+        values = rest
+    if name:
+        yield name, tuple(values)
+
+
+def _said(name: str, values: Sequence[str]) -> str:
+    return " ".join([name, *values])[:60]
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else f"'{name}'"
+
+
+# How programs are started.
+
+
+_RANKS = ("--nproc-per-node", "--nproc_per_node", "--ntasks-per-node", "--num_gpus", "-np", "-n")
+_NODES = ("--nnodes", "--nodes", "--num_nodes", "-N")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program with its options, and how many ranks its starter makes (0: it does not say)."""
+
+    program: str
+    words: tuple[str, ...]
+    line: int
+    ranks: int
+
+
+def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source: str) -> Started:
+    """The one program that a script starts with some of the options ``marks``.
+
+    Raises:
+        InputError: there is none, or there are several that differ.
+    """
+    script = read_script(text, settings, source)
+    wanted = set(marks)
+    found = [one for one in script.commands if wanted & {word.split("=")[0] for word in one.words}]
+    programs = {one.words: one for one in map(_program, found)}
+    if not programs:
+        inner = f"; it reads {', '.join(script.sourced[:3])}" if script.sourced else ""
+        rule = f"starts nothing with options such as {sorted(wanted)[0]}{inner}"
+        raise InputError(source, rule, "give the script that has the launch command")
+    if len(programs) > 1:
+        lines = ", ".join(str(one.line) for one in programs.values())
+        rule = f"starts several trainings, in lines {lines}"
+        raise InputError(
+            source, rule, "tell its tests, as --set 'line 12=yes', or give one command"
+        )
+    return next(iter(programs.values()))
+
+
+def _program(command: Command) -> Started:
+    words = command.words
+    at = next((n for n, word in enumerate(words) if word.endswith(".py")), -1)
+    program = words[at] if at >= 0 else ""
+    return Started(program, words[at + 1 :], command.line, _ranks(words[: max(at, 0)]))
+
+
+def _ranks(words: Sequence[str]) -> int:
+    """Ranks that the words before a program start; 0: they do not say."""
+    options = Options.of(words, "")
+    nodes, each = options.text(*_NODES, default="1"), options.text(*_RANKS)
+    return int(nodes) * int(each) if nodes.isdecimal() and each.isdecimal() else 0
