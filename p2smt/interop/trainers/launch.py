@@ -70,14 +70,12 @@ class Options:
         ``required``: options without which nothing can be said; ``ignored``: those whose values do
         not count, unless a variable among them seems to hold further options.
         """
-        missing = [name for name in required if name not in self.values]
+        wanted = [name for name in required if name not in self.values]
         for name, values in self.values.items():
             asked = unknowns(values)
-            missing += filter(_OPTIONS.search, asked) if name in ignored else asked
-        if missing:
-            names = list(dict.fromkeys(missing))
-            settings = " ".join(f"--set {_quoted(name)}=.." for name in names)
-            raise InputError(self.source, f"does not say {', '.join(names)}", f"give {settings}")
+            wanted += filter(_OPTIONS.search, asked) if name in ignored else asked
+        if wanted:
+            raise missing(self.source, wanted)
 
     def has(self, *names: str) -> bool:
         """Whether an option is there."""
@@ -117,6 +115,13 @@ class Options:
         return [name for name in self.values if name not in self.read]
 
 
+def missing(source: str, names: Iterable[str]) -> InputError:
+    """The error of a file that leaves something open, naming all that would tell it."""
+    once = list(dict.fromkeys(names))
+    settings = (name if name == "--model" else f"--set {_quoted(name)}=.." for name in once)
+    return InputError(source, f"does not say {', '.join(once)}", f"give {' '.join(settings)}")
+
+
 def _grouped(words: Sequence[str]) -> Iterable[tuple[str, tuple[str, ...]]]:
     """Options with their values; blanks in a word part it, as in ``"--lr 1e-4"``."""
     name, values = "", []
@@ -137,7 +142,7 @@ def _said(name: str, values: Sequence[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name) else f"'{name}'"
+    return name if re.fullmatch(r"[\w.-]+", name) else f"'{name}'"
 
 
 # How programs are started.

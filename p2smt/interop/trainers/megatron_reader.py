@@ -368,12 +368,10 @@ _OF_EXPERTS = (
 def _with_chunks(options: Options, model: Transformer, found: Strategy) -> Strategy:
     """How layers go to the chunks of the pipeline."""
     if layout := options.text("--pipeline-model-parallel-layout"):
-        split = _layout(layout, options.source)
-        return replace(found, split=split, vpp=max(len(split) // found.pp, 1))
+        return _of_chunks(found, _layout(layout, options.source))
     pattern = options.text(*_PATTERN).split("/")[0]
     if "|" in pattern:
-        split = tuple(map(len, pattern.split("|")))
-        return replace(found, split=split, vpp=max(len(split) // found.pp, 1))
+        return _of_chunks(found, tuple(map(len, pattern.split("|"))))
     ends = [options.has(name) for name in _ENDS]
     layers = model.layers + sum(ends)
     if each := options.count("--num-layers-per-virtual-pipeline-stage"):
@@ -382,12 +380,16 @@ def _with_chunks(options: Options, model: Transformer, found: Strategy) -> Strat
         found = replace(found, vpp=vpp)
     first, last = (options.count(name) for name in _FIRST_AND_LAST)
     if any(ends):
-        each = [layers // found.chunks] * found.chunks
-        each[0], each[-1] = each[0] - ends[0], each[-1] - ends[1]
-        return replace(found, split=tuple(each))
+        split = [layers // found.chunks] * found.chunks
+        split[0], split[-1] = split[0] - ends[0], split[-1] - ends[1]
+        return replace(found, split=tuple(split))
     return (
         replace(found, split=_stages(model.layers, found, first, last)) if first or last else found
     )
+
+
+def _of_chunks(found: Strategy, split: tuple[int, ...]) -> Strategy:
+    return replace(found, split=split, vpp=max(len(split) // found.pp, 1))
 
 
 _ENDS = ("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split")

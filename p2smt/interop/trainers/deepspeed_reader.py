@@ -1,0 +1,125 @@
+"""DeepSpeed: the run that a configuration in JSON tells, and what it leaves to its program.
+
+Degrees of the pipeline, recomputation and the model stand in a program's code, so they are given:
+as ``pp=4`` and ``recompute=full`` of a strategy.  Source: as of
+:mod:`p2smt.interop.trainers.deepspeed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from p2smt.errors import InputError
+from p2smt.interop.trainers.launch import Launch, missing
+from p2smt.training.strategy import AXES, Batch, Strategy, parse_value
+from p2smt.training.transformer import Transformer
+
+_COUNTED = frozenset(
+    (
+        *("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
+        *("zero_optimization", "bf16", "fp16", "tensor_parallel"),
+    )
+)
+_REFUSED = {
+    "offload_optimizer": "offload of the optimizer",
+    "offload_param": "offload of parameters",
+    "zero_hpz_partition_size": "a second partition of parameters (hpZ)",
+}
+_OF_PROGRAM = ("pp", "recompute", "cp")
+
+
+def read_deepspeed(
+    text: str,
+    settings: Mapping[str, str],
+    source: str,
+    *,
+    model: Transformer | None,
+    devices: int | None = None,
+) -> Launch:
+    """The run of a configuration.
+
+    Args:
+        text: the JSON.
+        settings: ``pp`` and ``recompute`` of its program, and ``seq``, tokens of a sequence.
+        source: names the file in errors.
+        model: what is trained; None: asked for.
+        devices: how many ranks start.
+
+    Raises:
+        InputError: it is no such configuration, or does not say enough (all of it is named).
+    """
+    data = _object(text, source)
+    wanted = [] if "seq" in settings else ["seq"]
+    wanted += ["devices"] * (not devices) + ["--model"] * (model is None)
+    wanted += [] if _micro(data) else ["train_micro_batch_size_per_gpu"]
+    if wanted or model is None or not devices:
+        raise missing(source, wanted)
+    zero = _section(data, "zero_optimization")
+    for key, what in _REFUSED.items():
+        if zero.get(key) not in (None, {}, 1) and _section(zero, key).get("device") != "none":
+            raise InputError(f"{source}: {key}", f"{what} is not priced")
+    strategy = _strategy(data, zero, settings, devices, source)
+    assumed = [f"{key} stands in the program: none" for key in _OF_PROGRAM if key not in settings]
+    ignored = tuple(name for name in data if name not in _COUNTED)
+    batch = Batch(_sequences(data, strategy), int(settings["seq"]))
+    return Launch("deepspeed", model, batch, strategy, devices, AXES, tuple(assumed), ignored)
+
+
+def _object(text: str, source: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(source, f"is no JSON: {str(error)[:80]}") from None
+    if not isinstance(found, dict) or not _COUNTED & found.keys():
+        rule = f"is no configuration of DeepSpeed: it has none of {', '.join(sorted(_COUNTED)[:4])}"
+        raise InputError(source, rule)
+    return found
+
+
+def _section(data: Mapping[str, object], key: str) -> Mapping[str, object]:
+    found = data.get(key, {})
+    return found if isinstance(found, dict) else {}
+
+
+def _whole(data: Mapping[str, object], key: str) -> int:
+    """A number of the configuration; 0: it is not there, or left to others (``auto``)."""
+    found = data.get(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+
+
+def _micro(data: Mapping[str, object]) -> int:
+    return _whole(data, "train_micro_batch_size_per_gpu")
+
+
+def _sequences(data: Mapping[str, object], strategy: Strategy) -> int:
+    each = _micro(data) * strategy.dp
+    return _whole(data, "train_batch_size") or each * (
+        _whole(data, "gradient_accumulation_steps") or 1
+    )
+
+
+def _strategy(
+    data: Mapping[str, object],
+    zero: Mapping[str, object],
+    settings: Mapping[str, str],
+    devices: int,
+    source: str,
+) -> Strategy:
+    wide = [key for key in ("bf16", "fp16") if _section(data, key).get("enabled") is True]
+    if len(wide) != 1:
+        rule = "must have one of bf16 and fp16 enabled; fp32 is not priced"
+        raise InputError(source, rule)
+    tp = _whole(_section(data, "tensor_parallel"), "autotp_size") or 1
+    given = {
+        key: parse_value(key, settings[key], f"--set {key}={settings[key][:40]}")
+        for key in _OF_PROGRAM
+        if key in settings
+    }
+    each = tp * int(given.get("pp", 1)) * int(given.get("cp", 1))
+    if devices % each:
+        raise InputError(f"{source}: {devices} ranks", f"tp x pp x cp = {each} must divide them")
+    stage = _whole(zero, "stage")
+    return Strategy(
+        tp=tp, dp=devices // each, micro_batch=_micro(data), zero=stage, dtype=wide[0], **given
+    )

@@ -1,0 +1,62 @@
+"""Runs as files of any trainer start them, told by what they hold."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+
+from p2smt.errors import InputError
+from p2smt.files.yaml_text import read_text
+from p2smt.interop.trainers import bridge_reader, megatron_reader, torchtitan_reader
+from p2smt.interop.trainers.deepspeed_reader import read_deepspeed
+from p2smt.interop.trainers.launch import Launch
+from p2smt.training.transformer import Transformer
+
+Reader = Callable[..., Launch]
+
+
+def read_launch(
+    text_or_path: str,
+    settings: Mapping[str, str],
+    *,
+    model: Transformer | None = None,
+    devices: int | None = None,
+) -> Launch:
+    """The run that a file, or a shell line, starts.
+
+    Megatron-LM by its options, as a line or in a launch script; TorchTitan by its options or TOML;
+    a configuration of DeepSpeed in JSON; fields of a recipe of Megatron-Bridge.
+
+    Args:
+        text_or_path: the line, or the file's path.
+        settings: what the file leaves open, by name.
+        model: what is trained, where the file does not say.
+        devices: how many ranks start, where the file does not say.
+
+    Raises:
+        InputError: there is no such file, it is of no trainer, or it does not say enough.
+    """
+    is_line = "--" in text_or_path and " " in text_or_path
+    if not is_line and not os.path.isfile(text_or_path):
+        raise InputError(text_or_path[:60], "is no file", "give a launch script or configuration")
+    text = text_or_path if is_line else read_text(text_or_path, "launch")
+    source = "the command line" if is_line else text_or_path
+    read = _reader(text)
+    if read is None:
+        rule = "is no launch of Megatron-LM, Megatron-Bridge, TorchTitan or DeepSpeed"
+        remedy = "give the script with the options, TOML, JSON or a recipe"
+        raise InputError(source, rule, remedy)
+    return read(text, settings, source, model=model, devices=devices)
+
+
+def _reader(text: str) -> Reader | None:
+    if text.lstrip().startswith("{"):
+        return read_deepspeed
+    if any(mark in text for mark in torchtitan_reader.MARKS):
+        return torchtitan_reader.read_torchtitan
+    if re.search(r"(?m)^\s*\[(parallelism|training)\]", text):
+        return torchtitan_reader.read_torchtitan
+    if any(mark in text for mark in megatron_reader.MARKS):
+        return megatron_reader.read_megatron
+    return bridge_reader.read_bridge if bridge_reader.MARK in text else None

@@ -1,0 +1,254 @@
+"""TorchTitan: the run that its options, or the TOML of older versions, tell.
+
+Fields have a section and a name: ``--parallelism.tensor_parallel_degree 4`` is ``[parallelism]
+tensor_parallel_degree = 4``.  Source: as of :mod:`p2smt.interop.trainers.torchtitan`; those of TOML
+``torchtitan/config/job_config.py`` of v0.2.0.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from p2smt.errors import InputError
+from p2smt.interop.shell.variables import unknowns
+from p2smt.interop.trainers.launch import Launch, Options, missing, started
+from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
+
+MARKS = (
+    *("--parallelism.tensor_parallel_degree", "--parallelism.data_parallel_shard_degree"),
+    *("--parallelism.pipeline_parallel_degree", "--parallelism.data_parallel_replicate_degree"),
+    *(
+        "--parallelism.context_parallel_degree",
+        "--training.seq_len",
+        "--training.max_context_length",
+    ),
+)
+"""Options by which its command line is found in a script."""
+_PRICED = ("parallelism", "training", "activation_checkpoint", "quantize", "float8", "mx")
+"""Sections whose fields count for time and memory; of the others only ``model`` is read."""
+_ON_AVERAGE = frozenset(
+    (
+        *("training.steps", "training.max_norm", "training.gc_freq", "training.gc_debug"),
+        *("training.dataset", "training.dataset_path", "training.seed", "training.deterministic"),
+        *(
+            "training.mixed_precision_reduce",
+            "training.compile",
+            "training.debug_moe_force_load_balance",
+        ),
+        *("training.disable_cuda_graphs", "parallelism.enable_async_tensor_parallel"),
+        *("parallelism.disable_loss_parallel", "parallelism.enable_compiled_autograd"),
+        *("parallelism.context_parallel_load_balancer", "parallelism.enable_fsdp_symm_mem"),
+        *("parallelism.spmd_backend", "parallelism.expert_parallel_a2a_dispatch_impl"),
+        *("activation_checkpoint.early_stop", "activation_checkpoint.preserve_rng_state"),
+        *("parallelism.fsdp_reshard_after_forward", "activation_checkpoint.selective_ac_option"),
+        "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
+    )
+)
+"""Fields without an effect, or with one that the fitted constants hold on average."""
+
+
+@dataclass(slots=True)
+class _Fields:
+    """Fields by ``section.name``, read one by one."""
+
+    source: str
+    values: Mapping[str, str]
+    read: set[str] = field(default_factory=set)
+    assumed: list[str] = field(default_factory=list)
+
+    def text(self, name: str, default: str = "") -> str:
+        self.read.add(name)
+        return self.values.get(name, default)
+
+    def whole(self, name: str, default: int = 1) -> int:
+        """A whole number; -1 means that others tell it."""
+        text = self.text(name, str(default))
+        if not re.fullmatch(r"-1|[0-9]{1,12}", text):
+            raise InputError(f"{self.source}: {name} {text[:40]}", "must be a whole number")
+        return int(text)
+
+    def flag(self, name: str, default: bool) -> bool:
+        return self.text(name, str(default)).lower() in ("true", "1", "")
+
+    def left(self) -> list[str]:
+        """Fields that count and were not asked for."""
+        counted = (name for name in self.values if name.split(".")[0] in _PRICED)
+        return [name for name in counted if name not in self.read | _ON_AVERAGE]
+
+
+def read_torchtitan(
+    text: str,
+    settings: Mapping[str, str],
+    source: str,
+    *,
+    model: Transformer | None,
+    devices: int | None = None,
+) -> Launch:
+    """The run that a command line, a script with one, or a TOML file starts.
+
+    Args:
+        text: the file.
+        settings: variables of the script, and fields such as ``training.seq_len``.
+        source: names the file in errors.
+        model: what is trained; None: asked for.
+        devices: how many ranks start where the file does not say.
+
+    Raises:
+        InputError: it does not say enough (all of it is named), or has what is not priced.
+    """
+    is_toml = re.search(r"(?m)^\s*\[[a-z_]+\]\s*(#.*)?$", text) is not None
+    found, ranks = (_of_toml(text, source), 0) if is_toml else _of_options(text, settings, source)
+    given = {name: value for name, value in settings.items() if "." in name and name[0] != "-"}
+    fields = _Fields(source, {**found, **given})
+    ranks = ranks or devices or 0
+    wanted = list(unknowns(value for name, value in fields.values.items() if _counts(name)))
+    wanted += ["devices"] * (ranks == 0) + ["--model"] * (model is None)
+    if "activation_checkpoint.mode" not in fields.values:
+        wanted.append("activation_checkpoint.mode")
+    if wanted or model is None:
+        raise missing(source, wanted)
+    strategy = _strategy(fields, ranks)
+    batch, strategy = _batch(fields, strategy)
+    if left := fields.left():
+        rule = f"has {', '.join(left[:8])}, whose effect on time and memory is not known"
+        raise InputError(source, rule, "take them out where they have none")
+    ignored = tuple(name for name in fields.values if name not in fields.read)
+    return Launch("torchtitan", model, batch, strategy, ranks, AXES, tuple(fields.assumed), ignored)
+
+
+def _counts(name: str) -> bool:
+    return name.split(".")[0] in _PRICED and name not in _ON_AVERAGE
+
+
+def _of_toml(text: str, source: str) -> dict[str, str]:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(source, f"is no TOML: {str(error)[:80]}") from None
+    return dict(_flat(data))
+
+
+def _flat(data: Mapping[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield above + name, str(value)
+
+
+def _of_options(text: str, settings: Mapping[str, str], source: str) -> tuple[dict[str, str], int]:
+    """Fields of options, a flag as True or, of ``no_``, False; and how many ranks start."""
+    program = started(text, settings, MARKS, source)
+    options = Options.of(program.words, source)
+    found: dict[str, str] = {}
+    for name, values in options.values.items():
+        section, _, key = name.removeprefix("--").replace("-", "_").rpartition(".")
+        negated = key.startswith("no_") and not values
+        found[f"{section}.{key.removeprefix('no_') if negated else key}".lstrip(".")] = (
+            "False" if negated else " ".join(values[:1]) or "True"
+        )
+        for word in values[1:]:
+            if mode := re.fullmatch(r"activation[-_]checkpoint:(.*)", word):
+                found["activation_checkpoint.mode"] = mode.group(1).removesuffix("_config")
+    for word in program.words:
+        if mode := re.fullmatch(r"activation[-_]checkpoint:(\w+)", word):
+            found["activation_checkpoint.mode"] = mode.group(1)
+    return found, program.ranks
+
+
+def _strategy(fields: _Fields, ranks: int) -> Strategy:
+    tp, cp = (fields.whole(f"parallelism.{name}_parallel_degree") for name in ("tensor", "context"))
+    pp = fields.whole("parallelism.pipeline_parallel_degree")
+    copies = fields.whole("parallelism.data_parallel_replicate_degree")
+    shards = fields.whole("parallelism.data_parallel_shard_degree", -1)
+    if shards == -1:
+        shards = max(ranks // (tp * cp * pp * copies), 1)
+    if copies * shards * tp * cp * pp != ranks:
+        rule = f"must be dp_replicate {copies} x dp_shard {shards} x cp {cp} x tp {tp} x pp {pp}"
+        raise InputError(f"{fields.source}: {ranks} ranks", rule)
+    if copies > 1 and shards * cp > 1:
+        rule = "shards within parts of dp (HSDP): dp_replicate and dp_shard are above 1"
+        raise InputError(fields.source, rule, "name its strategy: --strategy dp_replicate=..")
+    return Strategy(
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        dp=copies * shards,
+        ep=fields.whole("parallelism.expert_parallel_degree"),
+        etp=fields.whole("parallelism.expert_tensor_parallel_degree"),
+        vpp=_chunks(fields, pp),
+        sequence_parallel=fields.flag("parallelism.enable_sequence_parallel", True) and tp > 1,
+        zero=_zero(fields, shards * cp, pp),
+        recompute=_recompute(fields),
+        dtype=_dtype(fields),
+    )
+
+
+def _zero(fields: _Fields, sharded: int, pp: int) -> int:
+    again = fields.text("parallelism.fsdp_reshard_after_forward", "default")
+    if again == "default":
+        again = "never" if pp > 1 else "always"
+    return 0 if sharded == 1 else 3 if again == "always" else 2
+
+
+def _chunks(fields: _Fields, pp: int) -> int:
+    schedule = fields.text("parallelism.pipeline_parallel_schedule", "1F1B")
+    each = fields.whole("parallelism.pipeline_parallel_layers_per_stage", -1)
+    for end in ("first", "last"):
+        fields.read.add(f"parallelism.pipeline_parallel_{end}_stage_less_layers")
+    if pp == 1:
+        return 1
+    if schedule not in ("1F1B", "Interleaved1F1B"):
+        given = f"{fields.source}: pipeline_parallel_schedule {schedule[:30]}"
+        raise InputError(given, "is not priced: schedules are 1F1B and Interleaved1F1B")
+    if schedule == "Interleaved1F1B" and each > 0:
+        fields.assumed.append("chunks of a stage are 2, whatever layers_per_stage says")
+    return 2 if schedule == "Interleaved1F1B" else 1
+
+
+def _recompute(fields: _Fields) -> Recompute:
+    mode = fields.text("activation_checkpoint.mode")
+    known = {"none": Recompute.NONE, "full": Recompute.FULL}
+    if mode not in known:
+        given = f"{fields.source}: activation checkpoint {mode[:30]}"
+        rule = "is not priced: it keeps some operators' results"
+        raise InputError(given, rule, "give --set activation_checkpoint.mode=full, or none")
+    return known[mode]
+
+
+def _dtype(fields: _Fields) -> str:
+    converters = fields.text("model.converters")
+    names = " ".join([converters, *(name for name in fields.values if name.startswith("quantize"))])
+    for name in fields.values:
+        if name.split(".")[0] in ("float8", "mx", "quantize"):
+            fields.read.add(name)
+    if "mx" in names:
+        return "mxfp8"
+    if "float8" in names:
+        return "fp8"
+    return {"float32": "fp32"}.get(fields.text("training.mixed_precision_param"), "bf16")
+
+
+def _batch(fields: _Fields, found: Strategy) -> tuple[Batch, Strategy]:
+    """Sequences and tokens; older versions count sequences, newer ones tokens."""
+    if "training.max_context_length" in fields.values:
+        tokens = fields.whole("training.max_context_length", 2048)
+        each = fields.whole("training.num_tokens_per_microbatch_per_dp_rank", 16384) // tokens
+        every = fields.whole("training.num_tokens_per_train_step", -1)
+        fields.read.add("parallelism.num_pp_microbatches")
+        many = every // tokens if every > 0 else each * found.dp
+        return Batch(many, tokens), replace(found, micro_batch=max(each, 1))
+    tokens = fields.whole("training.seq_len", 2048)
+    local = fields.whole("training.local_batch_size", fields.whole("training.batch_size", 8))
+    many = fields.whole("training.global_batch_size", -1)
+    many = local * found.dp if many == -1 else many
+    each = local
+    if found.pp > 1:
+        each = fields.whole("parallelism.pipeline_parallel_microbatch_size", 1)
+        if many != local * found.dp:
+            fields.assumed.append("micro-batches of an iteration go through the pipeline at once")
+    return Batch(many, tokens), replace(found, micro_batch=each)
