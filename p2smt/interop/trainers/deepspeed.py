@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.torchtitan import counts_ends, micro_batches
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
 from p2smt.training.formulas.stages import chunk_layers
@@ -46,7 +47,9 @@ _MISSING = (
 )
 
 
-def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
+def _write(
+    model: Transformer, batch: Batch, strategy: Strategy, _: RankLayout | None = None
+) -> Exported:
     config: dict[str, object] = {
         "train_micro_batch_size_per_gpu": strategy.micro_batch,
         "gradient_accumulation_steps": micro_batches(batch, strategy),

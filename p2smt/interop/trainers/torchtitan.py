@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import Batch, Recompute, Strategy
@@ -85,7 +86,9 @@ _SUBCOMMANDS = {
 }
 
 
-def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
+def _write(
+    model: Transformer, batch: Batch, strategy: Strategy, _: RankLayout | None = None
+) -> Exported:
     lines = [
         *_configuration(model),
         *_batch(batch, strategy),

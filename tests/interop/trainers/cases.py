@@ -69,6 +69,7 @@ def same_run(found: Started, run: Run) -> bool:
         batch=(wanted.batch[0], None if found.batch[1] is None else wanted.batch[1]),
         flash=None if found.flash is None else wanted.flash,
         sizes=None if found.sizes is None else wanted.sizes,
+        mixture=None if found.mixture is None else wanted.mixture,
     )
     return found == told
 

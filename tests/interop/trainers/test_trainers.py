@@ -46,7 +46,8 @@ def starts(trainer: Trainer, run: Run, written: Exported) -> bool:
 def forced(trainer: Trainer, run: Run) -> bool:
     """The same of what would be written if nothing were refused; some have no words for it."""
     try:
-        return starts(trainer, run, trainer.write(*run))
+        model, batch, strategy = run
+        return starts(trainer, run, trainer.write(model.seen(batch.tokens), batch, strategy, None))
     except KeyError:
         return False
 
