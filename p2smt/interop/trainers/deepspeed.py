@@ -44,6 +44,23 @@ _MISSING = (
         lambda model, _, some: some.tp > model.kv_heads,
     ),
     MissingFeature("recomputation of attention alone (selective)", needs_selective),
+    MissingFeature(
+        "recomputation of single modules by its configuration",
+        lambda _, __, some: some.modules != (),
+    ),
+    MissingFeature(
+        "expert parallelism by its configuration (its MoE layers are told, by the model)",
+        lambda _, __, some: some.ep * some.etp > 1 or some.overlap or some.dispatcher == "flex",
+    ),
+    MissingFeature(
+        "graphs of training (its graphs are of inference)",
+        lambda _, __, some: some.graphs != "none",
+    ),
+    MissingFeature(
+        "multi-token prediction (MTP) with pipeline stages",
+        lambda model, _, some: some.pp > 1 and model.mtp > 0,
+    ),
+    MissingFeature("attention in 8 bits", lambda _, __, some: some.fp8_attention),
 )
 
 
@@ -67,7 +84,7 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; the model, its attention and the optimizer are yours"
     full = strategy.recompute is Recompute.FULL
     if strategy.pp > 1:
-        even = counts_ends(chunk_layers(model.layers, strategy))
+        even = counts_ends(chunk_layers(model.layers, strategy, model.mtp))
         parts = "uniform" if even else "type:<class of a layer>"
         arguments = f"num_stages={strategy.pp}, partition_method='{parts}'"
         arguments += f", activation_checkpoint_interval={int(full)}"
@@ -77,7 +94,7 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
 
 
 def _split(model: Transformer, strategy: Strategy) -> str:
-    layers = chunk_layers(model.layers, strategy)
+    layers = chunk_layers(model.layers, strategy, model.mtp)
     if len(set(layers)) == 1 or counts_ends(layers):
         return ""
     return "stages of different sizes that are given"

@@ -17,7 +17,7 @@ from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
 from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
-from tests.interop.trainers.started import Started, asked, sizes_of
+from tests.interop.trainers.started import Mixture, Started, asked, mixture_of, sizes_of
 
 LLAMA_70B = Transformer("llama-3-70b", 80, 8192, 64, 8, 28672, True, 128256, 128)
 QWEN_SMALL = Transformer("qwen3-1.7b", 28, 2048, 16, 8, 6144, True, 151936, 128, tied=True)
@@ -49,7 +49,14 @@ def _torchtitan(model: Transformer, strategy: Strategy, written: Exported) -> St
 
 
 def _deepspeed(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    return deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    found = deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    return replace(found, mixture=own_mixture(model, found))
+
+
+def own_mixture(model: Transformer, found: Started) -> Mixture:
+    """That of the user's own model, whose experts nothing spreads."""
+    plain = Strategy(*found.degrees[3:], *found.degrees[:3])
+    return mixture_of(model, plain, found.chunks)
 
 
 Oracle = Callable[[Transformer, Strategy, Exported], Started]

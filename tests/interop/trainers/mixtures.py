@@ -69,9 +69,14 @@ DENSE_WINDOWS = Transformer(
     window=16,
     order=(LayerRun(6, (replace(WINDOW, mlp=Mlp.DENSE),)),),
 )
+HYBRID_WINDOWS = replace(
+    DENSE_WINDOWS,
+    name="hybrid windows",
+    order=LayerRun.of([LayerKind(Attention.WINDOW, Mlp.NONE), _LETTERS["-"]] * 3),
+)
 SMALL = (
     *(LATENT, WINDOWED, ALTERNATING, CHUNKED, ALIKE, HYBRID, LATENT_HYBRID, DENSE_WINDOWS),
-    LLAMA_70B,
+    *(HYBRID_WINDOWS, LLAMA_70B),
 )
 _MODULES = st.lists(st.sampled_from(MODULES), min_size=1, max_size=3, unique=True).map(tuple)
 
