@@ -29,6 +29,9 @@ class MissingFeature:
     needed: Callable[[Transformer, Batch, Strategy], bool]
 
 
+_Write = Callable[[Transformer, Batch, Strategy, RankLayout | None], Exported]
+
+
 @dataclass(frozen=True, slots=True)
 class Trainer:
     """A program that trains transformers.
@@ -38,7 +41,7 @@ class Trainer:
     it lacks.  ``split``: what it lacks for the layers of the chunks of a strategy, in words, or
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
     so that it overlaps what a prediction assumes.  ``ranks``: why it has not the groups of a
-    layout, in words, or empty.
+    layout, in words, or empty.  ``python``: the same as ``write`` as Python, where it takes both.
     """
 
     name: str
@@ -48,9 +51,10 @@ class Trainer:
     dtypes: tuple[str, ...]
     missing: tuple[MissingFeature, ...]
     split: Callable[[Transformer, Strategy], str]
-    write: Callable[[Transformer, Batch, Strategy, RankLayout | None], Exported]
+    write: _Write
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
     ranks: Callable[[Strategy, RankLayout], str] = lambda _, __: ""
+    python: _Write | None = None
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
@@ -69,11 +73,13 @@ class Trainer:
         strategy: Strategy,
         framework: Framework | None = None,
         layout: RankLayout | None = None,
+        python: bool = False,
     ) -> Exported:
         """The text that the trainer takes, and notes on what else it needs.
 
         ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
-        ``layout``: where its ranks lie; None: as the trainer numbers them.
+        ``layout``: where its ranks lie; None: as the trainer numbers them.  ``python``: as Python,
+        where the trainer takes that, too.
 
         Raises:
             InputError: the strategy is invalid, or needs what the trainer lacks, which is named; or
@@ -90,7 +96,8 @@ class Trainer:
             raise InputError(
                 f"ranks of {sizes}", f"{self.title} {wrong}", _remedy(self, strategy, layout)
             )
-        found = self.write(model.seen(batch.tokens), batch, strategy, layout)
+        write = self.python if python and self.python is not None else self.write
+        found = write(model.seen(batch.tokens), batch, strategy, layout)
         added = Exported("") if framework is None else self.overlap(strategy, framework)
         return Exported(found.text + added.text, (*found.notes, *added.notes))
 
@@ -112,7 +119,7 @@ def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
 def options_writer(trainer: Trainer, ending: str) -> Writer:
     """A row for `export`: the options with which the trainer runs a plan's strategy."""
 
-    def write(placed: PlacedPlan, path: str) -> Exported:  # noqa: ARG001
+    def write(placed: PlacedPlan, path: str) -> Exported:
         plan = placed.plan
         if not isinstance(plan, PlanModel) or plan.training is None:
             rule = "is no plan of a training: it says nothing of model, batch and strategy"
@@ -120,7 +127,8 @@ def options_writer(trainer: Trainer, ending: str) -> Writer:
         run = run_of(plan.training, placed.source)
         framework = efficiency_in(plan.training, placed.source).framework
         layout = RankLayout.of_plan(placed, run.strategy, None)
-        return trainer.export(run.model, run.batch, run.strategy, framework, layout)
+        python = path.lower().endswith(".py")
+        return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
     return Writer(f"{trainer.name}-options", what, ending, write)

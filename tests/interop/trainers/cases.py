@@ -18,6 +18,7 @@ from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
 from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
 from tests.interop.trainers.started import Mixture, Started, asked, mixture_of, sizes_of
+from tests.interop.trainers.titan_rules import Configuration
 
 LLAMA_70B = Transformer("llama-3-70b", 80, 8192, 64, 8, 28672, True, 128256, 128)
 QWEN_SMALL = Transformer("qwen3-1.7b", 28, 2048, 16, 8, 6144, True, 151936, 128, tied=True)
@@ -41,10 +42,14 @@ def _with_vocab(found: Started, vocab: int) -> tuple[int, ...]:
 
 
 def _torchtitan(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    own: Mapping[str, tuple[int, ...]] = {}
-    text = written.text
-    if any("add --module and --config" in note for note in written.notes):
-        own, text = {"mine": sizes_of(model)}, "--module own --config mine\n" + text
+    own: Mapping[str, Configuration] = {}
+    text, notes = written.text, " ".join(written.notes)
+    if "a configuration of yours with" in notes:
+        flex = 'moe_comm_backend "deepep"' in notes or 'moe_comm_backend "hybridep"' in notes
+        mixture = mixture_of(model, Strategy(), (model.layers,))
+        mixture = replace(mixture, dispatcher="flex" if flex else "alltoall")
+        own = {"mine": Configuration(sizes_of(model), 10**9, mixture)}
+        text = "--module own --config mine\n" + text
     return titan_rules.start(text, strategy.devices, own)
 
 

@@ -78,12 +78,13 @@ SMALL = (
     *(LATENT, WINDOWED, ALTERNATING, CHUNKED, ALIKE, HYBRID, LATENT_HYBRID, DENSE_WINDOWS),
     *(HYBRID_WINDOWS, LLAMA_70B),
 )
+TITANS = (LATENT, WINDOWED, ALTERNATING, ALIKE, DENSE_WINDOWS)
 _MODULES = st.lists(st.sampled_from(MODULES), min_size=1, max_size=3, unique=True).map(tuple)
 
 
 @st.composite
-def mixture_runs(draw: st.DrawFn, likely: bool = False) -> Run:
-    """A valid strategy of one of the models and a batch; ``likely``: mostly what Megatron runs."""
+def mixture_runs(draw: st.DrawFn, likely: str = "") -> Run:
+    """A valid strategy of one of the models and a batch; ``likely``: the trainer that runs most."""
 
     def pick(*values: int) -> int:
         return draw(st.sampled_from(values))
@@ -91,7 +92,8 @@ def mixture_runs(draw: st.DrawFn, likely: bool = False) -> Run:
     def rarely() -> bool:
         return not likely and draw(st.integers(0, 3)) == 0
 
-    model = draw(st.sampled_from(SMALL))
+    titan = likely == "torchtitan"
+    model = draw(st.sampled_from(TITANS if titan else SMALL))
     tp, pp, cp = pick(1, 2, 4), pick(1, 2, 4), pick(1, 1, 1, 2)
     if likely and (model.window or model.mamba):
         cp = 1
@@ -118,5 +120,29 @@ def mixture_runs(draw: st.DrawFn, likely: bool = False) -> Run:
     elif again:
         strategy = replace(strategy, modules=draw(_MODULES))
     batch = Batch(dp * micro_batch * pp * pick(1, 2), 16 * pick(1, 4))
+    if titan:
+        strategy, batch = _titan(model, strategy), Batch(batch.sequences, 256)
     assume(not violations(model, batch, strategy, strategy.devices))
     return model, batch, strategy
+
+
+def _titan(model: Transformer, strategy: Strategy) -> Strategy:
+    """The same, brought closer to what TorchTitan runs."""
+    full = Recompute.FULL if strategy.recompute is Recompute.FULL else Recompute.NONE
+    if model.mtp or model.tied:
+        strategy = replace(strategy, pp=1, vpp=1, cp=1)
+    found = replace(
+        strategy,
+        zero=2 + strategy.zero % 2 if strategy.dp * strategy.cp > 1 else 0,
+        recompute=full,
+        modules=(),
+        dtype="bf16",
+        graphs="none",
+        overlap=False,
+    )
+    if not model.experts:
+        return found
+    if found.zero == 0:
+        found = replace(found, ep=found.tp)
+    cut = found.tp if found.ep == 1 else 1
+    return replace(found, etp=cut, dispatcher="alltoall" if found.ep == 1 else found.dispatcher)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
+from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
@@ -43,13 +44,14 @@ def test_what_is_written_starts_that_run_and_what_is_refused_would_not(run: Run)
             assert starts(trainer, run, trainer.export(*run)), trainer.export(*run)
 
 
-def test_likely_strategies_are_mostly_written() -> None:
+@pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)
+def test_likely_strategies_are_mostly_written(trainer: Trainer) -> None:
     tried: list[bool] = []
 
     @settings(FEW_VALID, max_examples=examples_of(150))
-    @given(run=mixture_runs(likely=True))
+    @given(run=mixture_runs(likely=trainer.name))
     def each(run: Run) -> None:
-        tried.append(not MEGATRON.lacks(*run))
+        tried.append(not trainer.lacks(*run))
 
     each()
     assert sum(tried) * 3 >= len(tried)
@@ -57,6 +59,7 @@ def test_likely_strategies_are_mostly_written() -> None:
 
 BATCH = Batch(64, 64)
 OVERLAP = Strategy(dp=4, ep=4, overlap=True, graphs="partial")
+NARROW_EXPERTS = replace(ALIKE, experts=replace(ALIKE.experts, latent=32))
 NARROW = replace(ALIKE, experts=replace(ALIKE.experts, shared_width=9))
 CLAMPED = replace(ALIKE, experts=replace(WINDOWED.experts, clamped=True))
 NEEDS: list[Need] = [
@@ -82,6 +85,21 @@ NEEDS: list[Need] = [
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
     ("megatron", "graphs of whole iterations", ALIKE, Strategy(dp=4, ep=4, graphs="full")),
+    ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
+    ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
+    ("torchtitan", "Mamba layers", LATENT_HYBRID, Strategy()),
+    ("torchtitan", "(latent)", NARROW_EXPERTS, Strategy()),
+    ("torchtitan", "(etp) but as tp", ALIKE, Strategy(tp=2, sequence_parallel=True)),
+    ("torchtitan", "(etp) but as tp", ALIKE, Strategy(dp=2, etp=2, zero=3)),
+    ("torchtitan", "ep other than tp", ALIKE, Strategy(dp=2, ep=2)),
+    ("torchtitan", "ep other than tp", ALIKE, Strategy(tp=4, ep=2, sequence_parallel=True)),
+    ("torchtitan", "beside computing", ALIKE, Strategy(dp=2, zero=3, ep=2, overlap=True)),
+    ("torchtitan", "dispatcher without ep", ALIKE, Strategy(dispatcher="flex")),
+    ("torchtitan", "(MTP) with pp or cp", replace(ALIKE, mtp=1), Strategy(pp=2)),
+    ("torchtitan", "graphs of single", LLAMA_70B, Strategy(graphs="partial")),
+    ("torchtitan", "graphs with", LLAMA_70B, Strategy(pp=2, graphs="full")),
+    ("torchtitan", "graphs with", ALIKE, Strategy(dp=2, zero=3, ep=2, graphs="full")),
+    ("torchtitan", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
     ("deepspeed", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, ep=2)),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, dispatcher="flex")),
