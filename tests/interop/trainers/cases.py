@@ -17,7 +17,8 @@ from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
 from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
-from tests.interop.trainers.started import Started, asked, sizes_of
+from tests.interop.trainers.started import Mixture, Started, asked, mixture_of, sizes_of
+from tests.interop.trainers.titan_rules import Configuration
 
 LLAMA_70B = Transformer("llama-3-70b", 80, 8192, 64, 8, 28672, True, 128256, 128)
 QWEN_SMALL = Transformer("qwen3-1.7b", 28, 2048, 16, 8, 6144, True, 151936, 128, tied=True)
@@ -41,15 +42,26 @@ def _with_vocab(found: Started, vocab: int) -> tuple[int, ...]:
 
 
 def _torchtitan(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    own: Mapping[str, tuple[int, ...]] = {}
-    text = written.text
-    if any("add --module and --config" in note for note in written.notes):
-        own, text = {"mine": sizes_of(model)}, "--module own --config mine\n" + text
+    own: Mapping[str, Configuration] = {}
+    text, notes = written.text, " ".join(written.notes)
+    if "a configuration of yours with" in notes:
+        flex = 'moe_comm_backend "deepep"' in notes or 'moe_comm_backend "hybridep"' in notes
+        mixture = mixture_of(model, Strategy(), (model.layers,))
+        mixture = replace(mixture, dispatcher="flex" if flex else "alltoall")
+        own = {"mine": Configuration(sizes_of(model), 10**9, mixture)}
+        text = "--module own --config mine\n" + text
     return titan_rules.start(text, strategy.devices, own)
 
 
 def _deepspeed(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    return deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    found = deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    return replace(found, mixture=own_mixture(model, found))
+
+
+def own_mixture(model: Transformer, found: Started) -> Mixture:
+    """That of the user's own model, whose experts nothing spreads."""
+    plain = Strategy(*found.degrees[3:], *found.degrees[:3])
+    return mixture_of(model, plain, found.chunks)
 
 
 Oracle = Callable[[Transformer, Strategy, Exported], Started]
@@ -69,6 +81,7 @@ def same_run(found: Started, run: Run) -> bool:
         batch=(wanted.batch[0], None if found.batch[1] is None else wanted.batch[1]),
         flash=None if found.flash is None else wanted.flash,
         sizes=None if found.sizes is None else wanted.sizes,
+        mixture=None if found.mixture is None else wanted.mixture,
     )
     return found == told
 

@@ -101,7 +101,8 @@ def is_default(trainer: Trainer, line: str) -> bool:
             return True
         return name in COMPUTED or str(titan_rules.OPTIONS.get(name)) == value
     default = megatron_rules.OPTIONS[name][1]
-    return name in SPEED | COMPUTED or (bool(value) and str(default) == value)
+    told = " ".join(default) if isinstance(default, tuple) else str(default)
+    return name in SPEED | COMPUTED or (bool(value) and told == value)
 
 
 @pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)

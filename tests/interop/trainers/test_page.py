@@ -49,6 +49,12 @@ def test_the_page_shows_what_is_written(name: str) -> None:
     assert unsaid.items() <= {"tp": 1, "vpp": 1, "sp": 0, "recompute": "none"}.items()
 
 
+def test_the_page_shows_the_configuration_in_python() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", sections()["TorchTitan"], re.S | re.M)
+    trainer = find_trainer("torchtitan")
+    assert block == trainer.export(LLAMA_70B, BATCH, SHOWN["torchtitan"], python=True).text
+
+
 def test_the_page_names_all_that_is_missing() -> None:
     for trainer in TRAINERS:
         text = " ".join(sections()[trainer.title].split())
