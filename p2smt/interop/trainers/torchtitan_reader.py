@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from p2smt.errors import InputError
 from p2smt.interop.shell.variables import unknowns
 from p2smt.interop.trainers.launch import Launch, Options, missing, started
+from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
@@ -39,7 +40,11 @@ _ON_AVERAGE = frozenset(
             "training.compile",
             "training.debug_moe_force_load_balance",
         ),
-        *("training.disable_cuda_graphs", "parallelism.enable_async_tensor_parallel"),
+        *(
+            "training.dtype",
+            "training.disable_cuda_graphs",
+            "parallelism.enable_async_tensor_parallel",
+        ),
         *("parallelism.disable_loss_parallel", "parallelism.enable_compiled_autograd"),
         *("parallelism.context_parallel_load_balancer", "parallelism.enable_fsdp_symm_mem"),
         *("parallelism.spmd_backend", "parallelism.expert_parallel_a2a_dispatch_impl"),
@@ -102,7 +107,7 @@ def read_torchtitan(
     """
     is_toml = re.search(r"(?m)^\s*\[[a-z_]+\]\s*(#.*)?$", text) is not None
     found, ranks = (_of_toml(text, source), 0) if is_toml else _of_options(text, settings, source)
-    given = {name: value for name, value in settings.items() if "." in name and name[0] != "-"}
+    given = {name: value for name, value in settings.items() if "." in name or name == "dispatcher"}
     fields = _Fields(source, {**found, **given})
     ranks = ranks or devices or 0
     wanted = list(unknowns(value for name, value in fields.values.items() if _counts(name)))
@@ -111,7 +116,7 @@ def read_torchtitan(
         wanted.append("activation_checkpoint.mode")
     if wanted or model is None:
         raise missing(source, wanted)
-    strategy = _strategy(fields, ranks)
+    strategy = _staged(fields, model, _strategy(fields, model, ranks))
     batch, strategy = _batch(fields, strategy)
     if left := fields.left():
         rule = f"has {', '.join(left[:8])}, whose effect on time and memory is not known"
@@ -160,9 +165,11 @@ def _of_options(text: str, settings: Mapping[str, str], source: str) -> tuple[di
     return found, program.ranks
 
 
-def _strategy(fields: _Fields, ranks: int) -> Strategy:
+def _strategy(fields: _Fields, model: Transformer, ranks: int) -> Strategy:
     tp, cp = (fields.whole(f"parallelism.{name}_parallel_degree") for name in ("tensor", "context"))
     pp = fields.whole("parallelism.pipeline_parallel_degree")
+    ep = fields.whole("parallelism.expert_parallel_degree")
+    cut = ep == 1 and model.experts is not None  # by tp, like other MLPs
     copies = fields.whole("parallelism.data_parallel_replicate_degree")
     shards = fields.whole("parallelism.data_parallel_shard_degree", -1)
     if shards == -1:
@@ -178,14 +185,24 @@ def _strategy(fields: _Fields, ranks: int) -> Strategy:
         pp=pp,
         cp=cp,
         dp=copies * shards,
-        ep=fields.whole("parallelism.expert_parallel_degree"),
-        etp=fields.whole("parallelism.expert_tensor_parallel_degree"),
-        vpp=_chunks(fields, pp),
+        ep=ep,
+        etp=fields.whole("parallelism.expert_tensor_parallel_degree", tp if cut else 1),
         sequence_parallel=fields.flag("parallelism.enable_sequence_parallel", True) and tp > 1,
         zero=_zero(fields, shards * cp, pp),
         recompute=_recompute(fields),
         dtype=_dtype(fields),
+        dispatcher=_dispatcher(fields),
+        graphs="none" if fields.flag("training.disable_cuda_graphs", True) else "full",
     )
+
+
+def _dispatcher(fields: _Fields) -> str:
+    """It stands in the model's configuration, which no field tells."""
+    if fields.text("dispatcher"):
+        return fields.text("dispatcher")
+    if fields.whole("parallelism.expert_parallel_degree") > 1:
+        fields.assumed.append("tokens go to experts by alltoall (--set dispatcher=flex)")
+    return "alltoall"
 
 
 def _zero(fields: _Fields, sharded: int, pp: int) -> int:
@@ -195,19 +212,36 @@ def _zero(fields: _Fields, sharded: int, pp: int) -> int:
     return 0 if sharded == 1 else 3 if again == "always" else 2
 
 
-def _chunks(fields: _Fields, pp: int) -> int:
+def _staged(fields: _Fields, model: Transformer, found: Strategy) -> Strategy:
+    """With the layers of its stages; embedding and logits count as layers where nothing is told."""
     schedule = fields.text("parallelism.pipeline_parallel_schedule", "1F1B")
     each = fields.whole("parallelism.pipeline_parallel_layers_per_stage", -1)
-    for end in ("first", "last"):
-        fields.read.add(f"parallelism.pipeline_parallel_{end}_stage_less_layers")
-    if pp == 1:
-        return 1
+    first, last = (
+        fields.whole(f"parallelism.pipeline_parallel_{end}_stage_less_layers")
+        for end in ("first", "last")
+    )
+    if found.pp == 1:
+        return found
     if schedule not in ("1F1B", "Interleaved1F1B"):
         given = f"{fields.source}: pipeline_parallel_schedule {schedule[:30]}"
         raise InputError(given, "is not priced: schedules are 1F1B and Interleaved1F1B")
-    if schedule == "Interleaved1F1B" and each > 0:
-        fields.assumed.append("chunks of a stage are 2, whatever layers_per_stage says")
-    return 2 if schedule == "Interleaved1F1B" else 1
+    layers = model.layers + first + last
+    chunks = -(-layers // each) if each > 0 else found.pp * (2 if schedule != "1F1B" else 1)
+    each, rest = divmod(layers, chunks)
+    split = [each + (at < rest) for at in range(chunks)]
+    split[0], split[-1] = split[0] - first, split[-1] - last
+    found = replace(found, vpp=max(chunks // found.pp, 1))
+    even = tuple(chunk_layers(model.layers, found, model.mtp)) if _goes_even(model, found) else ()
+    return found if even == tuple(split) else replace(found, split=tuple(split))
+
+
+def _goes_even(model: Transformer, found: Strategy) -> bool:
+    """Whether layers go to chunks by themselves."""
+    try:
+        chunk_layers(model.layers, found, model.mtp)
+    except InputError:
+        return False
+    return True
 
 
 def _recompute(fields: _Fields) -> Recompute:
