@@ -496,4 +496,6 @@ def _graphs(options: Options) -> str:
     options.has("--cuda-graph-modules", "--cuda-graph-scope", "--cuda-graph-warmup-steps")
     if options.has("--enable-cuda-graph", "--external-cuda-graph"):
         kind = "local"
+    if kind == "full_iteration":  # what a graph cannot hold is dropped
+        options.has("--moe-expert-rank-capacity-factor", "--moe-paged-stash")
     return {"none": "none", "full_iteration": "full"}.get(kind, "partial")
