@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
+from p2smt.training.formulas.stages import splits_evenly
 from p2smt.training.strategy import Batch, Recompute, Strategy, key_of
 from p2smt.training.transformer import Transformer
 
@@ -122,10 +123,7 @@ def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
-    chunks, layers = values["pp"] * values["vpp"], setting.model.layers
-    ahead = setting.model.mtp
-    even = _divides(chunks, layers) | _divides(chunks, layers + 2)
-    return even | (_divides(chunks, layers + ahead + 2) if ahead else False)
+    return splits_evenly(setting.model.layers, setting.model.mtp, values["pp"] * values["vpp"])
 
 
 EVEN_SPLIT = "layers"
@@ -204,7 +202,8 @@ RULES: tuple[ValidityRule, ...] = (
     ValidityRule(
         EVEN_SPLIT,
         ("pp", "vpp"),
-        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)",
+        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)"
+        "{ahead}",
         "give a split",
         _layers,
     ),
@@ -258,6 +257,7 @@ def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: i
         kv_heads=model.kv_heads,
         ffn=model.ffn,
         layers=model.layers,
+        ahead=f", or {model.layers} + {model.mtp} + 2 (MTP counted, too)" if model.mtp else "",
         tokens=batch.tokens,
         sequences=batch.sequences,
     )

@@ -3,7 +3,9 @@
 Chunk ``i`` of ``pp * vpp`` lies on stage ``i mod pp``.  An even split has as many layers in every
 chunk; where the layers do not divide, the embedding and the logits count as a layer each, and the
 first and the last chunk have one layer fewer (Megatron-LM's
-``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``).
+``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where that
+does not divide either, the D layers of multi-token prediction count too, and the last chunk gives up
+D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out DeepSeek-V3).
 """
 
 from __future__ import annotations
@@ -114,11 +116,24 @@ def _even_chunks(layers: int, pp: int, vpp: int, ahead: int) -> tuple[int, ...]:
     if pp == 1 or not ahead or (layers + _ENDS + ahead) % chunks:
         raise _unsplit(layers, pp, vpp)
     each = (layers + _ENDS + ahead) // chunks
-    lacking = max(0, 1 + ahead - each)  # what the last chunk cannot give up, the first does
-    first = each - 1 - lacking
-    if first < 0:
+    lacking = max(0, _ENDS + ahead - each)  # what the last chunk cannot give up, the first does
+    if lacking > each:
         raise _unsplit(layers, pp, vpp)
-    return (first, *(each,) * (chunks - 2), max(0, each - 1 - ahead))
+    return (each - lacking, *(each,) * (chunks - 2), max(0, each - _ENDS - ahead))
+
+
+def countings(layers: int, ahead: int = 0) -> tuple[int, ...]:
+    """What is split evenly over chunks: layers, ends with them, layers of MTP with both."""
+    more = (layers + _ENDS + ahead,) if ahead else ()
+    return (layers, layers + _ENDS, *more)
+
+
+def splits_evenly(layers: int, ahead: int, chunks: IntArray) -> BoolArray:
+    """Whether there is an even split over so many chunks (of one stage: layers must divide)."""
+    fair = np.logical_or.reduce([count % chunks == 0 for count in (layers, layers + _ENDS)])
+    counted = layers + _ENDS + ahead
+    roomy = 2 * (counted // chunks) >= _ENDS + ahead  # of the first and the last chunk together
+    return np.asarray(fair | ((ahead > 0) & (counted % chunks == 0) & roomy))
 
 
 KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
