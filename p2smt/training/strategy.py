@@ -28,8 +28,11 @@ MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "
 """Modules that may be computed again one by one, as Megatron-LM names them."""
 DISPATCHERS = ("alltoall", "flex")
 """How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
-MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
-"""Fields that dense models in 16 bits leave at their defaults."""
+KIND_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
+"""Fields that the formulas of equal dense layers in 16 bits do not know."""
+MIXTURE_FIELDS = (*KIND_FIELDS, "recompute_layers")
+"""Fields that dense models in 16 bits mostly leave at their defaults: they stand in files only
+where they are not."""
 GRAPHS = ("none", "partial", "full")
 """Which kernels are launched as captured CUDA graphs."""
 
@@ -56,7 +59,8 @@ class Strategy:
     Of a mixture of experts, ``ep`` expert and ``etp`` expert tensor parallelism lie over the
     devices of dp, cp and tp; ``dispatcher`` moves tokens, beside computing if ``overlap``;
     ``modules`` are computed again one by one.  ``graphs``: which kernels are captured;
-    ``fp8_attention``: the core of attention is in 8 bits.
+    ``fp8_attention``: the core of attention is in 8 bits.  ``recompute_layers``: with full
+    recomputation how many layers of each chunk, from its first, are computed again (0: all).
     """
 
     tp: int = 1
@@ -78,6 +82,7 @@ class Strategy:
     modules: tuple[str, ...] = ()
     graphs: str = "none"
     fp8_attention: bool = False
+    recompute_layers: int = 0
 
     def __post_init__(self) -> None:
         for key in (*AXES, "vpp", "micro_batch", "ep", "etp"):
@@ -105,6 +110,13 @@ class Strategy:
         if self.modules and self.recompute is not Recompute.NONE:
             rule = "computes more than these modules again: name modules, or one of the words"
             raise InputError(f"strategy recompute={self.recompute.value}", rule)
+        if not _is_whole(self.recompute_layers) or self.recompute_layers < 0:
+            rule = "must be a whole number of layers of a chunk"
+            raise InputError(f"strategy recompute=full:{self.recompute_layers!r:.40}", rule)
+        if self.recompute_layers and self.recompute is not Recompute.FULL:
+            rule = f"counts layers that are computed again whole, not {self.recompute.value}"
+            given = f"strategy recompute_layers={self.recompute_layers}"
+            raise InputError(given, rule, "write recompute=full:7")
         if not all(map(_is_whole, self.split)):
             raise InputError(f"strategy split={self.split!r:.60}", "must hold whole numbers")
 
@@ -207,8 +219,10 @@ def _one_of(names: Sequence[str]) -> Callable[[str, str], str]:
     return read
 
 
-def _recompute(text: str, given: str) -> Recompute | tuple[str, ...]:
-    """none, selective, full, or modules such as ``moe_act+layernorm``."""
+def _recompute(text: str, given: str) -> Recompute | int | tuple[str, ...]:
+    """none, selective, full, layers of a chunk (``full:7``), or modules (``moe_act+layernorm``)."""
+    if text.startswith("full:"):
+        return _degree(text.removeprefix("full:").strip(), given)
     if text in MODULES or "+" in text:
         return tuple(_one_of(MODULES)(name.strip(), given) for name in text.split("+"))
     return Recompute(_one_of([*(kind.value for kind in Recompute), *MODULES])(text, given))
@@ -260,7 +274,7 @@ _KEYS: Mapping[str, _Key] = MappingProxyType(
         "mbs": _Key("micro_batch", _degree),
         "sp": _Key("sequence_parallel", _switch, _switch_text),
         "zero": _Key("zero", _zero),
-        "recompute": _Key("recompute", _recompute, lambda kind: str(kind.value)),
+        "recompute": _Key("recompute", _recompute),
         "flash": _Key("flash", _switch, _switch_text),
         "dtype": _Key("dtype", _one_of(DTYPES)),
         "split": _Key("split", _split, _split_text),
@@ -284,7 +298,7 @@ def parse_strategy(text: str) -> Strategy:
     Keys: ``tp``, ``pp``, ``dp``, ``cp`` (degrees), ``vpp`` (chunks a stage), ``mbs``
     (micro-batch), ``sp`` and ``flash`` (0 or 1), ``zero`` (0 to 3), ``recompute`` (none, selective,
     full, or modules such as ``moe_act+layernorm``), ``dtype`` (bf16, fp16, fp8, mxfp8, nvfp4),
-    ``split`` (layers of each chunk: ``19/20*2/21``); of mixtures ``ep``, ``etp``, ``dispatcher``
+    ``full:7`` (the first 7 layers of each chunk), ``split`` (layers of each chunk: ``19/20*2/21``); of mixtures ``ep``, ``etp``, ``dispatcher``
     (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``.  What is not
     given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
 
@@ -302,9 +316,19 @@ def parse_strategy(text: str) -> Strategy:
         if name in names:
             raise InputError(given, f"{name} is given twice", "give each key once")
         names.add(name)
-        read = key.read(value, given)
-        found["modules" if isinstance(read, tuple) and name == "recompute" else key.field] = read
+        found |= _fields(key.field, key.read(value, given))
     return Strategy(**found)
+
+
+def _fields(field: str, read: Any) -> dict[str, Any]:
+    """What a value that was read sets: ``recompute`` may name modules, or count layers."""
+    match field, read:
+        case "recompute", tuple():
+            return {"modules": read}
+        case "recompute", int():
+            return {field: Recompute.FULL, "recompute_layers": read}
+        case _:
+            return {field: read}
 
 
 def parse_value(key: str, value: str, given: str) -> Any:
@@ -338,6 +362,13 @@ def key_of(field: str) -> str:
     return next(name for name, key in _KEYS.items() if key.field == field)
 
 
+def recompute_text(strategy: Strategy) -> str:
+    """What a strategy computes again, as its text has it."""
+    if strategy.recompute_layers:
+        return f"full:{strategy.recompute_layers}"
+    return "+".join(strategy.modules) or strategy.recompute.value
+
+
 def strategy_text(strategy: Strategy) -> str:
     """The text of a strategy, which :func:`parse_strategy` reads back to the same.
 
@@ -347,8 +378,8 @@ def strategy_text(strategy: Strategy) -> str:
     parts = []
     for name, key in _KEYS.items():
         value = getattr(strategy, key.field)
-        if name == "recompute" and strategy.modules:
-            parts.append(f"recompute={'+'.join(strategy.modules)}")
+        if name == "recompute":
+            parts.append(f"recompute={recompute_text(strategy)}")
         elif name in LEAST or value != getattr(default, key.field):
             parts.append(f"{name}={key.write(value)}")
     return ",".join(parts)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
-from p2smt.training.formulas.stages import splits_evenly
-from p2smt.training.strategy import Batch, Recompute, Strategy, key_of
+from p2smt.training.formulas.stages import chunk_layers, splits_evenly
+from p2smt.training.strategy import Batch, Recompute, Strategy, key_of, recompute_text
 from p2smt.training.transformer import Transformer
 
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
@@ -228,7 +228,8 @@ def violations(
     rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
     found = tuple(_invalid(rule, setting, strategy) for rule in broken)
-    return found + _split(model, strategy) + tuple(mixture_violations(model, strategy))
+    found += _split(model, strategy) + tuple(mixture_violations(model, strategy))
+    return found + (() if found else tuple(_counted_again(model, strategy)))
 
 
 def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
@@ -284,6 +285,15 @@ def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...
     return ()
 
 
+def _counted_again(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
+    """Layers that are computed again, of each chunk (transformer_config.py lines 1919-1925)."""
+    most = max(chunk_layers(model.layers, strategy, model.mtp))
+    if strategy.recompute_layers > most:
+        rule = f"counts layers of a chunk, which has {most} at most"
+        given = f"recompute={recompute_text(strategy)}"
+        yield InvalidStrategy("recompute-layers", given, rule, "take recompute=full for all")
+
+
 # Rules of mixtures of experts, as Megatron-LM checks them (megatron/core/transformer:
 # transformer_config.py, moe/moe_layer.py; megatron/core/parallel_state.py, of d98e8a64).
 
@@ -314,7 +324,8 @@ def mixture_violations(model: Transformer, strategy: Strategy) -> Iterator[Inval
         yield from _overlap_violations(model, strategy)
     if strategy.recompute is Recompute.FULL and strategy.graphs == "partial":
         rule = "whole layers are computed again with no graphs, or with full ones"
-        yield InvalidStrategy("graphs", "recompute=full,graphs=partial", rule, "take graphs=none")
+        given = f"recompute={recompute_text(strategy)},graphs=partial"
+        yield InvalidStrategy("graphs", given, rule, "take graphs=none")
 
 
 def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
@@ -328,7 +339,7 @@ def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[Inva
         ),
         (
             strategy.recompute is not Recompute.NONE or "moe" in strategy.modules,
-            f"recompute={'+'.join(strategy.modules) or strategy.recompute.value}",
+            f"recompute={recompute_text(strategy)}",
             "overlap=1 allows neither full recomputation nor that of moe",
         ),
         (model.mtp > 1, f"mtp={model.mtp}", "overlap=1 allows one layer of MTP at most"),

@@ -114,10 +114,15 @@ class Oracle:
         yield "score dropout", Fraction(2 * scores)
         yield "score dropout mask", Fraction(scores)
 
-    def kept(self) -> Fraction:
+    def again(self, number: int) -> bool:
+        """Whether the layer of that number in its chunk is computed again whole."""
+        most = self.strategy.recompute_layers or self.model.layers
+        return self.strategy.recompute is Recompute.FULL and number < most
+
+    def kept(self, number: int = 0) -> Fraction:
         """Bytes of a layer's tensors that stay until its backward pass."""
         tensors = dict(self.saved())
-        if self.strategy.recompute is Recompute.FULL:
+        if self.again(number):
             return tensors["attention norm"]  # the input of the layer
         inputs = 1 + self.model.gated  # yielded under one name
         found = sum(tensors.values()) + (inputs - 1) * tensors["activation input"]
@@ -157,9 +162,9 @@ class Oracle:
         """Bytes of the hidden state of a micro-batch."""
         return 2 * self.tokens * self.model.hidden
 
-    def backward(self) -> Iterator[Call]:
+    def backward(self, number: int) -> Iterator[Call]:
         """Collectives of a layer, backward, with what is computed again."""
-        if self.strategy.recompute is Recompute.FULL:
+        if self.again(number):
             yield from self.forward()
         if self.strategy.recompute is Recompute.SELECTIVE:
             yield from self.core()
@@ -176,8 +181,8 @@ class Oracle:
         stages = [Tally() for _ in range(self.strategy.pp)]
         for chunk, layers in enumerate(self.chunks()):
             tally = stages[chunk % self.strategy.pp]
-            for _ in range(layers):
-                self._layer(tally)
+            for number in range(layers):
+                self._layer(tally, number)
         self._first(stages[0])
         self._last(stages[-1])
         for tally in stages:
@@ -206,13 +211,13 @@ class Oracle:
     def _runs(self, call: Call) -> bool:
         return any(getattr(self.strategy, axis) > 1 for axis in call[1])
 
-    def _layer(self, tally: Tally) -> None:
+    def _layer(self, tally: Tally, number: int) -> None:
         elements = sum(rows * columns for rows, columns in self.matrices())
         tally.parameters += elements
         for _ in range(self.micro_batches()):
             tally.product_flops += self.layer_flops()
             tally.score_flops += self.layer_score_flops()
-            tally.calls.update([*self.forward(), *self.backward()])
+            tally.calls.update([*self.forward(), *self.backward(number)])
             for _ in ("forward", "backward"):
                 self._fetch(tally, elements)
             self._add_up(tally, elements)

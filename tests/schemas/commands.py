@@ -17,6 +17,7 @@ TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
 FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
 IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1"
+LESS_AGAIN = "dp=16,zero=1,recompute=full:2"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -64,6 +65,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
         f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
         f"{MIXTURE} --strategy {FOLDED},{IN_8_BITS}",
+        f"{MIXTURE} --strategy {LESS_AGAIN}",
     ),
     "plan-training": (
         f"{TRAINED} -t gpus.yaml",

@@ -25,6 +25,7 @@ from tests.strategies.draws import shuffles
 DEGREES = st.integers(1, 10**6)
 AGAIN: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, recompute=st.sampled_from(Recompute)),
+    st.builds(dict, recompute=st.just(Recompute.FULL), recompute_layers=DEGREES),
     st.builds(dict, modules=st.lists(st.sampled_from(MODULES), unique=True).map(tuple)),
 )
 """What is computed again: by a word, or some modules."""
@@ -94,6 +95,12 @@ def test_modules_are_in_the_order_of_megatron() -> None:
     assert parse_strategy("recompute=moe_act").modules == ("moe_act",)
 
 
+def test_layers_that_are_computed_again_are_counted() -> None:
+    found = parse_strategy("recompute=full:7")
+    assert found == Strategy(recompute=Recompute.FULL, recompute_layers=7)
+    assert "recompute=full:7" in strategy_text(found).split(",")
+
+
 def test_defaults() -> None:
     assert parse_strategy("tp=2") == Strategy(tp=2)
 
@@ -116,6 +123,9 @@ def test_defaults() -> None:
         ("recompute=moe_act+full", "layernorm"),
         ("recompute=moe_act+moe_act", "each once"),
         ("recompute=moe,recompute=moe", "twice"),
+        ("recompute=full:0", "whole number from 1"),
+        ("recompute=full:", "whole number from 1"),
+        ("recompute=selective:2", "none, selective, full"),
         ("recompute=moe,recompute=full", "twice"),
         ("qqqq=2", "keys are tp"),
         ("tp=0", "whole number"),

@@ -63,6 +63,7 @@ class StrategyBlock(StrictModel):
     modules: Annotated[list[Name], Field(default_factory=list)]
     graphs: Literal["none", "partial", "full"] = "none"
     fp8_attention: bool = False
+    recompute_layers: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
 class FrameworkBlock(StrictModel):

@@ -109,6 +109,9 @@ class StrategyDegrees(SearchedDegrees):
     modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
     graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
     fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
+    recompute_layers: Annotated[
+        Count | None, Said("Layers of a chunk, from its first, that are computed again whole.")
+    ] = None
 
 
 MemoryByPart = Annotated[

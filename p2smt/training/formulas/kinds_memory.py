@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Max, Piecewise, Rational
+from sympy import Expr, Max, Piecewise, Rational, ceiling
 
 from p2smt.training.formulas.kinds import DEEPSEEK, KEY, ROUTED, TAU
 from p2smt.training.formulas.memory import PASSES
@@ -41,11 +41,17 @@ from p2smt.training.formulas.symbols import (
     first,
     fs,
     full,
+    full_a,
+    full_d,
+    full_m,
+    full_x,
     g,
     h,
     last,
     low,
     n,
+    n_again,
+    n_plain,
     n_uneven,
     nd,
     nf,
@@ -66,6 +72,8 @@ from p2smt.training.formulas.symbols import (
 )
 
 _T, _R, _TAU = TOKENS.symbol, ROUTED.symbol, TAU.symbol
+_FULL = {"attention": full_a, "mamba": full_m, "dense": full_d, "mixture": full_x}
+"""Part of the stage's layers of each kind that are computed again whole."""
 _LO = 2 - low
 """Bytes of an element of a product's input that is kept: 1 in low precision."""
 
@@ -137,14 +145,14 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
     parts = tuple(
         FormulaRow(
             f"{name}_kept_bytes",
-            (1 - full) * what + full * _T * h / SPREAD.symbol,
+            (1 - _FULL[name]) * what + _FULL[name] * _T * h / SPREAD.symbol,
             "bytes",
             f"activations of a layer's {name} for a micro-batch that are kept",
             f"{PAPER} section 4; {DEEPSEEK}",
         )
         for name, what in kept.items()
     )
-    again = Max(*(full * whole[name] for name in whole)) + Max(
+    again = Max(*(ceiling(_FULL[name]) * whole[name] for name in whole)) + Max(
         again_mlp * dense, again_experts * mixture
     )
     symbols = {row.name: row.symbol for row in parts}
@@ -154,7 +162,11 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
         + nd * symbols["dense_kept_bytes"]
         + nx * symbols["mixture_kept_bytes"]
     )
+    again_layers = (nf + nw) * full_a + nm * full_m + nd * full_d + nx * full_x
+    input_kept = _T * h / SPREAD.symbol
     held = PASSES.symbol / v * layer + n_uneven * layer / Max(n, 1)
+    held += n_again * again_layers * input_kept / Max(n * full, 1)
+    held += n_plain * (layer - again_layers * input_kept) / Max(n * (1 - full), 1)
     return (
         PARAMETER_BYTES,
         GRADIENT_BYTES,

@@ -52,6 +52,11 @@ from p2smt.training.formulas.symbols import (
     eta_memory,
     first,
     full,
+    full_d,
+    full_f,
+    full_m,
+    full_w,
+    full_x,
     h,
     host_dense_s,
     host_expert_s,
@@ -147,12 +152,16 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
     attention, norm = _sum(attention_products(mla)), again_norm * 4 * TAU.symbol * h / _W
     up = again_up * _sum(MLA_UP) if mla else Rational(0)
     around = _moved("attention")
-    for name, one in (("attention", core["core"]), ("window", core["window"])):
+    for name, one, full in (
+        ("attention", core["core"], full_f),
+        ("window", core["window"], full_w),
+    ):
         again = again_core * one + up + norm
-        yield from _part(name, attention + around, one, Rational(5, 2), again)
-    yield from _part("mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm)
+        yield from _part(name, attention + around, one, Rational(5, 2), again, full)
+    states = _sum(MAMBA) + _moved("mamba")
+    yield from _part("mamba", states, core["states"], Rational(2), norm, full_m)
     dense = _sum(DENSE) + _moved("dense")
-    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm)
+    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm, full_d)
     shared = _sum(SHARED)
     mixture = _sum((*EXPERTS, *LATENT)) + _moved("act") + _moved("experts")
     again = (
@@ -160,11 +169,11 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
         + (1 - again_experts) * (again_act * _moved("act") + again_shared * shared)
         + norm
     )
-    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again)
+    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again, full_x)
 
 
 def _part(
-    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr
+    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr, full: Expr
 ) -> Iterable[FormulaRow]:
     forward = FormulaRow(f"{name}_forward_s", plain + core, "s", f"{name}, forward", COUNTED)
     yield forward

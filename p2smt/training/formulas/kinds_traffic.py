@@ -41,7 +41,11 @@ from p2smt.training.formulas.symbols import (
     ev,
     first,
     fs,
-    full,
+    full_d,
+    full_f,
+    full_m,
+    full_w,
+    full_x,
     h,
     hidden_dispatch,
     last,
@@ -99,19 +103,22 @@ def traffic(mla: bool) -> tuple[TrafficRow, ...]:
         + nx * _seconds(SHARED)
     ) / 2
     scattered = pairs + (attention if mla else 0)
-    again = 1 + full
+    attention_again = nf * full_f + nw * full_w
+    pairs_again = nm * full_m + nd * full_d + nx * full_x * Min(1, fs)
+    pairs_again += 0 if mla else attention_again
+    scattered_again = pairs_again + (attention_again if mla else 0)
     rows = [
-        _tp("forward", _AR, (1 - sp) * (scattered * again + first), _NONE),
+        _tp("forward", _AR, (1 - sp) * (scattered + scattered_again + first), _NONE),
         _tp("backward", _AR, (1 - sp) * (scattered + last + nt), _NONE),
-        _tp("forward gather", _AG, sp * (pairs * again + last + nt), under),
-        _tp("forward scatter", _RS, sp * (scattered * again + first), under),
+        _tp("forward gather", _AG, sp * (pairs + pairs_again + last + nt), under),
+        _tp("forward scatter", _RS, sp * (scattered + scattered_again + first), under),
         _tp("backward gather", _AG, sp * (scattered + first), under),
         _tp("backward scatter", _RS, sp * (pairs + last + nt), under),
         _tp("inputs again", _AG, sp * (pairs + last + nt), under, Integer(1)),
     ]
     if mla:
         ranks = 2 * _T * (rq + rkv + er + direct * h)
-        gathered = _tp("latent gather", _AG, attention * (1 + again), under)
+        gathered = _tp("latent gather", _AG, 2 * attention + attention_again, under)
         scattering = _tp("latent scatter", _RS, attention, under)
         rows += [replace(gathered, payload=ranks), replace(scattering, payload=ranks)]
     return (*rows, *_cp(mla), *_experts(), *PP_TRAFFIC, *_data())
@@ -131,9 +138,9 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
     """Keys and values of all tokens; of a window those that it reaches."""
     keys = 2 * b * s * a * (en + er + ev) / t if mla else 4 * b * s * KEY_WIDTH.symbol
     rows = []
-    for name, calls, core_s, payload in (
-        ("cp", nf, row_symbol("core_s"), keys),
-        ("cp window", nw, row_symbol("window_s"), keys * Min(1, win / s)),
+    for name, calls, core_s, payload, full in (
+        ("cp", nf, row_symbol("core_s"), keys, full_f),
+        ("cp window", nw, row_symbol("window_s"), keys * Min(1, win / s), full_w),
     ):
         again = 1 + Max(full, again_core)
         for way, times, hidden in (
@@ -158,7 +165,7 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
 
 
 def _experts() -> tuple[TrafficRow, ...]:
-    calls = nx * (4 + 2 * Max(full, again_experts))
+    calls = nx * (4 + 2 * Max(full_x, again_experts))
     rows = 2 * ROUTED.symbol * w
     return (
         TrafficRow(

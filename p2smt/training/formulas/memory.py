@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Max, Min, Piecewise
+from sympy import Max, Min, Piecewise, ceiling
 
 from p2smt.training.formulas.symbols import (
     COUNTED,
@@ -32,6 +32,8 @@ from p2smt.training.formulas.symbols import (
     i,
     last,
     n,
+    n_again,
+    n_plain,
     n_uneven,
     p,
     s,
@@ -121,14 +123,18 @@ ENDS_KEPT = FormulaRow(
 )
 RECOMPUTED = FormulaRow(
     "recomputed_bytes",
-    full * LAYER_KEPT.symbol + selective * SCORES_KEPT.symbol,
+    ceiling(full) * LAYER_KEPT.symbol + selective * SCORES_KEPT.symbol,
     "bytes",
     "activations that are computed again, of the one layer that is in its backward pass",
     COUNTED,
 )
 ACTIVATION_BYTES = FormulaRow(
     "activation_bytes",
-    HELD_LAYERS.symbol * KEPT.symbol + ENDS_KEPT.symbol + RECOMPUTED.symbol,
+    HELD_LAYERS.symbol * KEPT.symbol
+    + n_again * 2 * _T * h / SPREAD.symbol
+    + n_plain * LAYER_KEPT.symbol
+    + ENDS_KEPT.symbol
+    + RECOMPUTED.symbol,
     "bytes",
     "activations of a stage",
     f"{PAPER} section 4.3",

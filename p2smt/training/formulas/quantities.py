@@ -10,6 +10,7 @@ import numpy as np
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
+from p2smt.training.formulas.again import parts_again
 from p2smt.training.formulas.stages import RECOMPUTES, MixtureColumns, Stages, StrategyColumns
 from p2smt.training.formulas.table import FormulaTable, formula_table, kinds_table
 from p2smt.training.strategy import MODULES, PEAK_OF, SIXTEEN, Batch, Recompute
@@ -43,7 +44,8 @@ def by_kinds(model: Transformer, columns: StrategyColumns, efficiency: Efficienc
     """
     low = not set(np.unique(columns.dtype).tolist()) <= set(SIXTEEN)
     fitted = efficiency is not None and efficiency.layers is not None
-    return fitted or low or not model.dense or columns.mixture is not None
+    mixed = columns.mixture is not None and columns.mixture.of_kinds
+    return fitted or low or not model.dense or mixed
 
 
 def quantities(
@@ -71,6 +73,7 @@ def quantities(
         **_of_framework(framework, columns),
         **_of_strategies(columns),
         **_of_stages(stages, columns),
+        **parts_again(model, columns, stages, micro_batches),
     }
     if not kinds:
         return Quantities(stages, {**values, **formula_table().counts(values)}, formula_table())
@@ -224,7 +227,7 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
 
 
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
-    selective, full = (RECOMPUTES.index(one) for one in (Recompute.SELECTIVE, Recompute.FULL))
+    selective = RECOMPUTES.index(Recompute.SELECTIVE)
     numbers = {
         "t": columns.tp,
         "p": columns.pp,
@@ -237,7 +240,6 @@ def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
         "zero_2": columns.zero >= 2,
         "zero_3": columns.zero >= 3,
         "selective": columns.recompute == selective,
-        "full": columns.recompute == full,
         "flash": columns.flash,
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
-from p2smt.training.strategy import MIXTURE_FIELDS, MODULES, Recompute, Strategy
+from p2smt.training.strategy import KIND_FIELDS, MIXTURE_FIELDS, MODULES, Recompute, Strategy
 from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _ENDS = 2  # the embedding and the logits
@@ -346,6 +346,7 @@ class MixtureColumns:
     graphs: npt.NDArray[np.str_]
     fp8_attention: BoolArray
     modules: BoolArray
+    recompute_layers: IntArray
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> MixtureColumns | None:
@@ -365,6 +366,13 @@ class MixtureColumns:
         columns = {name: np.full(count, getattr(usual, name)) for name in _MIXTURE}
         return MixtureColumns(**columns, modules=np.zeros((count, len(MODULES)), dtype=bool))
 
+    @property
+    def of_kinds(self) -> bool:
+        """Whether any strategy has what only the formulas of kinds of layers know."""
+        usual = Strategy()
+        differ = (np.any(getattr(self, name) != getattr(usual, name)) for name in _KINDS_ONLY)
+        return bool(self.modules.any() or any(differ))
+
     def take(self, rows: IntArray | BoolArray) -> MixtureColumns:
         """Those of some of the strategies."""
         return MixtureColumns(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
@@ -378,3 +386,4 @@ class MixtureColumns:
 
 
 _MIXTURE = tuple(name for name in MIXTURE_FIELDS if name != "modules")
+_KINDS_ONLY = tuple(name for name in KIND_FIELDS if name != "modules")
