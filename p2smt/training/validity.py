@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
-from p2smt.training.formulas.stages import chunk_layers, splits_evenly
+from p2smt.training.formulas.stages import splits_evenly
+from p2smt.training.megatron_rules import given_violations
 from p2smt.training.strategy import Batch, Recompute, Strategy, key_of, recompute_text
 from p2smt.training.transformer import Transformer
 
@@ -229,7 +230,7 @@ def violations(
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
     found = tuple(_invalid(rule, setting, strategy) for rule in broken)
     found += _split(model, strategy) + tuple(mixture_violations(model, strategy))
-    return found + (() if found else tuple(_counted_again(model, strategy)))
+    return found or tuple(InvalidStrategy(*one) for one in given_violations(model, strategy))
 
 
 def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
@@ -285,15 +286,6 @@ def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...
     return ()
 
 
-def _counted_again(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
-    """Layers that are computed again, of each chunk (transformer_config.py lines 1919-1925)."""
-    most = max(chunk_layers(model.layers, strategy, model.mtp))
-    if strategy.recompute_layers > most:
-        rule = f"counts layers of a chunk, which has {most} at most"
-        given = f"recompute={recompute_text(strategy)}"
-        yield InvalidStrategy("recompute-layers", given, rule, "take recompute=full for all")
-
-
 # Rules of mixtures of experts, as Megatron-LM checks them (megatron/core/transformer:
 # transformer_config.py, moe/moe_layer.py; megatron/core/parallel_state.py, of d98e8a64).
 
@@ -338,7 +330,7 @@ def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[Inva
             "overlap=1 needs vpp > 1 where pp > 1",
         ),
         (
-            strategy.recompute is not Recompute.NONE or "moe" in strategy.modules,
+            strategy.recompute is Recompute.FULL or "moe" in strategy.modules,
             f"recompute={recompute_text(strategy)}",
             "overlap=1 allows neither full recomputation nor that of moe",
         ),

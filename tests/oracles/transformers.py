@@ -209,7 +209,9 @@ class Oracle:
         return self.batch.sequences // self.strategy.dp // self.strategy.micro_batch
 
     def _runs(self, call: Call) -> bool:
-        return any(getattr(self.strategy, axis) > 1 for axis in call[1])
+        copies = self.strategy.dp_replicate
+        sizes = {"dp": self.strategy.dp // copies, "dpr": copies}
+        return any((sizes.get(axis) or getattr(self.strategy, axis)) > 1 for axis in call[1])
 
     def _layer(self, tally: Tally, number: int) -> None:
         elements = sum(rows * columns for rows, columns in self.matrices())
@@ -269,6 +271,9 @@ class Oracle:
         gradients = self.gradient_bytes * most
         if self.strategy.zero == 0:
             tally.calls[("all-reduce", ("dp", "cp"), gradients)] += 1
+        elif self.strategy.dp_replicate > 1:  # each shard with its copies
+            shards = self.strategy.dp * self.strategy.cp // self.strategy.dp_replicate
+            tally.calls[("all-reduce", ("dpr",), -(-gradients // shards))] += 1
         if self.strategy.zero == 1:
             tally.calls[("reduce-scatter", ("dp", "cp"), gradients)] += 1
         if self.strategy.zero in (1, 2):

@@ -142,7 +142,7 @@ def test_ends_of_the_paper() -> None:
 def test_zero_shards_what_its_stage_says(run: TrainingRun, gradient_bytes: int) -> None:
     """16 or 18 bytes an element in all; each part by dp and cp from its stage of ZeRO on."""
     found, strategy = counted(run, gradient_bytes), run.strategy
-    ranks = strategy.dp * strategy.cp
+    ranks = strategy.dp * strategy.cp // strategy.dp_replicate
     elements, layer = found.of_stage("stage_parameters"), found.of_strategy("layer_parameters")[0]
     ends = elements - found.of_stage("n") * layer
     largest = np.maximum(layer, (ends > 0) * run.model.vocab * run.model.hidden / strategy.tp)

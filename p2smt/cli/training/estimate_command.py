@@ -24,9 +24,12 @@ def estimate(
     strategy: Text = option(
         "KEY=N,..",
         "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, "
-        "full:7 for 7 layers of a chunk, or modules: moe_act+layernorm), flash (0, 1), dtype (bf16, fp16, fp8, mxfp8, nvfp4), split "
-        "(layers of each chunk: 19/20*2/21); of mixtures ep, etp, dispatcher (alltoall, flex), "
-        "overlap (0, 1), graphs (none, partial, full), fp8_attention (0, 1).",
+        "full:7 for 7 layers of a chunk, or modules: moe_act+layernorm), flash (0, 1), dtype "
+        "(bf16, fp16, fp8, mxfp8, nvfp4), split (layers of each chunk: 19/20*2/21m/0, m with "
+        "multi-token prediction), dp_replicate (copies of ZeRO's shards), optimizer_bytes (of a "
+        "parameter), offload (part of the layers); of mixtures ep, etp, dispatcher (alltoall, "
+        "flex), overlap, shared_overlap (0, 1), imbalance, graphs (none, partial, full), "
+        "fp8_attention (0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,

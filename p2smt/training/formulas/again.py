@@ -15,6 +15,7 @@ from p2smt.training.formulas.stages import (
     RECOMPUTES,
     Stages,
     StrategyColumns,
+    ahead_layers,
     chunk_layers,
     uneven_layers,
 )
@@ -80,7 +81,7 @@ class _Again:
 
     def _ahead(self, chunk: int) -> list[LayerKind]:
         """Those of multi-token prediction in a chunk."""
-        return self._every[-1:] * self._model.mtp if chunk == len(self._chunks) - 1 else []
+        return self._every[-1:] * ahead_layers(self._model.mtp, self._strategy)[chunk]
 
 
 def _part(name: str, these: list[LayerKind], all_: list[LayerKind]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Expr, Max, Piecewise, Rational, ceiling
 
 from p2smt.training.formulas.kinds import DEEPSEEK, KEY, ROUTED, TAU
-from p2smt.training.formulas.memory import PASSES
+from p2smt.training.formulas.memory import PASSES, on_device
 from p2smt.training.formulas.symbols import (
     COUNTED,
     END_PARAMETERS,
@@ -31,6 +31,7 @@ from p2smt.training.formulas.symbols import (
     again_up,
     c,
     d,
+    dr,
     ed,
     en,
     er,
@@ -62,6 +63,7 @@ from p2smt.training.formulas.symbols import (
     rkv,
     row_symbol,
     rq,
+    state,
     t,
     tied,
     v,
@@ -86,7 +88,7 @@ _ENDS = END_PARAMETERS.symbol * (first + last - tied * first * last)
 
 
 def _sharded(each: Expr, zero: Expr) -> Expr:
-    return each * (_P / (1 + zero * (d * c - 1)) + _X / (1 + zero * (ed - 1)))
+    return each * (_P / (1 + zero * (d * c / dr - 1)) + _X / (1 + zero * (ed / dr - 1)))
 
 
 PARAMETER_BYTES = FormulaRow(
@@ -109,9 +111,9 @@ GRADIENT_BYTES = FormulaRow(
 )
 OPTIMIZER_BYTES = FormulaRow(
     "optimizer_bytes",
-    _sharded(Rational(12), zero_1),
+    _sharded(state, zero_1),
     "bytes",
-    "parameters and two moments of Adam in fp32; those of experts over ed",
+    "parameters and two moments of Adam, 12 bytes in fp32; those of experts over ed",
     f"{ZERO} section 3.1",
 )
 
@@ -164,6 +166,8 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
     )
     again_layers = (nf + nw) * full_a + nm * full_m + nd * full_d + nx * full_x
     input_kept = _T * h / SPREAD.symbol
+    largest = Max(symbols["attention_kept_bytes"], symbols["mamba_kept_bytes"])
+    largest += Max(symbols["dense_kept_bytes"], symbols["mixture_kept_bytes"])
     held = PASSES.symbol / v * layer + n_uneven * layer / Max(n, 1)
     held += n_again * again_layers * input_kept / Max(n * full, 1)
     held += n_plain * (layer - again_layers * input_kept) / Max(n * (1 - full), 1)
@@ -177,7 +181,7 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
         FormulaRow("again_bytes", again, "bytes", "of one layer that is computed again", COUNTED),
         FormulaRow(
             "activation_bytes",
-            held + ENDS_KEPT.symbol + row_symbol("again_bytes"),
+            on_device(held, largest) + ENDS_KEPT.symbol + row_symbol("again_bytes"),
             "bytes",
             "activations of a stage",
             f"{PAPER} section 4.3",

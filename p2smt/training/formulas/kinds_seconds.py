@@ -44,6 +44,7 @@ from p2smt.training.formulas.symbols import (
     c,
     core_8,
     d,
+    dr,
     ed,
     eta,
     eta_core,
@@ -76,6 +77,7 @@ from p2smt.training.formulas.symbols import (
     peak,
     peak_low,
     row_symbol,
+    state,
     t,
     zero_1,
 )
@@ -152,12 +154,12 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
     attention, norm = _sum(attention_products(mla)), again_norm * 4 * TAU.symbol * h / _W
     up = again_up * _sum(MLA_UP) if mla else Rational(0)
     around = _moved("attention")
-    for name, one, full in (
+    for name, one, whole in (
         ("attention", core["core"], full_f),
         ("window", core["window"], full_w),
     ):
         again = again_core * one + up + norm
-        yield from _part(name, attention + around, one, Rational(5, 2), again, full)
+        yield from _part(name, attention + around, one, Rational(5, 2), again, whole)
     states = _sum(MAMBA) + _moved("mamba")
     yield from _part("mamba", states, core["states"], Rational(2), norm, full_m)
     dense = _sum(DENSE) + _moved("dense")
@@ -227,13 +229,13 @@ def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
 
 OPTIMIZER_S = FormulaRow(
     "optimizer_s",
-    30
+    (6 + 2 * state)
     * (
-        row_symbol("stage_parameters") / (1 + zero_1 * (d * c - 1))
-        + row_symbol("stage_experts") / (1 + zero_1 * (ed - 1))
+        row_symbol("stage_parameters") / (1 + zero_1 * (d * c / dr - 1))
+        + row_symbol("stage_experts") / (1 + zero_1 * (ed / dr - 1))
     )
     / _W,
     "s",
-    "step of Adam: gradient (4), fp32 parameter and moments read and written (24), parameter (2)",
+    "step of Adam: gradient (4), its own bytes of a parameter read and written, parameter (2)",
     COUNTED,
 )

@@ -34,8 +34,12 @@ from p2smt.training.formulas.symbols import (
     again_core,
     again_experts,
     b,
+    beside,
     c,
+    d,
     direct,
+    dr,
+    ed,
     en,
     er,
     ev,
@@ -64,6 +68,7 @@ from p2smt.training.formulas.symbols import (
     row_symbol,
     rq,
     s,
+    skew,
     sp,
     t,
     tied,
@@ -73,7 +78,7 @@ from p2smt.training.formulas.symbols import (
     zero_2,
     zero_3,
 )
-from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow
+from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow, copies
 from p2smt.training.prediction import DISPATCH_REQUEST, Cover
 
 HIDES = Rational(89, 100)
@@ -165,19 +170,21 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
 
 
 def _experts() -> tuple[TrafficRow, ...]:
-    calls = nx * (4 + 2 * Max(full_x, again_experts))
+    again = Max(full_x, again_experts)
+    calls = nx * (4 + 2 * again)
+    shared = (3 + again) * _seconds(SHARED)  # forward, and twice that backward
     rows = 2 * ROUTED.symbol * w
     return (
         TrafficRow(
             DISPATCH_REQUEST,
             RequestKind.ALL_TO_ALL,
             ("ep",),
-            2 * TAU.symbol * w * r,
+            2 * TAU.symbol * w * r * skew,
             calls,
             GSHARD,
             Cover.COMPUTE,
-            hidden_dispatch,
-            HIDES * _STAGE_S,
+            Max(hidden_dispatch, beside),
+            (1 - beside) * HIDES * _STAGE_S + beside * nx * shared,
         ),
         TrafficRow("et gather", _AG, ("et",), rows, 2 * nx, GSHARD),
         TrafficRow("et scatter", _RS, ("et",), rows, 2 * nx, GSHARD),
@@ -190,6 +197,8 @@ def _data() -> tuple[TrafficRow, ...]:
     return (
         *_once("dp", ("dp", "cp"), _P),
         *_once("experts", ("ed",), _X, Min(1, E)),
+        copies("dp", "dpr", _P / (d * c / dr)),
+        copies("experts", "edr", _X / (ed / dr), zero_1 * Min(1, E)),
         *_layers("dp", ("dp", "cp"), each, n),
         *_layers("experts", ("ed",), _X / Max(nx, 1), nx),
         *_layers("dp ends", ("dp", "cp"), END_PARAMETERS.symbol, _ENDS, edge=0),

@@ -192,7 +192,7 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
     numbers = {
         "ep": ranks["ep"],
         "et": ranks["et"],
-        "ed": ranks["ed"],
+        "ed": ranks["ed"] * more.dp_replicate,
         "low": low,
         "again_core": again["core_attn"] | selective,
         "again_up": again["mla_up_proj"],
@@ -202,6 +202,8 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
         "again_mlp": again["mlp"],
         "again_shared": again["shared_experts"],
         "hidden_dispatch": more.overlap,
+        "beside": more.shared_overlap,
+        "skew": more.imbalance,
         "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
         "core_8": more.fp8_attention,
         "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
@@ -228,6 +230,7 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
 
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
     selective = RECOMPUTES.index(Recompute.SELECTIVE)
+    more = columns.mixture or MixtureColumns.none(len(columns))
     numbers = {
         "t": columns.tp,
         "p": columns.pp,
@@ -241,6 +244,9 @@ def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
         "zero_3": columns.zero >= 3,
         "selective": columns.recompute == selective,
         "flash": columns.flash,
+        "dr": more.dp_replicate,
+        "state": more.optimizer_bytes,
+        "off": more.offload,
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 

@@ -84,6 +84,11 @@ again_shared = _symbol("again_shared")
 hidden_dispatch = _symbol("hidden_dispatch")
 launches = _symbol("launches")
 core_8 = _symbol("core_8")
+dr = _symbol("dr")
+state = _symbol("state")
+off = _symbol("off")
+skew = _symbol("skew")
+beside = _symbol("beside")
 
 # of the framework
 G = _symbol("G")
@@ -149,6 +154,9 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (selective, "1 if attention is computed again"),
     (full, "part of the stage's layers that are computed again whole"),
     (flash, "1 with fused attention"),
+    (dr, "copies of what ZeRO shards, each on its own part of dp"),
+    (state, "bytes of the optimizer for a parameter"),
+    (off, "part of the layers whose activations wait on the host"),
     (G, "bytes of an element of a gradient"),
     (fused, "rate of fused attention, as a part of what matrix products reach"),
     (overlap_tp, "1 if collectives of tp run beside matrix products"),
@@ -200,6 +208,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (again_experts, "1 if mixtures are, whole"),
     (again_mlp, "1 if dense MLPs are"),
     (again_shared, "1 if shared experts are"),
+    (skew, "tokens of the busiest rank to those of a balanced routing"),
+    (beside, "1 if tokens move beside the products of shared experts"),
     (hidden_dispatch, "1 if tokens move beside the computing of another micro-batch"),
     (launches, "part of launches that is left: 1, 0.95 with partial graphs, 0 with full ones"),
     (core_8, "1 if the core of attention is in 8 bits"),
