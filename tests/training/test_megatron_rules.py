@@ -97,7 +97,6 @@ CASES = (
         "tp=4,dp=2,sp=1",
         "tp=2,dp=4,sp=1",
     ),
-    Case("imbalance", MIXED, "dp=8,ep=2,imbalance=2.5", "dp=8,ep=4,imbalance=2.5"),
     Case("imbalance", DENSE, "dp=8,imbalance=1.5", "dp=8"),
     Case(
         "graphs-experts",

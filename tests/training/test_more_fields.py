@@ -240,6 +240,14 @@ def test_the_busiest_rank_does_as_much_more_as_it_has_tokens() -> None:
     assert sent[1]["dp gradients scatter"] == sent[0]["dp gradients scatter"]
 
 
+def test_a_rank_has_all_tokens_of_its_group_at_most() -> None:
+    routed = [
+        of_columns(MIXED, f"dp=8,ep={ep},imbalance={x}").of_strategy("routed")[0]
+        for ep, x in ((1, 1), (1, 3), (2, 2), (2, 3), (4, 3))
+    ]
+    assert np.divide(routed, routed[0]).tolist() == [1, 1, 2, 2, 3]
+
+
 def test_imbalance_does_not_count_as_work_of_the_model() -> None:
     even, busy = (
         predicted(MIXED, f"dp=8,ep=4,zero=1{text}", BRIDGE) for text in ("", ",imbalance=2")

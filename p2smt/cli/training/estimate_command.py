@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
@@ -58,7 +59,7 @@ def estimate(
 
     if strategy is None:
         raise InputError("strategy", "is missing", "give --strategy tp=8,pp=4,dp=2")
-    chosen = parse_strategy(strategy)
+    chosen = replace(parse_strategy(strategy), **workload.given())
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)

@@ -203,7 +203,7 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
         "again_shared": again["shared_experts"],
         "hidden_dispatch": more.overlap,
         "beside": more.shared_overlap,
-        "skew": more.imbalance,
+        "skew": np.minimum(more.imbalance, ranks["ep"]),  # a rank has all tokens of its ep at most
         "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
         "core_8": more.fp8_attention,
         "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),

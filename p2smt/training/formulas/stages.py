@@ -12,7 +12,7 @@ DeepSeek-V3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -326,6 +326,15 @@ class StrategyColumns:
             split=self.splits[row] if self.splits else (),
             **(self.mixture.fields(row) if self.mixture else {}),
         )
+
+    def given(self, values: Mapping[str, Any]) -> StrategyColumns:
+        """The same with one value of some fields of mixtures for all strategies."""
+        usual = Strategy()
+        if all(value == getattr(usual, name) for name, value in values.items()):
+            return self
+        more = self.mixture or MixtureColumns.none(len(self))
+        filled = {name: np.full(len(self), value) for name, value in values.items()}
+        return replace(self, mixture=replace(more, **filled))
 
     @property
     def ranks(self) -> Mapping[str, IntArray]:

@@ -41,7 +41,7 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
 
 def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> StrategyColumns:
     many = len(values["tp"])
-    return StrategyColumns(
+    columns = StrategyColumns(
         tp=values["tp"],
         pp=values["pp"],
         dp=values["dp"],
@@ -54,6 +54,8 @@ def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> Strategy
         flash=np.full(many, question.flash),
         dtype=np.full(many, question.dtype),
     )
+    given = {"optimizer_bytes": question.optimizer_bytes, "imbalance": question.imbalance}
+    return columns.given(given)
 
 
 def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tuple[IntArray, ...]:
