@@ -16,7 +16,7 @@ from p2smt.training.transformer import Attention, Mlp, Transformer
 
 BrokenRule = tuple[str, str, str, str]
 """A rule's name, what was given, the rule in words, and a remedy."""
-Given = Callable[[Transformer, Strategy], str]
+Against = Callable[[Transformer, Strategy], str]
 """What was given against a rule, as users write it; empty: the rule holds."""
 OURS = "the price assumes it"
 
@@ -58,7 +58,7 @@ class GivenRule:
     sentence: str
     remedy: str
     source: str
-    against: Given
+    against: Against
 
 
 def given_violations(model: Transformer, strategy: Strategy) -> Iterator[BrokenRule]:
@@ -136,7 +136,7 @@ def _plain_optimizer(_: Transformer, strategy: Strategy) -> str:
     return f"optimizer_bytes={strategy.optimizer_bytes},zero=0" if fewer else ""
 
 
-def _offload(wrong: Callable[[Strategy], str]) -> Given:
+def _offload(wrong: Callable[[Strategy], str]) -> Against:
     """What goes with activations on the host and must not."""
 
     def against(_: Transformer, strategy: Strategy) -> str:
@@ -166,7 +166,7 @@ def _all_layers(_: Transformer, strategy: Strategy) -> str:
 # Mixtures of experts, low precision and multi-token prediction.
 
 
-def _beside(wrong: Given) -> Given:
+def _beside(wrong: Against) -> Against:
     """What goes with dispatch beside shared experts and must not."""
 
     def against(model: Transformer, strategy: Strategy) -> str:
