@@ -335,4 +335,4 @@ def test_a_dense_model_sends_nothing_along_axes_of_experts() -> None:
     columns = StrategyColumns.of((parse_strategy("dp=8,zero=1,dtype=fp8"),))
     found = quantities(DENSE, Batch(64, 2048), columns, BRIDGE.framework, BRIDGE)
     axes = {axis for one in request_columns(found, columns) for axis in one.axes}
-    assert axes == {"pp", "dp", "cp", "tp"}
+    assert axes == {"pp", "dp", "dpr", "cp", "tp"}
