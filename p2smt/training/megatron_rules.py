@@ -106,11 +106,6 @@ def _dense_graphs(model: Transformer, strategy: Strategy) -> str:
     return f"{_again(strategy)},graphs=partial" if whole and not model.experts else ""
 
 
-def _graphed_router(_: Transformer, strategy: Strategy) -> str:
-    both = "moe" in strategy.modules and strategy.graphs == "partial"
-    return f"{_again(strategy)},graphs=partial" if both else ""
-
-
 # Copies of shards, the optimizer, and what waits on the host.
 
 
@@ -260,13 +255,6 @@ GIVEN_RULES: tuple[GivenRule, ...] = (
         "take graphs=none",
         SOURCES["graphs"],
         _dense_graphs,
-    ),
-    GivenRule(
-        "graphs-moe",
-        "partial graphs capture the router, which recompute=moe runs again",
-        "take graphs=none, or other modules",
-        f"{_CONFIG} 2862-2869",
-        _graphed_router,
     ),
     GivenRule(
         "dp_replicate",
