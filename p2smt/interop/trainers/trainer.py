@@ -36,8 +36,8 @@ class Trainer:
     these are.  ``frameworks``: whose efficiencies predict it, the nearest first.  ``missing``: what
     it lacks.  ``split``: what it lacks for the layers of the chunks of a strategy, in words, or
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
-    so that it overlaps what a prediction assumes.  ``given``: of ``RARE_FIELDS`` those that it is
-    told.
+    so that it overlaps what a prediction assumes.  ``given``: of ``RARE_FIELDS`` those of a
+    strategy that it is told.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Trainer:
     split: Callable[[Transformer, Strategy], str]
     write: Callable[[Transformer, Batch, Strategy], Exported]
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
-    given: tuple[str, ...] = ()
+    given: Callable[[Strategy], tuple[str, ...]] = lambda _: ()
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
@@ -58,9 +58,8 @@ class Trainer:
         ]
         if strategy.dtype not in self.dtypes:
             found.append(f"training in {strategy.dtype[:40]}")
-        found += [
-            f"an option for {name} here" for name in _rare(strategy) if name not in self.given
-        ]
+        told = self.given(strategy)
+        found += [f"an option for {name} here" for name in _rare(strategy) if name not in told]
         return (*found, *filter(None, [self.split(model, strategy)]))
 
     def export(

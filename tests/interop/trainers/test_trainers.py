@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.megatron_given import given_options
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.efficiencies.frameworks import framework
@@ -220,7 +221,9 @@ def test_what_is_not_told_to_a_trainer_is_not_left_out(
     usual = Strategy()
     (name,) = (one for one in RARE_FIELDS if getattr(strategy, one) != getattr(usual, one))
     said = f"an option for {name} here"
-    assert (said in trainer.lacks(LLAMA_70B, BATCH, strategy)) == (name not in trainer.given)
+    assert (said in trainer.lacks(LLAMA_70B, BATCH, strategy)) == (
+        name not in trainer.given(strategy)
+    )
 
 
 def test_routing_is_no_option() -> None:
@@ -229,3 +232,33 @@ def test_routing_is_no_option() -> None:
             trainer.lacks(LLAMA_70B, BATCH, Strategy(dp=8, ep=2, imbalance=x)) for x in (1.0, 1.5)
         )
         assert plain == busy
+
+
+def test_megatron_is_told_of_copies_moments_and_shared_experts() -> None:
+    plain, given = (
+        set(find_trainer("megatron").export(LLAMA_70B, BATCH, strategy).text.splitlines())
+        for strategy in (
+            Strategy(tp=8, dp=8, sequence_parallel=True, zero=1),
+            Strategy(*(8, 1, 8), sequence_parallel=True, zero=1, dp_replicate=4, optimizer_bytes=8),
+        )
+    )
+    assert plain < given
+    assert given - plain == {
+        "--num-distributed-optimizer-instances 4",
+        "--use-precision-aware-optimizer",
+        "--exp-avg-dtype bf16",
+        "--exp-avg-sq-dtype bf16",
+    }
+    beside = Strategy(dp=8, ep=2, shared_overlap=True)
+    assert list(given_options(beside)) == ["--moe-shared-expert-overlap"]
+    assert not list(given_options(Strategy()))
+
+
+def test_megatron_has_moments_of_two_types_alone() -> None:
+    megatron = find_trainer("megatron")
+    lacking = [
+        size
+        for size in range(4, 13)
+        if megatron.lacks(LLAMA_70B, BATCH, Strategy(dp=8, zero=1, optimizer_bytes=size))
+    ]
+    assert lacking == [4, 5, 7, 9, 10, 11]
