@@ -249,13 +249,11 @@ def call_time(
 ) -> tuple[StepTime, int]:
     """The time of the same, and how many members of a group are in a node."""
     experts = is_of_experts(request.axes)
-    names, sizes = (EXPERT_AXES, strategy.expert_sizes) if experts else (AXES, strategy.sizes)
+    names: tuple[str, ...] = EXPERT_AXES if experts else AXES
+    sizes = strategy.expert_sizes if experts else strategy.sizes
     if strategy.dp_replicate > 1:
-        names, sizes = (
-            (EXPERT_SHARD_AXES, strategy.expert_shard_sizes)
-            if experts
-            else (SHARD_AXES, strategy.shard_sizes)
-        )
+        names = EXPERT_SHARD_AXES if experts else SHARD_AXES
+        sizes = strategy.expert_shard_sizes if experts else strategy.shard_sizes
         placement = None if placement is None else with_copies(placement, strategy.dp_replicate)
     axes = [names.index(axis) for axis in request.axes]
     if placement is None:
