@@ -11,6 +11,7 @@ from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.accuracy import PriceBasis, PriceRange, summed
+from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.plans.ranges import range_of_step
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
@@ -58,8 +59,8 @@ def predict(
         experts: a row for each of ``EXPERT_AXES``, of a mixture; None: Megatron's order.
 
     Raises:
-        InputError: the strategy cannot run (:mod:`p2smt.training.validity`), the placement is of
-            other sizes, or the topology names no device.
+        InputError: the strategy cannot run (:mod:`p2smt.training.validity`), a placement is of
+            other sizes, both have unlike stages, or the topology names no device.
     """
     check(run.model, run.batch, run.strategy, topology.devices)
     if placement is None:
@@ -68,6 +69,8 @@ def predict(
         placement.check(topology.sizes, run.strategy.sizes)
     if experts is not None:
         experts.check(topology.sizes, run.strategy.expert_sizes)
+        if placement is not None:
+            FoldedPlacement(placement, experts)  # the same stages and pipelines in both
     return predict_with(
         run,
         topology.known_device,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.megatron_given import given_fields, given_options
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
 from p2smt.training.efficiency import Framework
@@ -50,6 +51,7 @@ def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
         *_stages(model, strategy),
         *_arithmetic(strategy),
         *_sharding(strategy),
+        *given_options(strategy),
     ]
     return Exported("\n".join(lines) + "\n", tuple(_notes(strategy)))
 
@@ -177,4 +179,5 @@ MEGATRON = Trainer(
     split=lambda _, __: "",
     write=_write,
     overlap=_overlap,
+    given=given_fields,
 )

@@ -11,7 +11,7 @@ from p2smt.interop.places import PlacedPlan
 from p2smt.plans.file_model import PlanModel
 from p2smt.training.efficiency import Framework
 from p2smt.training.plan_block import efficiency_in, run_of
-from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.strategy import AXES, RARE_FIELDS, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import check
 
@@ -36,7 +36,8 @@ class Trainer:
     these are.  ``frameworks``: whose efficiencies predict it, the nearest first.  ``missing``: what
     it lacks.  ``split``: what it lacks for the layers of the chunks of a strategy, in words, or
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
-    so that it overlaps what a prediction assumes.
+    so that it overlaps what a prediction assumes.  ``given``: of ``RARE_FIELDS`` those of a
+    strategy that it is told.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Trainer:
     split: Callable[[Transformer, Strategy], str]
     write: Callable[[Transformer, Batch, Strategy], Exported]
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
+    given: Callable[[Strategy], tuple[str, ...]] = lambda _: ()
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
@@ -56,6 +58,8 @@ class Trainer:
         ]
         if strategy.dtype not in self.dtypes:
             found.append(f"training in {strategy.dtype[:40]}")
+        told = self.given(strategy)
+        found += [f"an option for {name} here" for name in _rare(strategy) if name not in told]
         return (*found, *filter(None, [self.split(model, strategy)]))
 
     def export(
@@ -81,6 +85,13 @@ class Trainer:
         found = self.write(model, batch, strategy)
         added = Exported("") if framework is None else self.overlap(strategy, framework)
         return Exported(found.text + added.text, (*found.notes, *added.notes))
+
+
+def _rare(strategy: Strategy) -> list[str]:
+    """Fields that few trainings have and this one does; how tokens are routed is no option."""
+    usual = Strategy()
+    told = (name for name in RARE_FIELDS if name != "imbalance")
+    return [name for name in told if getattr(strategy, name) != getattr(usual, name)]
 
 
 def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:

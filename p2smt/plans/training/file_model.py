@@ -63,6 +63,13 @@ class StrategyBlock(StrictModel):
     modules: Annotated[list[Name], Field(default_factory=list)]
     graphs: Literal["none", "partial", "full"] = "none"
     fp8_attention: bool = False
+    recompute_layers: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    dp_replicate: Count = 1
+    shared_overlap: bool = False
+    mtp_chunk: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    imbalance: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    optimizer_bytes: Annotated[int, Field(ge=4, le=12)] = 12
+    offload: Part = 0.0
 
 
 class FrameworkBlock(StrictModel):
