@@ -42,8 +42,10 @@ from p2smt.training.search.branch import (
     runnable,
 )
 from p2smt.training.search.cache import PlanCache
+from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
+from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices, SpaceLimits, value_text
 from p2smt.training.search.strategies import space_of
@@ -86,7 +88,7 @@ def plan(
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(
-        PlacedCandidates.of(candidates, SceneCache(question.topology), watch)
+        placed_candidates(candidates, SceneCache(question.topology), watch)
     )
     bounds_table = BoundsTable.of(candidates)
     if spread is None:
@@ -267,7 +269,7 @@ class WidePlan:
         Programs that a worker has told are not sought again.
         """
         watch = StopWatch.start(SearchLimits())
-        singles = PlacedCandidates.of(
+        singles = placed_candidates(
             self.bounds_table.candidates, self.singles.pricing.shared_cache, watch
         )
         timing: StrategyTiming = CollectiveTiming(singles)
