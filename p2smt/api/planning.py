@@ -127,6 +127,7 @@ def _estimated(question: PlanQuestion, one: PlannedStrategy) -> RunEstimate:
         one.placement,
         one.with_programs or one.prediction,
         question.capacity_bytes,
+        one.experts,
     )
 
 

@@ -3,9 +3,10 @@
 Chunk ``i`` of ``pp * vpp`` lies on stage ``i mod pp``.  An even split has as many layers in every
 chunk; where the layers do not divide, the embedding and the logits count as a layer each, and the
 first and the last chunk have one layer fewer (Megatron-LM's
-``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where that
-does not divide either, the D layers of multi-token prediction count too, and the last chunk gives up
-D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out DeepSeek-V3).
+``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where
+that does not divide either, the D layers of multi-token prediction count too, and the last chunk
+gives up D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out
+DeepSeek-V3).
 """
 
 from __future__ import annotations

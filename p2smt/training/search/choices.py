@@ -103,7 +103,6 @@ class Choices:
         named = ", ".join(self._value(name, value) for value in self.choices[name])
         return named + (f" ({self.left_out[name]})" if name in self.left_out else "")
 
-
     def _value(self, name: str, value: int) -> str:
         if name == "recompute":
             return value_text(self.again[value])

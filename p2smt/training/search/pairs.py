@@ -161,7 +161,9 @@ class PairedCandidates(PlacedCandidates):
         """A bound on the seconds of an iteration of each row: each request is best off alone."""
         done = self.candidates.work.take(rows)
         found = {one.column.name: np.zeros(len(rows)) for one in done.requests}
-        for at, (row, keys) in enumerate(zip(rows.tolist(), self._all_keys(rows, done), strict=True)):
+        for at, (row, keys) in enumerate(
+            zip(rows.tolist(), self._all_keys(rows, done), strict=True)
+        ):
             sides = self._side_keys(int(self.candidates.block[row]))
             for name, key in keys.items():
                 found[name][at] = self._of_side(sides[_is_experts(key)], key).min()
@@ -171,9 +173,7 @@ class PairedCandidates(PlacedCandidates):
         """The least seconds of an iteration of each row over its pairs, and their place."""
         done = self.candidates.work.take(rows)
         keys = self._all_keys(rows, done)
-        chosen = [
-            self._pairs(row, asked) for row, asked in zip(rows.tolist(), keys, strict=True)
-        ]
+        chosen = [self._pairs(row, asked) for row, asked in zip(rows.tolist(), keys, strict=True)]
         many = [len(pairs) for pairs in chosen]
         start = np.concatenate([[0], np.cumsum(many)])
         prices = {one.column.name: np.zeros(start[-1]) for one in done.requests}
@@ -293,9 +293,7 @@ def _is_experts(key: PriceKey) -> bool:
     return max(key[0]) >= _MANY
 
 
-def side_rules(
-    rules: PlacementRules, *, of_experts: bool
-) -> tuple[AxisRule | FixedEntry, ...]:
+def side_rules(rules: PlacementRules, *, of_experts: bool) -> tuple[AxisRule | FixedEntry, ...]:
     """The rules on the rows of one side, by its own rows; those on pp are on both."""
     shift = _MANY - 1 if of_experts else 0
     first, end = (_MANY, 2 * _MANY) if of_experts else (1, _MANY)

@@ -87,9 +87,7 @@ def plan(
     check_stated(question.topology)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
-    singles = CollectiveTiming(
-        placed_candidates(candidates, SceneCache(question.topology), watch)
-    )
+    singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
     bounds_table = BoundsTable.of(candidates)
     if spread is None:
         timing, interrupted = _search(bounds_table, singles, watch)

@@ -84,9 +84,7 @@ class SceneCache:
         """Seconds of one execution of a request on a scene."""
         return self.seconds_on((number,), kind, payload_bytes)[0]
 
-    def seconds_on(
-        self, numbers: Sequence[int], kind: AnyKind, payload_bytes: int
-    ) -> list[float]:
+    def seconds_on(self, numbers: Sequence[int], kind: AnyKind, payload_bytes: int) -> list[float]:
         """Seconds of one execution of a request on each of these scenes."""
         known = self._seconds.setdefault((kind, payload_bytes), {})
         for number in numbers:

@@ -107,6 +107,11 @@ def searched_fields(model: Transformer) -> tuple[str, ...]:
     return (*SEARCHED, *MIXTURE_SEARCHED) if model.experts else SEARCHED
 
 
+def searched_axes(model: Transformer) -> tuple[str, ...]:
+    """Names of the rows that rules are on: of a mixture those of both its matrices."""
+    return PP_OUTERMOST.rows if model.experts else AXES
+
+
 def value_of(strategy: Strategy, name: str) -> FieldValue:
     """The value of a searched field."""
     found: FieldValue = strategy.modules if name == "recompute" else ()
@@ -282,7 +287,7 @@ class PlanQuestion:
     @property
     def axes(self) -> tuple[str, ...]:
         """Names of the rows that ``rules`` are on: of a mixture those of both its matrices."""
-        return PP_OUTERMOST.rows if self.model.experts else AXES
+        return searched_axes(self.model)
 
     @property
     def recomputes(self) -> tuple[Again, ...]:
