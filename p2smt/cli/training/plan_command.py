@@ -131,9 +131,7 @@ class StrategyOptions:
             found.append((searched_field(key, whole), parse_value(key, value, whole)))
         return tuple(found)
 
-    def _rules(
-        self, topology: Topology, names: Sequence[str]
-    ) -> tuple[AxisRule | FixedEntry, ...]:
+    def _rules(self, topology: Topology, names: Sequence[str]) -> tuple[AxisRule | FixedEntry, ...]:
         """Rules of the matrices: --require, --forbid, and --fix such as ``pp=rack:2``."""
         from p2smt.parallelism.placement import ParallelismAxis
 
