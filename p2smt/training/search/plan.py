@@ -94,9 +94,9 @@ def plan(
     check_even(question.topology)
     check_stated(question.topology)
     if question.model.experts and spread is not None:
-        rule = "is searched in one piece: its pairs of placements are not split into parts"
-        remedy = "drop --workers, --journal and what goes with them"
-        raise InputError(f"a mixture of experts, {question.model.name[:40]},", rule, remedy)
+        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
+        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
+        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
