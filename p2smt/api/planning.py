@@ -98,10 +98,11 @@ def plan(
     """
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    measured = searched_strategies(question.efficiency)
+    mixture = question.model.experts is not None
+    measured = searched_strategies(question.efficiency, experts=mixture)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
-        answer = replace(answer, outside=(_unmeasured(question.efficiency),))
+        answer = replace(answer, outside=(_unmeasured(question.efficiency, mixture),))
     top = tuple(_estimated(question, one) for one in answer.top)
     if not top:
         return Planned(answer, (), None, ())
@@ -114,8 +115,9 @@ def plan(
     return Planned(answer, top, best, tuple(options))
 
 
-def _unmeasured(efficiency: Efficiency) -> str:
-    what = "of a dense model by" if measured_strategies(efficiency) else "of"
+def _unmeasured(efficiency: Efficiency, mixture: bool) -> str:
+    kind = "mixture of experts" if mixture else "dense model"
+    what = f"of a {kind} by" if measured_strategies(efficiency) else "of"
     return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
@@ -127,6 +129,7 @@ def _estimated(question: PlanQuestion, one: PlannedStrategy) -> RunEstimate:
         one.placement,
         one.with_programs or one.prediction,
         question.capacity_bytes,
+        one.experts,
     )
 
 

@@ -137,10 +137,12 @@ def test_layers_of_stages_are_those_of_their_chunks() -> None:
     model = read_model("deepseek-v3")
     strategy = Strategy(pp=4, vpp=2, split=(6, 8, 8, 8, 8, 8, 8, 7))
     found = Stages.of_kinds(model, StrategyColumns.of((strategy,)), np.array([16]))
-    assert found.layers[0].tolist() == [14, 16, 16, 16]  # a layer of MTP is on the last one
-    assert found.kinds["nd"][0].tolist() == [3, 0, 0, 0]
-    assert found.kinds["nx"][0].tolist() == [11, 16, 16, 16]
-    assert found.kinds["nt"][0].tolist() == [0, 0, 0, 1]
+    assert found.index[0].tolist() == [0, 1, 3]  # the second stage stands for the third
+    assert found.weight[0].tolist() == [1, 2, 1]
+    assert found.layers[0].tolist() == [14, 16, 16]  # a layer of MTP is on the last one
+    assert found.kinds["nd"][0].tolist() == [3, 0, 0]
+    assert found.kinds["nx"][0].tolist() == [11, 16, 16]
+    assert found.kinds["nt"][0].tolist() == [0, 0, 1]
     hybrid = read_model("nemotron-3-nano")
     stages = Stages.of_kinds(hybrid, StrategyColumns.of((Strategy(pp=2),)), np.array([16]))
     text = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
