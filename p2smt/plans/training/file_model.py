@@ -21,6 +21,8 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+ATTENTION, EXPERTS = "attention", "experts"
+"""The two matrices of a mixture of experts, as requests name them."""
 
 
 # A model: what files of models have, too.
@@ -277,12 +279,23 @@ class PredictionBlock(StrictModel):
     model_flops: Positive
 
 
+MatrixRows = Annotated[list[list[Annotated[int, Field(ge=1, lt=2**31)]]], Field(min_length=1)]
+
+
+class PlacementBlock(StrictModel):
+    """Where a mixture lies: a row for each of pp, dp, cp, tp, and of pp, ed, ep, et."""
+
+    attention: MatrixRows
+    experts: MatrixRows
+
+
 class TrainingBlock(StrictModel):
     """The training whose requests a plan answers.
 
     A plan's ``requests`` are those of all stages, each with the calls of the stage that has most;
     the ``requests`` of the prediction those of the slowest stage.  ``memory_bytes`` is what a
-    device may hold.  ``model`` is as in model files.
+    device may hold.  ``placement`` is that of a mixture of experts, whose requests each name the
+    matrix that their axes are rows of.
     """
 
     model: TransformerModel
@@ -291,3 +304,4 @@ class TrainingBlock(StrictModel):
     efficiency: EfficiencyBlock
     memory_bytes: Count
     prediction: PredictionBlock
+    placement: PlacementBlock | None = None
