@@ -7,7 +7,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
+from p2smt.plans.training.file_model import (
+    ATTENTION,
+    EXPERTS,
+    PredictionBlock,
+    TrainingBlock,
+)
 from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.model_file import build_transformer, dump_transformer
@@ -24,7 +29,16 @@ def training_data(found: RunEstimate) -> dict[str, Any]:
         "efficiency": _constants(found.efficiency),
         "memory_bytes": found.capacity_bytes,
         "prediction": prediction_data(found.prediction),
+        **_placement(found),
     }
+
+
+def _placement(found: RunEstimate) -> dict[str, Any]:
+    """Both matrices of a mixture; nothing of other models, or where no matrix expresses them."""
+    if found.run.model.experts is None or found.placement is None or found.experts is None:
+        return {}
+    both = {ATTENTION: found.placement, EXPERTS: found.experts}
+    return {"placement": {name: [list(row) for row in one.matrix] for name, one in both.items()}}
 
 
 def _strategy(strategy: Strategy) -> dict[str, Any]:
