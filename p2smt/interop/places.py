@@ -13,6 +13,7 @@ from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import plan_problem
+from p2smt.plans.sides import attention_of
 
 MOST_OF_MACHINE = 16
 """Devices of one machine; a node that has more is several, as the racks of NVL72 are."""
@@ -39,6 +40,7 @@ class PlacedPlan:
     source: what messages call the plan.
     hosts: the hosts that have ranks, in the order of the topology; each has ``per_host`` ranks.
     places: by rank; ranks are row-major over the axes of ``problem``, the first most significant.
+    Of a plan of two matrices ``problem`` and ``where`` are those of attention's, by which ranks lie.
     """
 
     source: str
@@ -65,7 +67,7 @@ def placed(
             are too few, too many, named twice, or named by the plan itself, or a node is no whole
             number of them.
     """
-    problem, where = plan_problem(plan, source)
+    problem, where = plan_problem(attention_of(plan, source), source)
     ranks = where.rank_tensor().ravel().tolist()
     if plan.ranks != ranks:
         rule = "ranks are not those of its matrix"

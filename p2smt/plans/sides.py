@@ -74,6 +74,17 @@ def attention_of(plan: AnyPlan, source: str) -> AnyPlan:
     return plan_sides(plan, source)[0].plan
 
 
+def side_with(plan: AnyPlan, request: int, source: str) -> tuple[AnyPlan, int]:
+    """The plan of the matrix that a request is along, and the request's place in it, from 0.
+
+    Raises:
+        InputError: as :func:`plan_sides`.
+    """
+    sides = plan_sides(plan, source)
+    found = next(side for side in sides if request in side.numbers)
+    return found.plan, found.numbers.index(request)
+
+
 def folded_placement(block: PlacementBlock) -> FoldedPlacement:
     """The pair of matrices in a block.
 
