@@ -229,16 +229,26 @@ def training_plan_data(found: TrainingPlan) -> dict[str, Any]:
     """The plan file: that of the requests' programs, and the ``training`` block.
 
     Raises:
-        InputError: on one device nothing is sent, so there is no plan.
+        InputError: there is no plan, as on one device nothing is sent, or no matrix expresses where
+            ranks lie.
     """
     made = [plan_data(one, one.best) for one in found.solutions if one.best is not None]
     if not made:
-        rule = "has no plan file: a plan has requests, and here no device sends anything"
-        raise InputError(f"a training on {found.estimate.topology.name}", rule, "take more devices")
+        raise _no_plan(found.estimate)
     data = made[0]
     if found.estimate.run.model.experts is not None:
-        data = joined(data, *made[1:]) | range_data(_range(found.solutions), "range_basis")
+        theirs = made[1] if made[1:] else None
+        data = joined(data, theirs) | range_data(_range(found.solutions), "range_basis")
     return data | {"training": training_data(found.estimate)}
+
+
+def _no_plan(found: RunEstimate) -> InputError:
+    given = f"a training on {found.topology.name}"
+    if found.run.strategy.devices > 1:
+        rule = "has no plan file: no matrix expresses the order of its ranks"
+        return InputError(given, rule, "give --placement, and of a mixture --expert-placement")
+    rule = "has no plan file: a plan has requests, and here no device sends anything"
+    return InputError(given, rule, "take more devices")
 
 
 def _range(solutions: Sequence[Solution]) -> PriceRange | None:
