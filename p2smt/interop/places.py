@@ -40,7 +40,7 @@ class PlacedPlan:
     source: what messages call the plan.
     hosts: the hosts that have ranks, in the order of the topology; each has ``per_host`` ranks.
     places: by rank; ranks are row-major over the axes of ``problem``, the first most significant.
-    Of a plan of two matrices ``problem`` and ``where`` are those of attention's, by which ranks lie.
+    experts: of a plan of two matrices that of experts; the rest is of attention, by which ranks lie.
     """
 
     source: str

@@ -157,9 +157,6 @@ class PredictedFigures(OutputPart):
     """What is predicted of a strategy on a placement."""
 
     matrix: Annotated[RankMatrix | None, Said("null: ranks in order, which no matrix expresses.")]
-    expert_matrix: Annotated[
-        RankMatrix | None, Said("Of a mixture's experts, over the same devices.")
-    ] = None
     iteration_s: Seconds
     parts: Annotated[
         Mapping[str, Seconds],
@@ -203,11 +200,13 @@ class RowNames(OutputPart):
     """Of what matrices have rows."""
 
     axes: AxisNames
-    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
+
+    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
 
 
 # `plan --json`.

@@ -64,15 +64,11 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
         **vars(trained),
         strategy=strategy_text(found.run.strategy),
         degrees=_all_degrees(found.run.strategy),
-        **_rows(found.run.model),
+        axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
+        expert_axes=list(EXPERT_AXES) if found.experts else None,
+        expert_matrix=found.experts.matrix if found.experts else None,
     )
-
-
-def _rows(model: Transformer) -> dict[str, Any]:
-    """The names of the rows of a model's matrices."""
-    named: dict[str, Any] = {"axes": cast(AxisNames, AXES)}
-    return named | ({"expert_axes": EXPERT_AXES} if model.experts else {})
 
 
 def _trained(
@@ -145,7 +141,6 @@ def _figures(found: RunEstimate) -> PredictedFigures:
     within = estimate_range(found)
     return PredictedFigures(
         matrix=None if found.placement is None else found.placement.matrix,
-        expert_matrix=None if found.experts is None else found.experts.matrix,
         iteration_s=found.iteration_s,
         parts={part.name: part.seconds for part in parts},
         hidden={part.name: part.hidden_s for part in parts if part.hidden_s > 0},
@@ -196,7 +191,7 @@ def planned_data(found: Planned) -> PlanOutput:
         **vars(trained),
         prices=question.prices,
         free_bytes=question.free_bytes,
-        **_rows(question.model),
+        axes=cast(AxisNames, AXES),
         **vars(_ranked(found)),
         **vars(_near(answer.near)),
         outside=answer.outside,
