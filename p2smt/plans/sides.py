@@ -34,7 +34,9 @@ class PlanSide:
 
 
 def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
-    """The plan by its matrices: itself if it has one, else its requests of each.
+    """The plan by its matrices: itself if it has one, else its requests of each, attention first.
+
+    Experts that send nothing have no side.
 
     Raises:
         InputError: the matrices are no consistent pair, that of attention is not the plan's, or
@@ -61,8 +63,8 @@ def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
             pair.experts,
         ),
     )
-    found = (_side(plan, *one) for one in named)
-    return tuple(side for side in found if side.numbers)
+    attention, experts = (_side(plan, *one) for one in named)
+    return (attention, experts) if experts.numbers else (attention,)
 
 
 def attention_of(plan: AnyPlan, source: str) -> AnyPlan:
