@@ -48,22 +48,15 @@ def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
     where = f"{source}: training.placement"
     with located(where):
         pair = folded_placement(block.placement)
-    axes, matrix = several(PP_OUTERMOST.attention, pair.attention)
-    given = [list(row) for row in matrix]
-    if plan.matrix != given or [(axis.name, axis.size) for axis in plan.axes] != axes:
+    mine = several(PP_OUTERMOST.attention, pair.attention)
+    given = [list(row) for row in mine[1]]
+    if plan.matrix != given or [(axis.name, axis.size) for axis in plan.axes] != mine[0]:
         raise InputError(f"{where}.attention", "is not the plan's matrix on its axes")
     if plan.objective != "sum":
         rule = "must be sum where a plan has two matrices"
         raise InputError(f"{source}: objective {plan.objective}", rule)
-    named = (
-        (ATTENTION, axes, pair.attention),
-        (
-            EXPERTS,
-            several(PP_OUTERMOST.experts, pair.experts)[0],
-            pair.experts,
-        ),
-    )
-    attention, experts = (_side(plan, *one) for one in named)
+    attention = _side(plan, ATTENTION, *mine)
+    experts = _side(plan, EXPERTS, *several(PP_OUTERMOST.experts, pair.experts))
     return (attention, experts) if experts.numbers else (attention,)
 
 
@@ -106,15 +99,11 @@ def several(names: Sequence[str], placement: Placement) -> tuple[list[tuple[str,
     return [(name, size) for name, size, _ in kept], tuple(row for _, _, row in kept)
 
 
-def _side(
-    plan: PlanModel, name: str, axes: list[tuple[str, int]], placement: Placement
-) -> PlanSide:
+def _side(plan: PlanModel, name: str, axes: list[tuple[str, int]], matrix: Matrix) -> PlanSide:
     """The requests on one matrix, with what the numbers of the whole plan are of them alone."""
-    names = PP_OUTERMOST.attention if name == ATTENTION else PP_OUTERMOST.experts
     numbers = tuple(n for n, one in enumerate(plan.requests) if one.matrix == name)
     requests = [plan.requests[n] for n in numbers]
-    _, matrix = several(names, placement)
-    ranks = Placement(matrix).rank_tensor().ravel().tolist() if matrix else [0]
+    ranks = Placement(matrix).rank_tensor().ravel().tolist()
     proved = all(one.status is Status.OPTIMAL for one in requests)
     update: dict[str, Any] = {
         "axes": [AxisModel(name=axis, size=size) for axis, size in axes],
