@@ -27,6 +27,7 @@ from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, parse_strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
 from tests.cli.tools import H100, TINY, cli
+from tests.plans.tampering import both
 from tests.refusals import refusal
 
 MODEL = Transformer(
@@ -315,9 +316,28 @@ WRONG: dict[str, tuple[Callable[[Plan], None], str]] = {
     ),
     "the dispatcher": (change("training", "strategy", "dispatcher", to="alltoall"), "request"),
     "imbalance": (change("requests", 8, "dispatch", "imbalance", to=1.5), "request 9"),
+    "the pipeline's matrix": (
+        change("requests", 5, "matrix", to="experts"),
+        "request 6 is on the matrix of experts, and send pp 8 KiB x 64 on that of attention",
+    ),
+    "a payload": (
+        change("requests", 8, "bytes", to=4096),
+        "and that of the strategy dispatch ep 8 KiB to 2 of 8 experts",
+    ),
+    "no experts": (change("training", "model", "experts", to=None), "needs its sizes, key experts"),
     "a dense model": (
-        change("training", "model", "experts", to=None),
-        "",
+        both(
+            change("training", "model", "experts", to=None),
+            change("training", "model", "order", to=[]),
+            change("training", "strategy", "ep", to=1),
+            change("training", "strategy", "etp", to=1),
+            change("training", "strategy", "dispatcher", to="alltoall"),
+        ),
+        "a mixture of experts, and no other model, has a placement of its experts",
+    ),
+    "memory": (
+        change("training", "prediction", "memory", "optimizer", to=1),
+        "training memory.optimizer says 1",
     ),
 }
 
