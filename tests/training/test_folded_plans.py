@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, parse_strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
 from tests.cli.tools import H100, TINY, cli
-from tests.plans.tampering import both
+from tests.plans.tampering import Change, both, put
 from tests.refusals import refusal
 
 MODEL = Transformer(
@@ -261,37 +261,30 @@ def test_every_other_pair_of_matrices_is_found() -> None:
     assert count == 4
 
 
-def change(*path: str | int, to: object) -> Callable[[Plan], None]:
-    def made(plan: Plan) -> None:
-        holder(plan, path)[path[-1]] = to
-
-    return made
-
-
 BOTH = ("training", "placement")
-MALFORMED: dict[str, tuple[Callable[[Plan], None], str]] = {
+MALFORMED: dict[str, tuple[Change, str]] = {
     "another row of pp": (
-        change(*BOTH, "experts", to=[[1, 2], [2, 1], [1, 1], [1, 2]]),
+        put(*BOTH, "experts", to=[[1, 2], [2, 1], [1, 1], [1, 2]]),
         "both must have the same row of pp, not [2, 1] and [1, 2]",
     ),
     "a row too few": (
-        change(*BOTH, "experts", to=[[2, 1], [1, 2], [1, 2]]),
+        put(*BOTH, "experts", to=[[2, 1], [1, 2], [1, 2]]),
         "must be pp, ed, ep, et",
     ),
     "other levels": (
-        change(*BOTH, "experts", to=[[2, 1], [1, 1], [1, 2], [1, 4]]),
+        put(*BOTH, "experts", to=[[2, 1], [1, 1], [1, 2], [1, 4]]),
         "both must have the same levels, not [2, 4] and [2, 8]",
     ),
-    "ragged": (change(*BOTH, "experts", 2, to=[2]), "training.placement"),
+    "ragged": (put(*BOTH, "experts", 2, to=[2]), "training.placement"),
     "attention elsewhere": (
-        change(*BOTH, "attention", to=[[2, 1], [1, 1], [1, 2], [1, 2]]),
+        put(*BOTH, "attention", to=[[2, 1], [1, 1], [1, 2], [1, 2]]),
         "is not the plan's matrix on its axes",
     ),
-    "the largest": (change("objective", to="max"), "must be sum where a plan has two matrices"),
-    "no placement": (change(*BOTH, to=None), "have a `matrix` where"),
-    "no matrix": (change("requests", 2, "matrix", to=None), "have a `matrix` where"),
-    "a third matrix": (change("requests", 2, "matrix", to="router"), "matrix"),
-    "an axis of the other": (change("requests", 0, "axes", to=["ep"]), "ep"),
+    "the largest": (put("objective", to="max"), "must be sum where a plan has two matrices"),
+    "no placement": (put(*BOTH, to=None), "have a `matrix` where"),
+    "no matrix": (put("requests", 2, "matrix", to=None), "have a `matrix` where"),
+    "a third matrix": (put("requests", 2, "matrix", to="router"), "matrix"),
+    "an axis of the other": (put("requests", 0, "axes", to=["ep"]), "ep"),
 }
 
 
@@ -309,34 +302,34 @@ def test_what_cannot_be_is_refused_by_its_rule(what: str, tmp_path: Path) -> Non
     assert "Traceback" not in done.err
 
 
-WRONG: dict[str, tuple[Callable[[Plan], None], str]] = {
+WRONG: dict[str, tuple[Change, str]] = {
     "degrees of experts": (
-        change("training", "strategy", "ep", to=1),
+        put("training", "strategy", "ep", to=1),
         "axes of experts are pp=2,ep=2,et=2, and those of the strategy pp=2,ed=2,et=2",
     ),
-    "the dispatcher": (change("training", "strategy", "dispatcher", to="alltoall"), "request"),
-    "imbalance": (change("requests", 8, "dispatch", "imbalance", to=1.5), "request 9"),
+    "the dispatcher": (put("training", "strategy", "dispatcher", to="alltoall"), "request"),
+    "imbalance": (put("requests", 8, "dispatch", "imbalance", to=1.5), "request 9"),
     "the pipeline's matrix": (
-        change("requests", 5, "matrix", to="experts"),
+        put("requests", 5, "matrix", to="experts"),
         "request 6 is on the matrix of experts, and send pp 8 KiB x 64 on that of attention",
     ),
     "a payload": (
-        change("requests", 8, "bytes", to=4096),
+        put("requests", 8, "bytes", to=4096),
         "and that of the strategy dispatch ep 8 KiB to 2 of 8 experts",
     ),
-    "no experts": (change("training", "model", "experts", to=None), "needs its sizes, key experts"),
+    "no experts": (put("training", "model", "experts", to=None), "needs its sizes, key experts"),
     "a dense model": (
         both(
-            change("training", "model", "experts", to=None),
-            change("training", "model", "order", to=[]),
-            change("training", "strategy", "ep", to=1),
-            change("training", "strategy", "etp", to=1),
-            change("training", "strategy", "dispatcher", to="alltoall"),
+            put("training", "model", "experts", to=None),
+            put("training", "model", "order", to=[]),
+            put("training", "strategy", "ep", to=1),
+            put("training", "strategy", "etp", to=1),
+            put("training", "strategy", "dispatcher", to="alltoall"),
         ),
         "a mixture of experts, and no other model, has a placement of its experts",
     ),
     "memory": (
-        change("training", "prediction", "memory", "optimizer", to=1),
+        put("training", "prediction", "memory", "optimizer", to=1),
         "training memory.optimizer says 1",
     ),
 }
