@@ -59,7 +59,9 @@ class OutlinedWork:
 
 def _work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork:
     device = question.topology.known_device
-    return work(question.model, question.batch, columns, device, question.efficiency)
+    done = work(question.model, question.batch, columns, device, question.efficiency)
+    known = set(PP_OUTERMOST.rows)  # no strategy that is searched has copies of shards
+    return replace(done, requests=tuple(r for r in done.requests if known >= set(r.column.axes)))
 
 
 def field_numbers(columns: StrategyColumns, name: str) -> IntArray:
