@@ -147,6 +147,16 @@ def test_shards_are_moved_among_their_ranks_and_added_up_over_copies(
         assert copied["experts copies"].payload_bytes == pytest.approx(whole / 2, abs=1)
 
 
+def test_an_expert_that_each_copy_has_once_is_not_sharded() -> None:
+    """ep of half of dp and two copies: a copy has each expert once, so its shard is all of it."""
+    found = {
+        one.request.name
+        for one in predicted(MIXED, "dp=8,ep=4,zero=1,dp_replicate=2", BRIDGE).requests
+    }
+    assert {"dp gradients scatter", "dp copies", "experts copies"} <= found
+    assert not found & {"experts gradients scatter", "experts parameters gather"}
+
+
 def test_shards_within_a_node_are_faster_over_slow_links() -> None:
     topology = load_topology("dgx-h100:16")
     model, batch = replace(DENSE, hidden=2048, ffn=8192, vocab=32000), Batch(1024, 512)
@@ -257,10 +267,16 @@ def test_imbalance_does_not_count_as_work_of_the_model() -> None:
     assert busy.utilization < even.utilization
 
 
-def test_dispatch_hides_under_shared_experts_and_no_further() -> None:
-    """At most as long as their products, forward and backward, take."""
+@pytest.mark.parametrize(
+    ("text", "ranks", "layers"),
+    [("dp=8,ep=4,zero=1", 8, 6), ("pp=2,vpp=2,dp=4,ep=4,zero=1", 4, 4)],
+)
+def test_dispatch_hides_under_shared_experts_and_no_further(
+    text: str, ranks: int, layers: int
+) -> None:
+    """At most as long as their products, forward and backward, take; sends have more to hide
+    under."""
     model = replace(MIXED, hidden=2048, experts=Experts(8, 2, 128, shared_width=512))
-    text = "dp=8,ep=4,zero=1"
     plain, beside = (
         predict(TrainingRun(model, BATCH, parse_strategy(more)), H100, BRIDGE)
         for more in (text, f"{text},shared_overlap=1")
@@ -270,9 +286,11 @@ def test_dispatch_hides_under_shared_experts_and_no_further() -> None:
     columns = StrategyColumns.of((parse_strategy(text),))
     timed = with_seconds(counted, columns, H100.known_device, BRIDGE)
     shared_s = sum(timed.of_strategy(f"shared_{way}_s")[0] for way in ("up", "down"))
-    micro_batches = BATCH.sequences / 8
-    assert dispatch.hidden_s == pytest.approx(micro_batches * 6 * 3 * shared_s)
+    micro_batches = BATCH.sequences / ranks
+    assert dispatch.hidden_s == pytest.approx(micro_batches * layers * 3 * shared_s)
     assert dispatch.visible_s > 0
+    if ranks < 8:
+        return
     assert plain.time.iteration_s - beside.time.iteration_s == pytest.approx(dispatch.hidden_s)
 
 
