@@ -80,16 +80,18 @@ def prove(
 def _together(proofs: Sequence[PlanProof]) -> PlanProof:
     """What is proved of a plan of two matrices, each of whose sides is a plan of its own.
 
-    The plan is refuted by the side that is, with that side's numbers.
+    The plan is refuted by the side that is: the better one has that side's programs, the others
+    staying as they are.
     """
     order = (ProofStatus.REFUTED, ProofStatus.OPEN, ProofStatus.PROVED)
     weakest = min(proofs, key=lambda one: order.index(one.status))
-    if weakest.status is ProofStatus.REFUTED:
-        return weakest
+    others_s = sum(one.objective_s for one in proofs if one is not weakest)
+    better = weakest.better
     return replace(
         weakest,
-        objective_s=sum(one.objective_s for one in proofs),
+        objective_s=weakest.objective_s + others_s,
         bound_s=sum(one.bound_s for one in proofs),
+        better=better and replace(better, objective_s=better.objective_s + others_s),
         unsettled=tuple(name for one in proofs for name in one.unsettled),
         weaker=tuple(text for one in proofs for text in one.weaker),
     )

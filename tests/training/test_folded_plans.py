@@ -382,6 +382,10 @@ def test_programs_that_are_not_the_best_refute_it(side: str) -> None:
     proof = prove(PlanModel.model_validate(plan), "plan")
     assert proof.status is ProofStatus.REFUTED
     assert proof.better is not None
+    total_s = sum(one.request.times * one.seconds for one in best.answers)
+    assert proof.objective_s == pytest.approx(plan["objective_s"])
+    assert proof.better.objective_s == pytest.approx(total_s)
+    assert proof.bound_s == pytest.approx(total_s, rel=1e-6)
     axes = {axis for request in proof.better.requests for axis in request.request.axes}
     assert axes == ({"dp"} if side == "attention" else {"ed", "ep"})
 

@@ -40,12 +40,14 @@ def estimate(
     expert_placement: Text = option(
         "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
+    output: Text = o.PLAN_FILE,
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
     svg: Text = t.SVG,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""
+    from p2smt.api.planning import write_training_plan
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
     from p2smt.errors import InputError
@@ -54,6 +56,7 @@ def estimate(
     from p2smt.report.training.estimate_tables import estimate_tables, memory_tables
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.efficiencies.file import fitted_on, unfitted_efficiency
+    from p2smt.training.plan import training_plan
     from p2smt.training.remedies import remedies
     from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
 
@@ -67,17 +70,20 @@ def estimate(
     if expert_placement is not None:
         theirs = _placement(expert_placement, topology, EXPERT_AXES, chosen.expert_sizes)
     writable(svg)
+    o.plan_writable(output)
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
     told: Efficiency | str | None = workload.efficiency
-    alone = not (told or svg or json or fitted_on(topology.known_device))
+    alone = not (told or output or svg or json or fitted_on(topology.known_device))
     alone &= trained.seen(batch.tokens).dense and not chosen.low_precision
     if alone:
         told = unfitted_efficiency(topology.known_device)
     of_what = trained, topology, chosen, batch, told
     found = estimated(*of_what, placement=where, experts=theirs, memory=most)
     tables = memory_tables if alone else estimate_tables
+    if output is not None:
+        write_training_plan(training_plan(found), output)
     if svg is not None:
         write_run_picture([found], svg)
     tell_tables(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import H100, TINY, assert_one_error, cli
+from tests.cli.tools import H100, SIX, TINY, assert_one_error, cli
 from tests.schemas.tools import complaints
 
 MODEL = {"layers": 4, "hidden": 512, "heads": 8, "kv_heads": 4, "ffn": 1024, "vocab": 1000}
@@ -138,6 +138,49 @@ def test_a_picture() -> None:
     text = Path("made.svg").read_text()
     assert text.startswith("<svg ")
     assert text.count("<rect") > 8
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("strategy", ["tp=2,pp=2,dp=2,zero=1", "dp=8,zero=3"])
+def test_a_plan_file(strategy: str) -> None:
+    asked = arguments(strategy=strategy, output="made.json")
+    assert cli(*asked).out == cli(*arguments(strategy=strategy)).out
+    assert cli("verify", "made.json").code == 0
+    block = json.loads(Path("made.json").read_text())["training"]
+    assert block["prediction"]["iteration_s"] > 0
+    assert cli("export", "made.json", "--to", "csv").code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_file_of_a_mixture_has_both_matrices() -> None:
+    asked = {"model": "qwen3-30b-a3b", "topology": "dgx-h100:1", "output": "made.json"}
+    strategy = "dp=8,ep=8,zero=1,recompute=full,dispatcher=flex"
+    assert cli(*arguments(**asked, strategy=strategy)).code == 0
+    found = json.loads(Path("made.json").read_text())
+    assert set(found["training"]["placement"]) == {one["matrix"] for one in found["requests"]}
+    assert cli("verify", "made.json").code == 0
+    shown = cli("cost", "made.json").out
+    assert "placement of experts\naxis  size  node  gpu\nep       8     1    8" in shown
+
+
+NO_PLAN: list[tuple[dict[str, str | None], str]] = [
+    (
+        {"topology": "six.yaml", "strategy": "pp=4,dp=9", "global_batch": "144"},
+        "no matrix expresses",
+    ),
+    ({"topology": "dgx-h100:1", "use": "gpu=1", "strategy": "dp=1"}, "take more devices"),
+    ({"output": "made.xml"}, "name it .json"),
+]
+
+
+@pytest.mark.parametrize(("changed", "part"), NO_PLAN, ids=["six", "one device", "a name"])
+def test_what_has_no_plan_file(folder: Path, changed: dict[str, str | None], part: str) -> None:
+    """One device sends nothing, and on six times six devices no matrix has the order of ranks."""
+    (folder / "six.yaml").write_text(SIX + H100)
+    done = cli(*arguments(**{"output": "made.json", **changed}))
+    assert (done.code, done.out) == (2, "")
+    assert part in done.err.splitlines()[-1]
+    assert not list(folder.glob("made*"))
 
 
 BAD: list[tuple[dict[str, str | None], str]] = [
