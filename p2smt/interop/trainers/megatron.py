@@ -108,10 +108,10 @@ def _again(model: Transformer, some: Strategy) -> bool:
     return whole or ("moe" in some.modules and model.experts is not None)
 
 
-_FSDP = {2: "optim_grads", 3: "optim_grads_params"}
+FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 _OVERLAP = ("--overlap-grad-reduce", "--overlap-param-gather")
 _TP_OVERLAP = "--tp-comm-overlap"
-_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
 def _write(
@@ -285,7 +285,7 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
     yield "--use-distributed-optimizer"
     if strategy.zero > 1:
         yield "--use-megatron-fsdp"
-        yield f"--data-parallel-sharding-strategy {_FSDP[strategy.zero]}"
+        yield f"--data-parallel-sharding-strategy {FSDP_STRATEGIES[strategy.zero]}"
         yield "--no-gradient-accumulation-fusion"
         yield "--ckpt-format fsdp_dtensor"
     yield from _OVERLAP
@@ -308,11 +308,11 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; data, norms, biases and learning rate are yours to add"
     if strategy.zero > 1:
-        yield f"Megatron-FSDP needs {_CONNECTIONS} unset, or more than 1"
+        yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
     elif strategy.overlap:
-        yield f"before Blackwell, overlap=1 is best with {_CONNECTIONS}=32 in the environment"
+        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment"
     elif strategy.tp > 1 or strategy.cp > 1:
-        yield f"before Blackwell, tp or cp needs {_CONNECTIONS}=1 in the environment"
+        yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
     if is_hybrid(model):

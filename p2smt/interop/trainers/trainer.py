@@ -116,8 +116,11 @@ def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
 # The options of a trainer from a plan file that has a ``training`` block.
 
 
-def options_writer(trainer: Trainer, ending: str) -> Writer:
-    """A row for `export`: the options with which the trainer runs a plan's strategy."""
+def options_writer(trainer: Trainer, ending: str, name: str = "") -> Writer:
+    """A row for `export`: the options with which the trainer runs a plan's strategy.
+
+    ``name``: what ``--to`` calls it; empty: the trainer's options.
+    """
 
     def write(placed: PlacedPlan, path: str) -> Exported:
         plan = placed.plan
@@ -131,4 +134,4 @@ def options_writer(trainer: Trainer, ending: str) -> Writer:
         return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
-    return Writer(f"{trainer.name}-options", what, ending, write)
+    return Writer(name or f"{trainer.name}-options", what, ending, write)

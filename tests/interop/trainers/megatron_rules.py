@@ -232,7 +232,7 @@ def _chunks(args: _Args, pp: int) -> tuple[int, ...]:
 
 def _layout(text: str, layers: int, pp: int, ahead: int) -> tuple[int, ...]:
     """The grammar of a layout (pl 266-306) by a stack, stages as their letters."""
-    letters = _unrolled(text.replace(",", ""))
+    letters = unrolled(text.replace(",", ""))
     require(set(letters) <= set("ELtm|"), "pl 299: an unknown letter")
     stages = letters.split("|")
     require(len(stages) % pp == 0, "945, pl 42: stages by pp")
@@ -246,7 +246,7 @@ def _layout(text: str, layers: int, pp: int, ahead: int) -> tuple[int, ...]:
     return tuple(stage.count("t") for stage in stages)
 
 
-def _unrolled(text: str) -> str:
+def unrolled(text: str) -> str:
     """``(ab)*3`` and ``a*3`` written out; groups do not nest."""
     parts: list[str] = []
     position = 0
@@ -254,7 +254,7 @@ def _unrolled(text: str) -> str:
         if text[position] == "(":
             end = text.index(")", position)
             require(end > position + 1 and text[end + 1 : end + 2] == "*", "pl 284: (..)*number")
-            parts.append(_unrolled(text[position + 1 : end]))
+            parts.append(unrolled(text[position + 1 : end]))
             position = end + 1
         elif text[position] == "*":
             digits = text[position + 1 :]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
@@ -85,6 +86,7 @@ NEEDS: list[Need] = [
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
     ("megatron", "graphs of whole iterations", ALIKE, Strategy(dp=4, ep=4, graphs="full")),
+    ("megatron-bridge", "pipelines of hybrids", HYBRID, Strategy(pp=2, vpp=2)),
     ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
     ("torchtitan", "Mamba layers", LATENT_HYBRID, Strategy()),
@@ -109,7 +111,10 @@ NEEDS: list[Need] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "word", "model", "strategy"), NEEDS)
+_SHARED = [("megatron-bridge", *rest) for name, *rest in NEEDS if name == "megatron"]
+
+
+@pytest.mark.parametrize(("name", "word", "model", "strategy"), [*NEEDS, *_SHARED])
 def test_each_thing_that_is_missing_is_missing_alone_and_is_a_rule(
     name: str, word: str, model: Transformer, strategy: Strategy
 ) -> None:
@@ -118,7 +123,8 @@ def test_each_thing_that_is_missing_is_missing_alone_and_is_a_rule(
 
 @pytest.mark.parametrize("trainer", TRAINERS, ids=lambda trainer: trainer.name)
 def test_every_missing_thing_has_a_case(trainer: Trainer) -> None:
-    shown = [word for name, word, *_ in (*NEEDS, *DENSE_NEEDS) if name == trainer.name]
+    names = {trainer.name, "megatron" if trainer is MEGATRON_BRIDGE else ""}
+    shown = [word for name, word, *_ in (*NEEDS, *DENSE_NEEDS) if name in names]
     for feature in trainer.missing:
         words = feature.words
         assert "so many tokens" in words or any(word in words for word in shown), words

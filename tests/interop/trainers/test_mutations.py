@@ -19,6 +19,7 @@ from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from tests.interop.trainers import megatron_rules, titan_rules
 from tests.interop.trainers.cases import ORACLE_OF, Run, easy_runs, same_run
+from tests.interop.trainers.mixtures import mixture_runs
 from tests.interop.trainers.started import Refused
 from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
@@ -110,6 +111,18 @@ def is_default(trainer: Trainer, line: str) -> bool:
 @given(data=draws())
 def test_a_line_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) -> None:
     run = data.draw(easy_runs(trainer.name))
+    check_lines(trainer, run)
+
+
+@pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)
+@MANY
+@given(data=draws())
+def test_a_line_of_a_mixture_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) -> None:
+    check_lines(trainer, data.draw(mixture_runs(likely=trainer.name)))
+
+
+def check_lines(trainer: Trainer, run: Run) -> None:
+    """Whether every line of what is written matters."""
     strategy = run[2]
     assume(strategy.tp > 1 and strategy.dp > 1 and not trainer.lacks(*run))
     written = trainer.export(*run)
