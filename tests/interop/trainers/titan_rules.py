@@ -101,7 +101,7 @@ CONFIGURATIONS: Mapping[tuple[str, str], Configuration] = {
         _mixture("*E" * 48, experts=(128, 8, 768, 0, 0, 0, 0, 0)),
     ),
     ("deepseek_v3", "deepseek_v3_16b"): Configuration(
-        (27, 2048, 10944, 16, 16, 2048 // 16, 102400, 1, 0),
+        (27, 2048, 10944, 16, 16, 128 + 64, 102400, 1, 0),
         4 * 4096,
         _mixture(
             "+-" + "+E" * 26,
@@ -110,7 +110,7 @@ CONFIGURATIONS: Mapping[tuple[str, str], Configuration] = {
         ),
     ),
     ("deepseek_v3", "deepseek_v3_671b"): Configuration(
-        (61, 7168, 18432, 128, 128, 7168 // 128, 129280, 1, 0),
+        (61, 7168, 18432, 128, 128, 128 + 64, 129280, 1, 0),
         4 * 4096,
         _mixture(
             "+-" * 3 + "+E" * 58,
