@@ -174,15 +174,22 @@ def _write_python(
         "",
         f"def planned({given}) -> Trainer.Config:",
         *([f"    config = {made}"] if made else []),
-        *(f"    config.training.{name} = {v!r}" for name, v in settings["training"].items()),
+        *(
+            f"    config.training.{name} = {_literal(v)}"
+            for name, v in settings["training"].items()
+        ),
         "    config.parallelism = ParallelismConfig(",
-        *(f"        {name}={value!r}," for name, value in settings["parallelism"].items()),
+        *(f"        {name}={_literal(value)}," for name, value in settings["parallelism"].items()),
         "    )",
         f"    config.activation_checkpoint = {'FullAC.Config()' if full else None}",
         "    return config",
     ]
     notes = _notes(model, strategy, layout, "call it with", known)
     return Exported("\n".join(lines) + "\n", tuple(notes))
+
+
+def _literal(value: int | str | bool) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:

@@ -146,8 +146,14 @@ def test_a_line_of_a_recipe_changed_or_left_out_is_noticed(run: Run) -> None:
     for number, line in enumerate(written.text.splitlines()):
         field, equals, value = line.removeprefix("cfg.").partition(" = ")
         section, _, name = field.partition(".")
-        if not equals or section not in FIELDS or name in RECIPE_FREE:
+        if not (equals and name and section in FIELDS) or name in RECIPE_FREE:
             continue
+        if name.startswith("account_for") and run[2].pp == 1:
+            continue  # one stage has all layers
+        if name.startswith("recompute_") and "recompute_granularity = None" in written.text:
+            continue  # which says it all
+        if (name, value) == ("recompute_modules", "None"):
+            continue  # whole layers are
         if repr(FIELDS[section][name]).replace("'", '"') != value:
             assert not unharmed(MEGATRON_BRIDGE, run, with_line(written, number, [])), line
         if value.isdigit():
@@ -159,7 +165,7 @@ def test_a_line_of_a_recipe_changed_or_left_out_is_noticed(run: Run) -> None:
 RECIPE_FREE = {
     *("overlap_grad_reduce", "overlap_param_gather", "gradient_accumulation_fusion"),
     *("tp_comm_overlap", "use_megatron_fsdp", "use_distributed_optimizer", "window_size"),
-    *("moe_flex_dispatcher_backend", "virtual_pipeline_model_parallel_size"),
+    *("moe_flex_dispatcher_backend", "virtual_pipeline_model_parallel_size", "attention_backend"),
 }
 
 

@@ -15,13 +15,16 @@ from tests.imports import ROOT
 PAGE = ROOT / "docs" / "launchers" / "trainers.md"
 
 
+BATCH = Batch(1024, 8192)
+
+
 @dataclass(frozen=True)
 class Shown:
     """A block of the page: what is exported, and whether as Python where both are written."""
 
     strategy: str
     model: str = "llama-3-70b"
-    batch: Batch = Batch(1024, 8192)
+    batch: Batch = BATCH
     python: bool = False
 
     def text(self, name: str) -> str:
