@@ -164,7 +164,13 @@ def test_a_line_of_a_recipe_changed_or_left_out_is_noticed(run: Run) -> None:
 # What changes speed alone; what another field of the recipe says as well.
 RECIPE_FREE = {
     *("overlap_grad_reduce", "overlap_param_gather", "gradient_accumulation_fusion"),
-    *("tp_comm_overlap", "use_megatron_fsdp", "use_distributed_optimizer", "window_size"),
+    *(
+        "cp_comm_type",
+        "tp_comm_overlap",
+        "use_megatron_fsdp",
+        "use_distributed_optimizer",
+        "window_size",
+    ),
     *("moe_flex_dispatcher_backend", "virtual_pipeline_model_parallel_size", "attention_backend"),
 }
 
