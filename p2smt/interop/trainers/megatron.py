@@ -85,8 +85,8 @@ _MISSING = (
         lambda model, _, some: "mla_up_proj" in some.modules and model.mla is None,
     ),
     MissingFeature(
-        "recomputation of whole layers, or of moe, under partial graphs",
-        lambda model, _, some: some.graphs == "partial" and _again(model, some),
+        "recomputation of whole layers under partial graphs",
+        lambda _, __, some: some.graphs == "partial" and some.recompute is Recompute.FULL,
     ),
     MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
@@ -101,11 +101,6 @@ _MISSING = (
         _of_experts(lambda _, some: some.graphs == "full" and some.dispatcher == "alltoall"),
     ),
 )
-
-
-def _again(model: Transformer, some: Strategy) -> bool:
-    whole = some.recompute is Recompute.FULL
-    return whole or ("moe" in some.modules and model.experts is not None)
 
 
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
@@ -254,10 +249,11 @@ CAPACITY = 1.5
 """Tokens of a rank's experts, as part of a balanced share, in NVIDIA's recipes of full graphs."""
 
 
-def graph_modules(model: Transformer) -> tuple[str, ...]:
-    """What partial graphs capture of each layer."""
+def graph_modules(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
+    """What partial graphs capture of each layer; experts computed again leave their router out."""
     mamba = ("mamba",) if model.mamba else ()
-    return (*mamba, "attn", *(("moe_router", "moe_preprocess") if model.experts else ("mlp",)))
+    router = () if "moe" in strategy.modules else ("moe_router", "moe_preprocess")
+    return (*mamba, "attn", *(router if model.experts else ("mlp",)))
 
 
 def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
@@ -268,7 +264,7 @@ def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield "--hidden-dropout 0.0"
     if strategy.graphs == "partial":
         yield "--cuda-graph-impl transformer_engine"
-        yield f"--cuda-graph-modules {' '.join(graph_modules(model))}"
+        yield f"--cuda-graph-modules {' '.join(graph_modules(model, strategy))}"
         return
     yield "--cuda-graph-impl full_iteration"
     yield "--no-check-for-nan-in-loss-and-grad"

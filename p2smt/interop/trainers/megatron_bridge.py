@@ -164,7 +164,7 @@ def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield "cfg.rng.te_rng_tracker = cfg.model.use_te_rng_tracker = True"
     yield from _set("model", {"attention_dropout": 0.0, "hidden_dropout": 0.0})
     if strategy.graphs == "partial":
-        modules = repr(list(graph_modules(model))).replace("'", '"')
+        modules = repr(list(graph_modules(model, strategy))).replace("'", '"')
         yield 'cfg.model.cuda_graph_impl = "transformer_engine"'
         yield f"set_cuda_graph_modules(cfg.model, {modules})"
         return

@@ -146,5 +146,6 @@ def mixture_of(model: Transformer, strategy: Strategy, chunks: tuple[int, ...]) 
 def _graphs(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
     if strategy.graphs != "partial":
         return () if strategy.graphs == "none" else ("full",)
-    modules = ["attn", *(["moe_router", "moe_preprocess"] if model.experts else ["mlp"])]
+    router = [] if "moe" in strategy.modules else ["moe_router", "moe_preprocess"]
+    modules = ["attn", *(router if model.experts else ["mlp"])]
     return tuple(sorted(modules + ["mamba"] * (model.mamba is not None)))

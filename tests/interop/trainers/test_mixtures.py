@@ -76,10 +76,9 @@ NEEDS: list[Need] = [
     ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True)),
     ("megatron", "moe_act without experts", LLAMA_70B, Strategy(modules=("moe_act",))),
     ("megatron", "mla_up_proj without", ALIKE, Strategy(modules=("mla_up_proj",))),
-    ("megatron", "whole layers, or of moe", ALIKE, Strategy(modules=("moe",), graphs="partial")),
     (
         "megatron",
-        "whole layers, or of moe",
+        "whole layers under",
         LLAMA_70B,
         Strategy(recompute=Recompute.FULL, graphs="partial"),
     ),
@@ -109,6 +108,17 @@ NEEDS: list[Need] = [
     ("deepspeed", "prediction (MTP)", LATENT_HYBRID, Strategy(pp=2)),
     ("deepspeed", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
 ]
+
+
+def test_a_router_that_is_computed_again_is_in_no_graph() -> None:
+    run: Run = (ALIKE, BATCH, Strategy(modules=("moe",), graphs="partial"))
+    for trainer, line in (
+        (MEGATRON, "--cuda-graph-modules attn"),
+        (MEGATRON_BRIDGE, 'set_cuda_graph_modules(cfg.model, ["attn"])'),
+    ):
+        written = trainer.export(*run)
+        assert line in written.text.splitlines()
+        assert starts(trainer, run, written)
 
 
 _SHARED = [("megatron-bridge", *rest) for name, *rest in NEEDS if name == "megatron"]
