@@ -13,7 +13,7 @@ from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.strategy import Batch, Recompute, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Experts, Transformer
 from tests.interop.trainers.cases import LLAMA_70B, Run
 from tests.interop.trainers.mixtures import (
     ALIKE,
@@ -60,9 +60,9 @@ def test_likely_strategies_are_mostly_written(trainer: Trainer) -> None:
 
 BATCH = Batch(64, 64)
 OVERLAP = Strategy(dp=4, ep=4, overlap=True, graphs="partial")
-NARROW_EXPERTS = replace(ALIKE, experts=replace(ALIKE.experts, latent=32))
-NARROW = replace(ALIKE, experts=replace(ALIKE.experts, shared_width=9))
-CLAMPED = replace(ALIKE, experts=replace(WINDOWED.experts, clamped=True))
+NARROW_EXPERTS = replace(ALIKE, experts=Experts(8, 2, 32, latent=32))
+NARROW = replace(ALIKE, experts=Experts(8, 2, 32, shared_width=9))
+CLAMPED = replace(ALIKE, experts=Experts(8, 4, 32, clamped=True))
 NEEDS: list[Need] = [
     ("megatron", "within chunks", CHUNKED, Strategy()),
     ("megatron", "of sliding windows", WINDOWED, Strategy(cp=2)),

@@ -55,21 +55,21 @@ def option(section: str, field: str, value: object) -> str:
 
 def modules(registry: Mapping[str, object]) -> dict[str, ModuleType]:
     """What the file imports of TorchTitan (its names at the commit of the rules)."""
-    names = {
+    full = SimpleNamespace(Config=lambda: "full")
+    names: dict[str, dict[str, object]] = {
+        "torchtitan": {},
+        "torchtitan.distributed": {},
         "torchtitan.config": {"ParallelismConfig": lambda **one: Section("parallelism", **one)},
-        "torchtitan.distributed.activation_checkpoint": {
-            "FullAC": SimpleNamespace(Config=lambda: "full")
-        },
+        "torchtitan.distributed.activation_checkpoint": {"FullAC": full},
         "torchtitan.trainer": {"Trainer": SimpleNamespace(Config=object)},
-        **{name: {"__getattr__": None} for name in ("torchtitan", "torchtitan.distributed")},
     }
     for module, config in CONFIGURATIONS:
         made = names.setdefault(f"torchtitan.models.{module}.config_registry", {})
-        made[config] = registry[config]  # type: ignore[assignment]
+        made[config] = registry[config]
     found = {}
     for name, values in names.items():
         found[name] = ModuleType(name)
-        found[name].__dict__.update({k: v for k, v in values.items() if v is not None})  # type: ignore[attr-defined]
+        found[name].__dict__.update(values)
     return found
 
 
