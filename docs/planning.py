@@ -16,6 +16,7 @@ from pathlib import Path
 from p2smt.cli import run
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
 from p2smt.training.formulas.table import count_rows, kind_rows, second_rows
+from p2smt.training.megatron_rules import GIVEN_RULES, SOURCES
 from p2smt.training.validity import RULES
 
 PAGE = Path(__file__).parent / "planning.md"
@@ -44,9 +45,24 @@ def with_tables(text: str) -> str:
 def rules() -> str:
     """Every rule of validity by its name, with the names of what has a number."""
     names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
+    named = {name: f"`{name}`" for name in names} | {"ahead": ""}
+    rows = ((f"`{rule.name}`", rule.sentence.format(**named), SOURCES[rule.name]) for rule in RULES)
+    return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
+
+
+def given_rules() -> str:
+    """Every rule on what is given, and where those of mixtures are from."""
+    names = ("most", "dp", "ed", "name")
     named = {name: f"`{name}`" for name in names}
-    sentences = ((f"`{rule.name}`", rule.sentence.format(**named)) for rule in RULES)
-    return _table(("rule", "what must hold"), sentences)
+    usual = {rule.name for rule in RULES}
+    own = {rule.name: rule.sentence.format(**named) for rule in GIVEN_RULES}
+    rows = [
+        (f"`{name}`", "as above", lines)
+        for name, lines in SOURCES.items()
+        if name not in usual | set(own)
+    ]
+    rows += [(f"`{rule.name}`", own[rule.name], rule.source) for rule in GIVEN_RULES]
+    return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
 
 
 def symbols() -> str:
@@ -84,6 +100,7 @@ def kind_formulas(mla: bool) -> str:
 def mixtures_page(text: str) -> str:
     """The page on mixtures with what its commands print and the tables of now."""
     text = re.sub(r"```console\n\$ p2smt (.*?)\n(.*?)```", _command, text, flags=re.S)
+    text = _between(text, "rules", given_rules())
     text = _between(text, "symbols", kind_symbols())
     text = _between(text, "formulas", kind_formulas(mla=False))
     return _between(text, "latent", kind_formulas(mla=True))

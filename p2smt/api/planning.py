@@ -76,8 +76,7 @@ class Planned:
     @property
     def interrupted(self) -> bool:
         """Whether the user stopped it: the answer, or its programs, are the best until then."""
-        solution = None if self.plan is None else self.plan.solution
-        return self.answer.interrupted or (solution is not None and solution.interrupted)
+        return self.answer.interrupted or (self.plan is not None and self.plan.interrupted)
 
 
 def plan(
@@ -109,9 +108,7 @@ def plan(
     options = trainer_options(question.model, question.batch, strategy, framework)
     known, search = answer.top[0].programs, not answer.interrupted
     best = training_plan(top[0], watch.left(), known=known, search=search)
-    if best.solution is not None:  # the plan says the limits of all of it, not what was left
-        best = replace(best, solution=replace(best.solution, limits=limits))
-    return Planned(answer, top, best, tuple(options))
+    return Planned(answer, top, best.within(limits), tuple(options))
 
 
 def _unmeasured(efficiency: Efficiency) -> str:

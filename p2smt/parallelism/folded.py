@@ -95,7 +95,7 @@ class FoldedPlacement:
         broken = self._broken()
         if broken:
             given = f"attention {self.attention.text()} with experts {self.experts.text()}"
-            raise InputError(given, broken)
+            raise InputError(given, broken, "change one of them, or leave one out")
 
     def _broken(self) -> str:
         """The first rule that the pair breaks; empty if there is none."""

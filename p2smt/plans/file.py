@@ -66,16 +66,16 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "basis": basis_names(solution.bases),
         "peak_bytes": alternative.peak_bytes,
         "requests": [
-            _request_data(problem, alternative.placement, r) | _range_data(within, "basis")
+            _request_data(problem, alternative.placement, r) | range_data(within, "basis")
             for r, within in zip(alternative.requests, ranges, strict=True)
         ],
     }
     data |= _on_hosts(solution, alternative)
-    data |= _range_data(together(problem, ranges), "range_basis")
+    data |= range_data(together(problem, ranges), "range_basis")
     return without_times(data) if unstated_levels(problem.topology) else data
 
 
-def _range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:
+def range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:
     """The range of a time under the name that its basis has; nothing where there is no time."""
     if within is None:
         return {}

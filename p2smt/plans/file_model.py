@@ -174,12 +174,14 @@ class RequestModel(StrictModel):
 
     In ``chunks`` chunks the program is pipelined: ``seconds`` is the time of all of them, and
     the numbers of ``steps`` are those of one.  ``dispatch``: of that kind, and of no other.
+    ``matrix``: whose rows the ``axes`` are, in a plan of two; null: the plan has one.
     ``range_s`` is low and high of ``seconds``, and ``basis`` what both rest on; null: the file does
     not say.
     """
 
     kind_name: Annotated[KindName, Field(alias="kind")]
     dispatch: DispatchModel | None = None
+    matrix: Literal["attention", "experts"] | None = None
     axes: Annotated[list[str], Field(min_length=1)]
     bytes: Count
     times: Count
@@ -278,6 +280,14 @@ class PlanModel(_PlanFields):
     training: TrainingBlock | None = None
     range_s: SecondsRange | None = None
     range_basis: PriceBasisName | None = None
+
+    @model_validator(mode="after")
+    def _requests_say_which_matrix(self) -> Self:
+        """Requests name their matrix where there are two, and nowhere else."""
+        two = self.training is not None and self.training.placement is not None
+        if any((one.matrix is not None) != two for one in self.requests):
+            raise ValueError("requests have a `matrix` where `training` has a placement, else none")
+        return self
 
     @property
     def links_alone(self) -> bool:

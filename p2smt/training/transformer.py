@@ -8,8 +8,8 @@ from enum import Enum
 from itertools import groupby
 
 from p2smt.errors import InputError
+from p2smt.plans.training.file_model import MAX_SIZE
 
-MAX_SIZE = 10**7
 MOST_KINDS = 8
 """Layers in the longest pattern that is told to repeat."""
 DENSE_KEYS = (

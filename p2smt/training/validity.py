@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
-from p2smt.training.strategy import Batch, Recompute, Strategy, key_of
+from p2smt.training.formulas.stages import splits_evenly
+from p2smt.training.megatron_rules import given_violations
+from p2smt.training.strategy import Batch, Recompute, Strategy, key_of, recompute_text
 from p2smt.training.transformer import Transformer
 
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
@@ -122,10 +124,7 @@ def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
-    chunks, layers = values["pp"] * values["vpp"], setting.model.layers
-    ahead = setting.model.mtp
-    even = _divides(chunks, layers) | _divides(chunks, layers + 2)
-    return even | (_divides(chunks, layers + ahead + 2) if ahead else False)
+    return splits_evenly(setting.model.layers, setting.model.mtp, values["pp"] * values["vpp"])
 
 
 EVEN_SPLIT = "layers"
@@ -204,7 +203,8 @@ RULES: tuple[ValidityRule, ...] = (
     ValidityRule(
         EVEN_SPLIT,
         ("pp", "vpp"),
-        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)",
+        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)"
+        "{ahead}",
         "give a split",
         _layers,
     ),
@@ -229,7 +229,8 @@ def violations(
     rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
     found = tuple(_invalid(rule, setting, strategy) for rule in broken)
-    return found + _split(model, strategy) + tuple(mixture_violations(model, strategy))
+    found += _split(model, strategy) + tuple(mixture_violations(model, strategy))
+    return found or tuple(InvalidStrategy(*one) for one in given_violations(model, strategy))
 
 
 def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
@@ -258,6 +259,7 @@ def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: i
         kv_heads=model.kv_heads,
         ffn=model.ffn,
         layers=model.layers,
+        ahead=f", or {model.layers} + {model.mtp} + 2 (MTP counted, too)" if model.mtp else "",
         tokens=batch.tokens,
         sequences=batch.sequences,
     )
@@ -314,7 +316,8 @@ def mixture_violations(model: Transformer, strategy: Strategy) -> Iterator[Inval
         yield from _overlap_violations(model, strategy)
     if strategy.recompute is Recompute.FULL and strategy.graphs == "partial":
         rule = "whole layers are computed again with no graphs, or with full ones"
-        yield InvalidStrategy("graphs", "recompute=full,graphs=partial", rule, "take graphs=none")
+        given = f"recompute={recompute_text(strategy)},graphs=partial"
+        yield InvalidStrategy("graphs", given, rule, "take graphs=none")
 
 
 def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
@@ -327,8 +330,8 @@ def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[Inva
             "overlap=1 needs vpp > 1 where pp > 1",
         ),
         (
-            strategy.recompute is not Recompute.NONE or "moe" in strategy.modules,
-            f"recompute={'+'.join(strategy.modules) or strategy.recompute.value}",
+            strategy.recompute is Recompute.FULL or "moe" in strategy.modules,
+            f"recompute={recompute_text(strategy)}",
             "overlap=1 allows neither full recomputation nor that of moe",
         ),
         (model.mtp > 1, f"mtp={model.mtp}", "overlap=1 allows one layer of MTP at most"),

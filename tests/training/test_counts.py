@@ -12,7 +12,7 @@ from p2smt.training.efficiency import Framework, TrainingRun
 from p2smt.training.formulas.quantities import Quantities, quantities
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import axis_requests, request_columns
-from p2smt.training.strategy import AXES
+from p2smt.training.strategy import AXES, SHARD_AXES
 from tests.oracles.transformers import Call, Oracle
 from tests.strategies.trainings import training_runs
 
@@ -97,10 +97,13 @@ def test_gradients_kept_as_shards_are_reduced_for_every_micro_batch(run: Trainin
 def test_requests_of_a_strategy_are_those_of_the_stage_that_asks_most(run: TrainingRun) -> None:
     tallies = oracle(run).tallies()
     sizes = dict(zip(AXES, run.strategy.sizes, strict=True))
+    sizes |= dict(zip(SHARD_AXES, run.strategy.shard_sizes, strict=True))
+    shards = {"dp": "dps"} if run.strategy.dp_replicate > 1 else {}
     requests = axis_requests(run.model, run.batch, run.strategy, framework(4))
 
     def own(call: Call) -> tuple[str, tuple[str, ...]]:
-        return call[0], tuple(axis for axis in call[1] if sizes[axis] > 1)
+        named = (shards.get(axis, axis) for axis in call[1])
+        return call[0], tuple(axis for axis in named if sizes[axis] > 1)
 
     assert len({one.name for one in requests}) == len(requests)
     for axes, kind in {(one.axes, one.kind) for one in requests}:

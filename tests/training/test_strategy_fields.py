@@ -73,8 +73,9 @@ def test_columns_texts_and_files_have_every_field() -> None:
     assert once(tuple(_DTYPES)) == set(dense) - {"recompute", "split"}
     whole = {name for name in dense if type(getattr(Strategy(), name)) is int}
     assert once(_WHOLE) == whole
-    in_recompute = {"modules"}  # recompute=moe_act+layernorm
-    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_recompute
+    # of recompute=moe_act+layernorm, recompute=full:7 and split=4/3m/0
+    in_others = {"modules", "recompute_layers", "mtp_chunk"}
+    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_others
     assert [key_of(field_of(key, key)) for key in KEYS] == list(KEYS)
     assert list(StrategyBlock.model_fields) == names(Strategy)
 
@@ -83,10 +84,12 @@ def test_columns_keep_every_field() -> None:
     """No value is the default, but of what is computed again the one or the other."""
     other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
     other = replace(other, ep=8, etp=9, dispatcher="flex", overlap=True)
-    other = replace(other, graphs="partial", fp8_attention=True)
-    modules = replace(other, recompute=Recompute.NONE, modules=("moe", "moe_act"))
+    other = replace(other, graphs="partial", fp8_attention=True, recompute_layers=7)
+    other = replace(other, dp_replicate=2, shared_overlap=True, mtp_chunk=18)
+    other = replace(other, imbalance=1.5, optimizer_bytes=8, offload=0.25)
+    modules = replace(other, recompute=Recompute.NONE, recompute_layers=0, modules=("moe",))
     plain = Strategy()
-    given = {**vars_of(modules), "recompute": other.recompute}
+    given = {**vars_of(other), "modules": modules.modules}
     assert all(given[name] != value for name, value in vars_of(plain).items())
     columns = StrategyColumns.of((plain, other, modules))
     assert [columns.strategy(row) for row in range(3)] == [plain, other, modules]

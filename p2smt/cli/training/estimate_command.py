@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
@@ -23,10 +24,13 @@ def estimate(
     cluster: o.ClusterOptions,
     strategy: Text = option(
         "KEY=N,..",
-        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, or "
-        "modules: moe_act+layernorm), flash (0, 1), dtype (bf16, fp16, fp8, mxfp8, nvfp4), split "
-        "(layers of each chunk: 19/20*2/21); of mixtures ep, etp, dispatcher (alltoall, flex), "
-        "overlap (0, 1), graphs (none, partial, full), fp8_attention (0, 1).",
+        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, "
+        "full:7 for 7 layers of a chunk, or modules: moe_act+layernorm), flash (0, 1), dtype "
+        "(bf16, fp16, fp8, mxfp8, nvfp4), split (layers of each chunk: 19/20*2/21m/0, m with "
+        "multi-token prediction), dp_replicate (copies of ZeRO's shards), optimizer_bytes (of a "
+        "parameter), offload (part of the layers); of mixtures ep, etp, dispatcher (alltoall, "
+        "flex), overlap, shared_overlap (0, 1), imbalance, graphs (none, partial, full), "
+        "fp8_attention (0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,
@@ -55,7 +59,7 @@ def estimate(
 
     if strategy is None:
         raise InputError("strategy", "is missing", "give --strategy tp=8,pp=4,dp=2")
-    chosen = parse_strategy(strategy)
+    chosen = replace(parse_strategy(strategy), **workload.given())
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)

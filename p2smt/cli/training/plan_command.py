@@ -70,6 +70,7 @@ class StrategyOptions:
             self._rules(topology),
             t.memory_bytes(memory),
             **self._wishes(batch),
+            **workload.given(),
         )
 
     def _space(self) -> SpaceLimits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
 from p2smt.cli.parameters import Text, option
@@ -41,6 +41,12 @@ class WorkloadOptions:
         "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "
         "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's.",
     )
+    optimizer_bytes: Text = option(
+        "N", "Of the optimizer for a parameter: 12 (fp32, the default), 8 with moments in 16 bits."
+    )
+    imbalance: Text = option(
+        "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
+    )
 
     def of(self, model: Text) -> tuple[Transformer, Batch]:
         """The model and the batch, which must be given."""
@@ -59,6 +65,17 @@ class WorkloadOptions:
             given.count_of(self.seq, "--seq", MAX_BATCH),
         )
         return read_model(model), batch
+
+    def given(self) -> dict[str, Any]:
+        """Fields of every strategy that options of their own say."""
+        from p2smt.training.strategy import parse_value
+
+        texts = {"optimizer_bytes": self.optimizer_bytes, "imbalance": self.imbalance}
+        return {
+            key: parse_value(key, text, f"--{key.replace('_', '-')} {text[:40]!r}")
+            for key, text in texts.items()
+            if text is not None
+        }
 
     def constants(self, topology: Topology, launcher: Text, dtype: str) -> Efficiency:
         """The efficiency, or the default for the launcher on the device of the topology."""

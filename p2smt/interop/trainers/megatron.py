@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.megatron_given import given_fields, given_options
 from p2smt.interop.trainers.megatron_model import is_hybrid, model_options
 from p2smt.interop.trainers.rank_layout import (
     DP_OUTERMOST,
@@ -59,14 +60,6 @@ _MISSING = (
         _of_mamba(lambda _, some: some.cp > 1),
     ),
     MissingFeature(
-        "heads or groups of Mamba layers that tp does not divide",
-        _of_mamba(lambda mamba, some: mamba.heads % some.tp + mamba.groups % some.tp > 0),
-    ),
-    MissingFeature(
-        "shared experts whose width tp does not divide",
-        _of_experts(lambda experts, some: experts.shared_width % some.tp > 0),
-    ),
-    MissingFeature(
         "biases of experts with etp", _of_experts(lambda one, some: one.clamped and some.etp > 1)
     ),
     MissingFeature(
@@ -77,28 +70,12 @@ _MISSING = (
         "an option for the core of attention in 8 bits", lambda _, __, some: some.fp8_attention
     ),
     MissingFeature(
-        "recomputation of moe_act without experts",
-        lambda model, _, some: "moe_act" in some.modules and model.experts is None,
-    ),
-    MissingFeature(
-        "recomputation of mla_up_proj without latent attention",
-        lambda model, _, some: "mla_up_proj" in some.modules and model.mla is None,
-    ),
-    MissingFeature(
-        "recomputation of whole layers under partial graphs",
-        lambda _, __, some: some.graphs == "partial" and some.recompute is Recompute.FULL,
-    ),
-    MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
         _of_experts(
             lambda one, some: (
                 some.graphs == "partial" and some.overlap and (one.clamped or some.zero > 1)
             )
         ),
-    ),
-    MissingFeature(
-        "graphs of whole iterations with the alltoall dispatcher",
-        _of_experts(lambda _, some: some.graphs == "full" and some.dispatcher == "alltoall"),
     ),
 )
 
@@ -122,6 +99,7 @@ def _write(
         *_recompute(strategy),
         *_graphs(model, strategy),
         *_sharding(strategy),
+        *given_options(strategy),
     ]
     return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
 
@@ -197,14 +175,15 @@ def pipeline_layout(model: Transformer, strategy: Strategy) -> str:
     """The layout of layers over chunks, empty where these are alike, ends counted or not."""
     layers = chunk_layers(model.layers, strategy, model.mtp)
     alike = len(set(layers)) == 1 or counts_ends(layers)
-    return "" if alike else _layout(layers, model.mtp)
+    return "" if alike and not strategy.mtp_chunk else _layout(layers, model.mtp, strategy)
 
 
-def _layout(layers: tuple[int, ...], ahead: int) -> str:
+def _layout(layers: tuple[int, ...], ahead: int, strategy: Strategy) -> str:
     """The chunks in the order of the model: E embedding, t a layer, m one of MTP, L the loss."""
     chunks = [f"t*{count}" if count > 1 else "t" * count for count in layers]
     chunks[0] = "E" + chunks[0]
-    chunks[-1] += "m" * ahead + "L"
+    chunks[strategy.mtp_chunk - 1] += "m" * ahead
+    chunks[-1] += "L"
     alike = [(text, len(list(group))) for text, group in groupby(chunks[1:-1])]
     middle = "".join(_repeated(f"{text}|", count) for text, count in alike)
     return f"{chunks[0]}|{middle}{chunks[-1]}" if len(chunks) > 1 else chunks[0]
@@ -238,8 +217,8 @@ def again_modules(strategy: Strategy) -> tuple[str, ...]:
 def _recompute(strategy: Strategy) -> Iterator[str]:
     if strategy.recompute is Recompute.FULL:
         yield "--recompute-granularity full"
-        yield "--recompute-method uniform"
-        yield "--recompute-num-layers 1"
+        yield f"--recompute-method {'block' if strategy.recompute_layers else 'uniform'}"
+        yield f"--recompute-num-layers {strategy.recompute_layers or 1}"
     elif modules := again_modules(strategy):
         yield "--recompute-granularity selective"
         yield f"--recompute-modules {' '.join(modules)}"
@@ -330,4 +309,5 @@ MEGATRON = Trainer(
     write=_write,
     overlap=_overlap,
     ranks=ranks_wrong,
+    given=given_fields,
 )

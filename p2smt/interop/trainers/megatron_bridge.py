@@ -25,6 +25,7 @@ from p2smt.interop.trainers.megatron import (
     pipeline_layout,
     ranks_wrong,
 )
+from p2smt.interop.trainers.megatron_given import MOMENTS, given_fields
 from p2smt.interop.trainers.megatron_model import hybrid_pattern, is_hybrid
 from p2smt.interop.trainers.rank_layout import PP_OUTERMOST, RankLayout
 from p2smt.interop.trainers.titan_models import model_text
@@ -70,6 +71,7 @@ def _write(
         *_graphs(model, strategy),
         *_training(batch, strategy),
         *_sharding(strategy),
+        *_given(strategy),
         *_ranks(strategy, layout),
         *_overlapped(strategy),
     ]
@@ -77,6 +79,8 @@ def _write(
 
 
 def _imports(strategy: Strategy) -> Iterator[str]:
+    if strategy.optimizer_bytes in MOMENTS:
+        yield "import torch"
     yield "from megatron.bridge.training.comm_overlap import CommOverlapConfig"
     if strategy.graphs == "partial":
         yield "from megatron.bridge.utils.cuda_graph import set_cuda_graph_modules"
@@ -128,7 +132,7 @@ def _experts(strategy: Strategy, layout: RankLayout | None) -> dict[str, _Value]
         "expert_tensor_parallel_size": strategy.etp,
         "moe_token_dispatcher_type": strategy.dispatcher,
         "moe_flex_dispatcher_backend": flex_backend(strategy, layout) if flex else None,
-        "moe_shared_expert_overlap": False,
+        "moe_shared_expert_overlap": strategy.shared_overlap,
     }
 
 
@@ -150,8 +154,8 @@ def _recompute(strategy: Strategy) -> dict[str, _Value]:
     full, modules = strategy.recompute is Recompute.FULL, list(again_modules(strategy))
     return {
         "recompute_granularity": "full" if full else "selective" if modules else None,
-        "recompute_method": "uniform" if full else None,
-        "recompute_num_layers": 1 if full else None,
+        "recompute_method": ("block" if strategy.recompute_layers else "uniform") if full else None,
+        "recompute_num_layers": (strategy.recompute_layers or 1) if full else None,
         "recompute_modules": modules or None,
     }
 
@@ -198,6 +202,15 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
         yield from _set("ddp", {"data_parallel_sharding_strategy": FSDP_STRATEGIES[strategy.zero]})
         yield from _set("model", {"gradient_accumulation_fusion": False})
         yield from _set("checkpoint", {"ckpt_format": "fsdp_dtensor"})
+
+
+def _given(strategy: Strategy) -> Iterator[str]:
+    """Copies of shards, and moments of Adam in fewer bytes."""
+    yield from _set("ddp", {"num_distributed_optimizer_instances": strategy.dp_replicate})
+    if moments := MOMENTS.get(strategy.optimizer_bytes):
+        kind = {"bf16": "torch.bfloat16", "fp8": "torch.uint8"}[moments]
+        yield from _set("optimizer", {"use_precision_aware_optimizer": True})
+        yield f"cfg.optimizer.exp_avg_dtype = cfg.optimizer.exp_avg_sq_dtype = {kind}"
 
 
 def _ranks(strategy: Strategy, layout: RankLayout | None) -> Iterator[str]:
@@ -247,4 +260,5 @@ MEGATRON_BRIDGE = Trainer(
     write=_write,
     overlap=_overlap,
     ranks=_ranks_wrong,
+    given=given_fields,
 )

@@ -121,7 +121,6 @@ _MISSING = (
         "graphs with pipeline stages or ep",
         lambda _, __, some: some.graphs == "full" and some.pp * some.ep > 1,
     ),
-    MissingFeature("attention in 8 bits", lambda _, __, some: some.fp8_attention),
 )
 _SUBCOMMANDS = {Recompute.NONE: "none", Recompute.FULL: "full"}
 _Settings = Mapping[str, Mapping[str, int | str | bool]]
@@ -204,7 +203,8 @@ def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
 
 
 def _degrees(strategy: Strategy) -> Mapping[str, int | str | bool]:
-    replicas, shards = (strategy.dp, 1) if strategy.zero == 0 else (1, strategy.dp)
+    replicas = strategy.dp if strategy.zero == 0 else strategy.dp_replicate
+    shards = strategy.dp // replicas
     return {
         "data_parallel_replicate_degree": replicas,
         "data_parallel_shard_degree": shards,
@@ -267,6 +267,7 @@ TORCHTITAN = Trainer(
     write=_write,
     python=_write_python,
     ranks=_ranks_wrong,
+    given=lambda _: ("dp_replicate",),
 )
 
 

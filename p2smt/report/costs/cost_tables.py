@@ -14,6 +14,7 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, RequestModel
 from p2smt.plans.ranges import range_of, range_of_answer, request_ranges
+from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
 from p2smt.plans.untimed import told
 from p2smt.report.costs.request_table import (
@@ -194,6 +195,10 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
     sizes = [(axis.name, axis.size) for axis in plan.axes]
     order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
     yield layout_table(sizes, levels, plan.matrix, order.text())
+    for side in plan_sides(plan, "plan")[1:]:
+        yield ""
+        rows = [(axis.name, axis.size) for axis in side.plan.axes]
+        yield layout_table(rows, levels, side.plan.matrix, title=f"placement of {side.name}")
     if not report.unstated:
         yield ""
         yield request_table(map(planned, plan.requests, report.regimes))

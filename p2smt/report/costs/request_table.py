@@ -143,7 +143,8 @@ def layout_table(
     axes: Sequence[tuple[str, int]],
     levels: Sequence[str],
     matrix: Sequence[Sequence[int]] | None,
-    order: str,
+    order: str = "",
+    title: str = "placement",
 ) -> Group:
     """Axes (name, size) by the levels; where no matrix expresses it, the text of a rank order."""
     rows = [[name, str(size)] for name, size in axes]
@@ -153,7 +154,7 @@ def layout_table(
             f"no matrix expresses this order; devices of ranks 0, 1, ..: {order}",
         )
     split = [[*row, *map(str, entries)] for row, entries in zip(rows, matrix, strict=True)]
-    return table("placement", ["axis", ">size", *(f">{name}" for name in levels)], split)
+    return table(title, ["axis", ">size", *(f">{name}" for name in levels)], split)
 
 
 def peak_line(peak_bytes: int) -> str:

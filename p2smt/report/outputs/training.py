@@ -109,6 +109,21 @@ class StrategyDegrees(SearchedDegrees):
     modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
     graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
     fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
+    recompute_layers: Annotated[
+        Count | None, Said("Layers of a chunk, from its first, that are computed again whole.")
+    ] = None
+    dp_replicate: Annotated[Count | None, Said("Copies of what ZeRO shards (HSDP).")] = None
+    shared_overlap: Annotated[bool | None, Said("Dispatch runs beside shared experts.")] = None
+    mtp_chunk: Annotated[
+        Count | None, Said("Chunk with multi-token prediction, from 1; else it is the last.")
+    ] = None
+    imbalance: Annotated[
+        float | None, Said("Tokens of the busiest rank to those of a balanced routing.", ge=1)
+    ] = None
+    optimizer_bytes: Annotated[Count | None, Said("Of a parameter.")] = None
+    offload: Annotated[
+        float | None, Said("Part of the layers with activations on the host.", ge=0, le=1)
+    ] = None
 
 
 MemoryByPart = Annotated[

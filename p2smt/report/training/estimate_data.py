@@ -239,11 +239,10 @@ def _strategy(found: RunEstimate) -> StrategyFigures:
 
 
 def _best(plan: TrainingPlan) -> BestStrategy:
-    answers = () if plan.solution is None or plan.solution.best is None else plan.answers
     return BestStrategy(
         **vars(_strategy(plan.estimate)),
         collectives_s=plan.collectives_s,
-        programs=[_program(one) for one in answers],
+        programs=[_program(one) for one in plan.answers],
     )
 
 

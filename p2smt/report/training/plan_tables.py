@@ -157,10 +157,9 @@ def best_line(ranked: RunEstimate, with_programs: RunEstimate) -> str:
 
 def program_parts(plan: TrainingPlan) -> Iterator[RenderableType]:
     """The programs of the best strategy's requests, and what they gain."""
-    if plan.solution is None or plan.solution.best is None:
+    if not plan.answers:
         return
-    answers = plan.solution.best.requests
-    better = [one for one in answers if _gains(one)]
+    better = [one for one in plan.answers if _gains(one)]
     if not better:
         yield "programs: a single collective is the best found for each request"
         yield ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Max, Piecewise, Rational
+from sympy import Expr, Max, Piecewise, Rational, ceiling
 
 from p2smt.training.formulas.kinds import DEEPSEEK, KEY, ROUTED, TAU
-from p2smt.training.formulas.memory import PASSES
+from p2smt.training.formulas.memory import PASSES, on_device
 from p2smt.training.formulas.symbols import (
     COUNTED,
     END_PARAMETERS,
@@ -31,6 +31,7 @@ from p2smt.training.formulas.symbols import (
     again_up,
     c,
     d,
+    dr,
     ed,
     en,
     er,
@@ -41,11 +42,17 @@ from p2smt.training.formulas.symbols import (
     first,
     fs,
     full,
+    full_a,
+    full_d,
+    full_m,
+    full_x,
     g,
     h,
     last,
     low,
     n,
+    n_again,
+    n_plain,
     n_uneven,
     nd,
     nf,
@@ -56,6 +63,7 @@ from p2smt.training.formulas.symbols import (
     rkv,
     row_symbol,
     rq,
+    state,
     t,
     tied,
     v,
@@ -66,6 +74,8 @@ from p2smt.training.formulas.symbols import (
 )
 
 _T, _R, _TAU = TOKENS.symbol, ROUTED.symbol, TAU.symbol
+_FULL = {"attention": full_a, "mamba": full_m, "dense": full_d, "mixture": full_x}
+"""Part of the stage's layers of each kind that are computed again whole."""
 _LO = 2 - low
 """Bytes of an element of a product's input that is kept: 1 in low precision."""
 
@@ -78,7 +88,7 @@ _ENDS = END_PARAMETERS.symbol * (first + last - tied * first * last)
 
 
 def _sharded(each: Expr, zero: Expr) -> Expr:
-    return each * (_P / (1 + zero * (d * c - 1)) + _X / (1 + zero * (ed - 1)))
+    return each * (_P / (1 + zero * (d * c / dr - 1)) + _X / (1 + zero * (ed / dr - 1)))
 
 
 PARAMETER_BYTES = FormulaRow(
@@ -101,9 +111,9 @@ GRADIENT_BYTES = FormulaRow(
 )
 OPTIMIZER_BYTES = FormulaRow(
     "optimizer_bytes",
-    _sharded(Rational(12), zero_1),
+    _sharded(state, zero_1),
     "bytes",
-    "parameters and two moments of Adam in fp32; those of experts over ed",
+    "parameters and two moments of Adam, 12 bytes in fp32; those of experts over ed",
     f"{ZERO} section 3.1",
 )
 
@@ -137,14 +147,14 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
     parts = tuple(
         FormulaRow(
             f"{name}_kept_bytes",
-            (1 - full) * what + full * _T * h / SPREAD.symbol,
+            (1 - _FULL[name]) * what + _FULL[name] * _T * h / SPREAD.symbol,
             "bytes",
             f"activations of a layer's {name} for a micro-batch that are kept",
             f"{PAPER} section 4; {DEEPSEEK}",
         )
         for name, what in kept.items()
     )
-    again = Max(*(full * whole[name] for name in whole)) + Max(
+    again = Max(*(ceiling(_FULL[name]) * whole[name] for name in whole)) + Max(
         again_mlp * dense, again_experts * mixture
     )
     symbols = {row.name: row.symbol for row in parts}
@@ -154,7 +164,13 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
         + nd * symbols["dense_kept_bytes"]
         + nx * symbols["mixture_kept_bytes"]
     )
+    again_layers = (nf + nw) * full_a + nm * full_m + nd * full_d + nx * full_x
+    input_kept = _T * h / SPREAD.symbol
+    largest = Max(symbols["attention_kept_bytes"], symbols["mamba_kept_bytes"])
+    largest += Max(symbols["dense_kept_bytes"], symbols["mixture_kept_bytes"])
     held = PASSES.symbol / v * layer + n_uneven * layer / Max(n, 1)
+    held += n_again * again_layers * input_kept / Max(n * full, 1)
+    held += n_plain * (layer - again_layers * input_kept) / Max(n * (1 - full), 1)
     return (
         PARAMETER_BYTES,
         GRADIENT_BYTES,
@@ -165,7 +181,7 @@ def memory_rows(mla: bool) -> tuple[FormulaRow, ...]:
         FormulaRow("again_bytes", again, "bytes", "of one layer that is computed again", COUNTED),
         FormulaRow(
             "activation_bytes",
-            held + ENDS_KEPT.symbol + row_symbol("again_bytes"),
+            on_device(held, largest) + ENDS_KEPT.symbol + row_symbol("again_bytes"),
             "bytes",
             "activations of a stage",
             f"{PAPER} section 4.3",

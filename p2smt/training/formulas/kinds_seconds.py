@@ -44,6 +44,7 @@ from p2smt.training.formulas.symbols import (
     c,
     core_8,
     d,
+    dr,
     ed,
     eta,
     eta_core,
@@ -52,6 +53,11 @@ from p2smt.training.formulas.symbols import (
     eta_memory,
     first,
     full,
+    full_d,
+    full_f,
+    full_m,
+    full_w,
+    full_x,
     h,
     host_dense_s,
     host_expert_s,
@@ -71,6 +77,7 @@ from p2smt.training.formulas.symbols import (
     peak,
     peak_low,
     row_symbol,
+    state,
     t,
     zero_1,
 )
@@ -147,12 +154,16 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
     attention, norm = _sum(attention_products(mla)), again_norm * 4 * TAU.symbol * h / _W
     up = again_up * _sum(MLA_UP) if mla else Rational(0)
     around = _moved("attention")
-    for name, one in (("attention", core["core"]), ("window", core["window"])):
+    for name, one, whole in (
+        ("attention", core["core"], full_f),
+        ("window", core["window"], full_w),
+    ):
         again = again_core * one + up + norm
-        yield from _part(name, attention + around, one, Rational(5, 2), again)
-    yield from _part("mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm)
+        yield from _part(name, attention + around, one, Rational(5, 2), again, whole)
+    states = _sum(MAMBA) + _moved("mamba")
+    yield from _part("mamba", states, core["states"], Rational(2), norm, full_m)
     dense = _sum(DENSE) + _moved("dense")
-    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm)
+    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm, full_d)
     shared = _sum(SHARED)
     mixture = _sum((*EXPERTS, *LATENT)) + _moved("act") + _moved("experts")
     again = (
@@ -160,11 +171,11 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
         + (1 - again_experts) * (again_act * _moved("act") + again_shared * shared)
         + norm
     )
-    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again)
+    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again, full_x)
 
 
 def _part(
-    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr
+    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr, full: Expr
 ) -> Iterable[FormulaRow]:
     forward = FormulaRow(f"{name}_forward_s", plain + core, "s", f"{name}, forward", COUNTED)
     yield forward
@@ -218,13 +229,13 @@ def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
 
 OPTIMIZER_S = FormulaRow(
     "optimizer_s",
-    30
+    (6 + 2 * state)
     * (
-        row_symbol("stage_parameters") / (1 + zero_1 * (d * c - 1))
-        + row_symbol("stage_experts") / (1 + zero_1 * (ed - 1))
+        row_symbol("stage_parameters") / (1 + zero_1 * (d * c / dr - 1))
+        + row_symbol("stage_experts") / (1 + zero_1 * (ed / dr - 1))
     )
     / _W,
     "s",
-    "step of Adam: gradient (4), fp32 parameter and moments read and written (24), parameter (2)",
+    "step of Adam: gradient (4), its own bytes of a parameter read and written, parameter (2)",
     COUNTED,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Max, Min, Piecewise
+from sympy import Expr, Max, Min, Piecewise, ceiling
 
 from p2smt.training.formulas.symbols import (
     COUNTED,
@@ -23,6 +23,7 @@ from p2smt.training.formulas.symbols import (
     a,
     c,
     d,
+    dr,
     f,
     first,
     flash,
@@ -32,10 +33,14 @@ from p2smt.training.formulas.symbols import (
     i,
     last,
     n,
+    n_again,
+    n_plain,
     n_uneven,
+    off,
     p,
     s,
     selective,
+    state,
     t,
     tied,
     v,
@@ -51,7 +56,7 @@ _MASKS = 1 - flash  # dropout is counted where attention is not fused: GPTs of 2
 
 PARAMETER_BYTES = FormulaRow(
     "parameter_bytes",
-    2 * _P / (1 + zero_3 * (d * c - 1)) + zero_3 * 2 * (2 * _LAYER + _ENDS),
+    2 * _P / (1 + zero_3 * (d * c / dr - 1)) + zero_3 * 2 * (2 * _LAYER + _ENDS),
     "bytes",
     "parameters; those of ZeRO-3 are whole for two layers (one computes, the next is fetched) and "
     "for embedding and logits",
@@ -59,7 +64,7 @@ PARAMETER_BYTES = FormulaRow(
 )
 GRADIENT_BYTES = FormulaRow(
     "gradient_bytes",
-    G * _P / (1 + zero_2 * (d * c - 1)) + zero_2 * G * Max(_LAYER, _END * Max(first, last)),
+    G * _P / (1 + zero_2 * (d * c / dr - 1)) + zero_2 * G * Max(_LAYER, _END * Max(first, last)),
     "bytes",
     "gradients; sharded ones are whole for the layer that is reduced, or for embedding or logits "
     "where these are larger",
@@ -67,9 +72,9 @@ GRADIENT_BYTES = FormulaRow(
 )
 OPTIMIZER_BYTES = FormulaRow(
     "optimizer_bytes",
-    12 * _P / (1 + zero_1 * (d * c - 1)),
+    state * _P / (1 + zero_1 * (d * c / dr - 1)),
     "bytes",
-    "parameters and two moments of Adam in fp32",
+    "parameters and two moments of Adam, 12 bytes in fp32",
     f"{ZERO} section 3.1",
 )
 SCORES_KEPT = FormulaRow(
@@ -121,14 +126,29 @@ ENDS_KEPT = FormulaRow(
 )
 RECOMPUTED = FormulaRow(
     "recomputed_bytes",
-    full * LAYER_KEPT.symbol + selective * SCORES_KEPT.symbol,
+    ceiling(full) * LAYER_KEPT.symbol + selective * SCORES_KEPT.symbol,
     "bytes",
     "activations that are computed again, of the one layer that is in its backward pass",
     COUNTED,
 )
+
+
+def on_device(held: Expr, layer: Expr) -> Expr:
+    """What is left of activations where layers wait on the host: the layers that stay, and two
+    more, of which one computes and one is on its way."""
+    return held - Max(0, off * held - 2 * ceiling(off) * layer)
+
+
 ACTIVATION_BYTES = FormulaRow(
     "activation_bytes",
-    HELD_LAYERS.symbol * KEPT.symbol + ENDS_KEPT.symbol + RECOMPUTED.symbol,
+    on_device(
+        HELD_LAYERS.symbol * KEPT.symbol
+        + n_again * 2 * _T * h / SPREAD.symbol
+        + n_plain * LAYER_KEPT.symbol,
+        KEPT.symbol,
+    )
+    + ENDS_KEPT.symbol
+    + RECOMPUTED.symbol,
     "bytes",
     "activations of a stage",
     f"{PAPER} section 4.3",

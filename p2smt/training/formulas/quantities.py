@@ -10,6 +10,7 @@ import numpy as np
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
+from p2smt.training.formulas.again import parts_again
 from p2smt.training.formulas.stages import RECOMPUTES, MixtureColumns, Stages, StrategyColumns
 from p2smt.training.formulas.table import FormulaTable, formula_table, kinds_table
 from p2smt.training.strategy import MODULES, PEAK_OF, SIXTEEN, Batch, Recompute
@@ -43,7 +44,8 @@ def by_kinds(model: Transformer, columns: StrategyColumns, efficiency: Efficienc
     """
     low = not set(np.unique(columns.dtype).tolist()) <= set(SIXTEEN)
     fitted = efficiency is not None and efficiency.layers is not None
-    return fitted or low or not model.dense or columns.mixture is not None
+    mixed = columns.mixture is not None and columns.mixture.of_kinds
+    return fitted or low or not model.dense or mixed
 
 
 def quantities(
@@ -71,6 +73,7 @@ def quantities(
         **_of_framework(framework, columns),
         **_of_strategies(columns),
         **_of_stages(stages, columns),
+        **parts_again(model, columns, stages, micro_batches),
     }
     if not kinds:
         return Quantities(stages, {**values, **formula_table().counts(values)}, formula_table())
@@ -189,7 +192,7 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
     numbers = {
         "ep": ranks["ep"],
         "et": ranks["et"],
-        "ed": ranks["ed"],
+        "ed": ranks["ed"] * more.dp_replicate,
         "low": low,
         "again_core": again["core_attn"] | selective,
         "again_up": again["mla_up_proj"],
@@ -199,6 +202,8 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
         "again_mlp": again["mlp"],
         "again_shared": again["shared_experts"],
         "hidden_dispatch": more.overlap,
+        "beside": more.shared_overlap,
+        "skew": np.minimum(more.imbalance, ranks["ep"]),  # a rank has all tokens of its ep at most
         "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
         "core_8": more.fp8_attention,
         "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
@@ -224,7 +229,8 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
 
 
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
-    selective, full = (RECOMPUTES.index(one) for one in (Recompute.SELECTIVE, Recompute.FULL))
+    selective = RECOMPUTES.index(Recompute.SELECTIVE)
+    more = columns.mixture or MixtureColumns.none(len(columns))
     numbers = {
         "t": columns.tp,
         "p": columns.pp,
@@ -237,8 +243,10 @@ def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
         "zero_2": columns.zero >= 2,
         "zero_3": columns.zero >= 3,
         "selective": columns.recompute == selective,
-        "full": columns.recompute == full,
         "flash": columns.flash,
+        "dr": more.dp_replicate,
+        "state": more.optimizer_bytes,
+        "off": more.offload,
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 

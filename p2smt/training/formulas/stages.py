@@ -3,13 +3,16 @@
 Chunk ``i`` of ``pp * vpp`` lies on stage ``i mod pp``.  An even split has as many layers in every
 chunk; where the layers do not divide, the embedding and the logits count as a layer each, and the
 first and the last chunk have one layer fewer (Megatron-LM's
-``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``).
+``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where
+that does not divide either, the D layers of multi-token prediction count too, and the last chunk
+gives up D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out
+DeepSeek-V3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy.typing as npt
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
-from p2smt.training.strategy import MIXTURE_FIELDS, MODULES, Recompute, Strategy
+from p2smt.training.strategy import KIND_FIELDS, MIXTURE_FIELDS, MODULES, Recompute, Strategy
 from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _ENDS = 2  # the embedding and the logits
@@ -72,9 +75,9 @@ class Stages:
         found = [np.zeros((len(columns), most)) for _ in range(2 + len(KINDS))]
         known: dict[tuple[object, ...], FloatArray] = {}
         splits = columns.splits or ((),) * len(columns)
-        cases = zip(
-            columns.pp.tolist(), columns.vpp.tolist(), micro_batches.tolist(), splits, strict=True
-        )
+        more = columns.mixture or MixtureColumns.none(len(columns))
+        numbers = (columns.pp, columns.vpp, micro_batches, more.mtp_chunk)
+        cases = zip(*(column.tolist() for column in numbers), splits, strict=True)
         for row, case in enumerate(cases):
             if case not in known:
                 known[case] = _kinds_of_stages(model, *case)
@@ -91,7 +94,8 @@ class Stages:
 def chunk_layers(layers: int, strategy: Strategy, ahead: int = 0) -> tuple[int, ...]:
     """Layers of each chunk in the order of the model, but those of multi-token prediction.
 
-    ``ahead``: how many these are; they lie in the last chunk, which has fewer others for it.
+    ``ahead``: how many these are; of an even split they lie in the last chunk, which has fewer
+    others for it.
 
     Raises:
         InputError: a given split has a wrong length or sum, or no even split exists.
@@ -114,11 +118,30 @@ def _even_chunks(layers: int, pp: int, vpp: int, ahead: int) -> tuple[int, ...]:
     if pp == 1 or not ahead or (layers + _ENDS + ahead) % chunks:
         raise _unsplit(layers, pp, vpp)
     each = (layers + _ENDS + ahead) // chunks
-    lacking = max(0, 1 + ahead - each)  # what the last chunk cannot give up, the first does
-    first = each - 1 - lacking
-    if first < 0:
+    lacking = max(0, _ENDS + ahead - each)  # what the last chunk cannot give up, the first does
+    if lacking > each:
         raise _unsplit(layers, pp, vpp)
-    return (first, *(each,) * (chunks - 2), max(0, each - 1 - ahead))
+    return (each - lacking, *(each,) * (chunks - 2), max(0, each - _ENDS - ahead))
+
+
+def ahead_layers(ahead: int, strategy: Strategy) -> tuple[int, ...]:
+    """Layers of multi-token prediction of each chunk: all in one, the last unless one is named."""
+    at = strategy.mtp_chunk or strategy.chunks
+    return tuple(ahead * (chunk == at) for chunk in range(1, strategy.chunks + 1))
+
+
+def countings(layers: int, ahead: int = 0) -> tuple[int, ...]:
+    """What is split evenly over chunks: layers, ends with them, layers of MTP with both."""
+    more = (layers + _ENDS + ahead,) if ahead else ()
+    return (layers, layers + _ENDS, *more)
+
+
+def splits_evenly(layers: int, ahead: int, chunks: IntArray) -> BoolArray:
+    """Whether there is an even split over so many chunks (of one stage: layers must divide)."""
+    fair = np.logical_or.reduce([count % chunks == 0 for count in (layers, layers + _ENDS)])
+    counted = layers + _ENDS + ahead
+    roomy = 2 * (counted // chunks) >= _ENDS + ahead  # of the first and the last chunk together
+    return np.asarray(fair | ((ahead > 0) & (counted % chunks == 0) & roomy))
 
 
 KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
@@ -127,14 +150,19 @@ experts, and how many predict later tokens."""
 
 
 def _kinds_of_stages(
-    model: Transformer, pp: int, vpp: int, micro_batches: int, split: tuple[int, ...]
+    model: Transformer,
+    pp: int,
+    vpp: int,
+    micro_batches: int,
+    mtp_chunk: int,
+    split: tuple[int, ...],
 ) -> FloatArray:
     """Layers, uneven layers and layers of each kind of the stages of a strategy: (columns, pp)."""
-    strategy = Strategy(pp=pp, vpp=vpp, split=split)
+    strategy = Strategy(pp=pp, vpp=vpp, split=split, mtp_chunk=mtp_chunk)
     chunks = chunk_layers(model.layers, strategy, model.mtp)
     every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
     bounds = np.cumsum((0, *chunks))
-    ahead = [0] * (len(chunks) - 1) + [model.mtp]
+    ahead = ahead_layers(model.mtp, strategy)
     found = np.zeros((2 + len(KINDS), pp))
     for stage in range(pp):
         mine = range(stage, len(chunks), pp)
@@ -299,13 +327,27 @@ class StrategyColumns:
             **(self.mixture.fields(row) if self.mixture else {}),
         )
 
+    def given(self, values: Mapping[str, Any]) -> StrategyColumns:
+        """The same with one value of some fields of mixtures for all strategies."""
+        usual = Strategy()
+        if all(value == getattr(usual, name) for name, value in values.items()):
+            return self
+        more = self.mixture or MixtureColumns.none(len(self))
+        filled = {name: np.full(len(self), value) for name, value in values.items()}
+        return replace(self, mixture=replace(more, **filled))
+
     @property
     def ranks(self) -> Mapping[str, IntArray]:
-        """The sizes of all axes by name, experts' too."""
+        """The sizes of all axes by name, experts' too.
+
+        Of dp and ed they are those over which ZeRO shards; dpr and edr are their copies.
+        """
         more = self.mixture or MixtureColumns.none(len(self))
-        ed = self.dp * self.cp * self.tp // (more.ep * more.etp)
-        own = {"pp": self.pp, "dp": self.dp, "cp": self.cp, "tp": self.tp}
-        return {**own, "ed": ed, "ep": more.ep, "et": more.etp}
+        copies = more.dp_replicate
+        ed = self.dp * self.cp * self.tp // (more.ep * more.etp * copies)
+        own = {"pp": self.pp, "dp": self.dp // copies, "cp": self.cp, "tp": self.tp}
+        theirs = {"ed": ed, "ep": more.ep, "et": more.etp}
+        return {**own, **theirs, "dpr": copies, "edr": copies}
 
 
 _WHOLE = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "zero")
@@ -331,6 +373,13 @@ class MixtureColumns:
     graphs: npt.NDArray[np.str_]
     fp8_attention: BoolArray
     modules: BoolArray
+    recompute_layers: IntArray
+    dp_replicate: IntArray
+    shared_overlap: BoolArray
+    mtp_chunk: IntArray
+    imbalance: FloatArray
+    optimizer_bytes: IntArray
+    offload: FloatArray
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> MixtureColumns | None:
@@ -350,6 +399,13 @@ class MixtureColumns:
         columns = {name: np.full(count, getattr(usual, name)) for name in _MIXTURE}
         return MixtureColumns(**columns, modules=np.zeros((count, len(MODULES)), dtype=bool))
 
+    @property
+    def of_kinds(self) -> bool:
+        """Whether any strategy has what only the formulas of kinds of layers know."""
+        usual = Strategy()
+        differ = (np.any(getattr(self, name) != getattr(usual, name)) for name in _KINDS_ONLY)
+        return bool(self.modules.any() or any(differ))
+
     def take(self, rows: IntArray | BoolArray) -> MixtureColumns:
         """Those of some of the strategies."""
         return MixtureColumns(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
@@ -363,3 +419,4 @@ class MixtureColumns:
 
 
 _MIXTURE = tuple(name for name in MIXTURE_FIELDS if name != "modules")
+_KINDS_ONLY = tuple(name for name in KIND_FIELDS if name != "modules")

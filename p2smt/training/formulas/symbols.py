@@ -63,6 +63,12 @@ zero_2 = _symbol("zero_2")
 zero_3 = _symbol("zero_3")
 selective = _symbol("selective")
 full = _symbol("full")
+full_a = _symbol("full_a")
+full_f = _symbol("full_f")
+full_w = _symbol("full_w")
+full_m = _symbol("full_m")
+full_d = _symbol("full_d")
+full_x = _symbol("full_x")
 flash = _symbol("flash")
 ep = _symbol("ep")
 et = _symbol("et")
@@ -78,6 +84,11 @@ again_shared = _symbol("again_shared")
 hidden_dispatch = _symbol("hidden_dispatch")
 launches = _symbol("launches")
 core_8 = _symbol("core_8")
+dr = _symbol("dr")
+state = _symbol("state")
+off = _symbol("off")
+skew = _symbol("skew")
+beside = _symbol("beside")
 
 # of the framework
 G = _symbol("G")
@@ -112,6 +123,8 @@ nd = _symbol("nd")
 nx = _symbol("nx")
 nt = _symbol("nt")
 n_uneven = Symbol("n_uneven", real=True)
+n_again = Symbol("n_again", real=True)
+n_plain = Symbol("n_plain", real=True)
 first = _symbol("first")
 last = _symbol("last")
 
@@ -139,8 +152,11 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (zero_2, "1 from ZeRO stage 2 on: gradients sharded"),
     (zero_3, "1 at ZeRO stage 3: parameters sharded"),
     (selective, "1 if attention is computed again"),
-    (full, "1 if whole layers are computed again"),
+    (full, "part of the stage's layers that are computed again whole"),
     (flash, "1 with fused attention"),
+    (dr, "copies of what ZeRO shards, each on its own part of dp"),
+    (state, "bytes of the optimizer for a parameter"),
+    (off, "part of the layers whose activations wait on the host"),
     (G, "bytes of an element of a gradient"),
     (fused, "rate of fused attention, as a part of what matrix products reach"),
     (overlap_tp, "1 if collectives of tp run beside matrix products"),
@@ -154,6 +170,8 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (i, "number of a stage, from 0"),
     (n, "layers of the stage"),
     (n_uneven, "layers that it holds more than if its chunks were alike, counted step by step"),
+    (n_again, "of layers computed again, how many more it holds than that part of n_uneven"),
+    (n_plain, "the same of the others"),
     (first, "1 if the stage has the embedding"),
     (last, "1 if the stage has the logits"),
 )
@@ -190,6 +208,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (again_experts, "1 if mixtures are, whole"),
     (again_mlp, "1 if dense MLPs are"),
     (again_shared, "1 if shared experts are"),
+    (skew, "tokens of the busiest rank to those of a balanced routing"),
+    (beside, "1 if tokens move beside the products of shared experts"),
     (hidden_dispatch, "1 if tokens move beside the computing of another micro-batch"),
     (launches, "part of launches that is left: 1, 0.95 with partial graphs, 0 with full ones"),
     (core_8, "1 if the core of attention is in 8 bits"),
@@ -208,6 +228,12 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (nd, "with a dense MLP"),
     (nx, "with experts"),
     (nt, "that predict later tokens"),
+    (full_a, "part of the stage's layers with attention that are computed again whole"),
+    (full_f, "of those with full attention"),
+    (full_w, "of those with a window"),
+    (full_m, "of those with Mamba-2"),
+    (full_d, "of those with a dense MLP"),
+    (full_x, "of those with experts"),
 )
 """What models with layers of several kinds, low precision and their constants have besides."""
 

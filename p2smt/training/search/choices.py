@@ -19,7 +19,7 @@ from p2smt.training.search.question import (
     STAGES,
     PlanQuestion,
 )
-from p2smt.training.strategy import AXES, Recompute, key_of
+from p2smt.training.strategy import AXES, OPTIMIZER_BYTES, Recompute, key_of
 from p2smt.training.validity import FIELDS
 
 _NO_SCORES = "selective saves nothing with flash attention"
@@ -50,7 +50,7 @@ class Choices:
         }
         choices = {
             "sequence_parallel": tuple(sorted(map(int, set(space.sequence_parallel or (0, 1))))),
-            "zero": tuple(sorted(set(space.zero or STAGES))),
+            "zero": tuple(sorted(set(space.zero or _stages(question)))),
             "recompute": tuple(sorted(RECOMPUTES.index(one) for one in set(question.recomputes))),
         }
         left_out = {"recompute": _NO_SCORES} if question.flash and space.recompute is None else {}
@@ -93,6 +93,11 @@ class Choices:
             return f"1 to {self.largest[name]}"
         named = ", ".join(_value(name, value) for value in self.choices[name])
         return named + (f" ({self.left_out[name]})" if name in self.left_out else "")
+
+
+def _stages(question: PlanQuestion) -> tuple[int, ...]:
+    """Of ZeRO; fewer bytes of the optimizer are of sharded ones alone."""
+    return STAGES if question.optimizer_bytes == OPTIMIZER_BYTES else STAGES[1:]
 
 
 def _value(name: str, value: int) -> str:

@@ -18,6 +18,7 @@ from p2smt.training.strategy import (
     AXES,
     DTYPES,
     MAX_DEGREE,
+    OPTIMIZER_BYTES,
     Batch,
     Recompute,
     Strategy,
@@ -56,6 +57,9 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_GIVEN = ("flash", "dtype", "optimizer_bytes", "imbalance")
+"""Fields that are the same in all strategies, each by an option of its own."""
+
 
 def searched_field(key: str, given: str) -> str:
     """The field that a key such as ``mbs`` fixes.
@@ -68,8 +72,10 @@ def searched_field(key: str, given: str) -> str:
         return field
     if field == "split":
         rule, remedy = "layers are split evenly by plan", "estimate takes a given split"
+    elif field in _GIVEN:
+        rule, remedy = "is not searched for", f"give --{key.replace('_', '-')}"
     else:
-        rule, remedy = "is not searched for", f"give --{key}"
+        rule, remedy = "is not searched for", f"estimate --strategy takes {key}"
     raise InputError(given, rule, remedy)
 
 
@@ -150,7 +156,8 @@ class PlanQuestion:
     placement; their axes are indices into :data:`~p2smt.training.strategy.AXES`.  ``memory_bytes``:
     what a strategy may take; None: what the device has less ``reserve_bytes``, see
     :func:`usable_bytes`.  ``within``: strategies that take at most so much longer than the best
-    are told apart from the others (0.05: five per cent).  ``top``: how many strategies to list,
+    are told apart from the others (0.05: five per cent).  ``optimizer_bytes`` and ``imbalance`` are
+    those of every strategy.  ``top``: how many strategies to list,
     each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
     as equal, and the plainest is named (0: only those of one time).  ``lacks``: what the launcher
     in use lacks; None: any will do.
@@ -169,6 +176,8 @@ class PlanQuestion:
     prices: Prices = Prices.COLLECTIVES
     flash: bool = True
     dtype: str = "bf16"
+    optimizer_bytes: int = OPTIMIZER_BYTES
+    imbalance: float = 1.0
     lacks: Lacks | None = field(default=None, compare=False)
     launcher: str = ""
     reserve_bytes: int = RESERVE_BYTES
@@ -178,6 +187,7 @@ class PlanQuestion:
         self.model.check_searched(self.batch.tokens)
         if self.dtype not in DTYPES:
             raise InputError(f"dtype {self.dtype[:40]!r}", f"must be one of {', '.join(DTYPES)}")
+        self._check_given()
         names = [name for name, _ in self.fixed]
         for name, value in self.fixed:
             if name not in SEARCHED:
@@ -200,6 +210,20 @@ class PlanQuestion:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
         if self.reserve_bytes < 0:
             raise InputError(f"reserve {self.reserve_bytes} B", "must not be negative")
+
+    def _check_given(self) -> None:
+        """Raise InputError if what all strategies have is out of its range, or of other ones."""
+        Strategy(optimizer_bytes=self.optimizer_bytes, imbalance=self.imbalance)
+        if self.imbalance > 1 and not self.model.experts:
+            rule = f"is of tokens on their way to experts, and {self.model.name[:40]} has none"
+            raise InputError(f"imbalance {self.imbalance:g}", rule, "leave it out")
+        whole = 0 in (self.space.zero or ()) or dict(self.fixed).get("zero") == 0
+        if whole and self.optimizer_bytes < OPTIMIZER_BYTES:
+            rule = (
+                f"fewer than {OPTIMIZER_BYTES} bytes are of the distributed optimizer (ZeRO) alone"
+            )
+            given = f"optimizer_bytes={self.optimizer_bytes} with zero=0"
+            raise InputError(given, rule, "leave zero=0 out")
 
     @property
     def capacity_bytes(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import IntArray
-from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.formulas.stages import StrategyColumns, countings
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
 from p2smt.training.search.contradiction import contradiction
 from p2smt.training.search.question import SEARCHED, PlanQuestion
@@ -41,7 +41,7 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
 
 def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> StrategyColumns:
     many = len(values["tp"])
-    return StrategyColumns(
+    columns = StrategyColumns(
         tp=values["tp"],
         pp=values["pp"],
         dp=values["dp"],
@@ -54,13 +54,16 @@ def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> Strategy
         flash=np.full(many, question.flash),
         dtype=np.full(many, question.dtype),
     )
+    given = {"optimizer_bytes": question.optimizer_bytes, "imbalance": question.imbalance}
+    return columns.given(given)
 
 
 def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tuple[IntArray, ...]:
     """The columns of all strategies with these axis sizes, before the rules."""
     degrees = dict(zip(AXES, sizes, strict=True))
-    layers, most = question.model.layers, question.batch.sequences // degrees["dp"]
-    chunks = {n // degrees["pp"] for n in divisors(layers) + divisors(layers + 2)}
+    model, most = question.model, question.batch.sequences // degrees["dp"]
+    counted = countings(model.layers, model.mtp)
+    chunks = {n // degrees["pp"] for count in counted for n in divisors(count)}
     vpp = [n for n in sorted(chunks) if n > 0 and choices.allow("vpp", n)]
     micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
     given = {name: [value] for name, value in degrees.items()}

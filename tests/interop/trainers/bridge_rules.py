@@ -72,8 +72,15 @@ FIELDS: Mapping[str, Mapping[str, object]] = {
         "use_megatron_fsdp": False,
         "data_parallel_sharding_strategy": "optim_grads_params",
         "check_for_nan_in_grad": True,
+        "num_distributed_optimizer_instances": 9,
     },
-    "optimizer": {"use_distributed_optimizer": True, "overlap_param_gather": True},
+    "optimizer": {
+        "use_distributed_optimizer": True,
+        "overlap_param_gather": True,
+        "use_precision_aware_optimizer": False,
+        "exp_avg_dtype": None,
+        "exp_avg_sq_dtype": None,
+    },
     "dist": {"use_megatron_fsdp": False, "use_tp_pp_dp_mapping": False},
     "checkpoint": {"ckpt_format": "torch_dist"},
     "comm_overlap": {
@@ -130,6 +137,7 @@ _MODULES: Mapping[str, Mapping[str, object]] = {
         "set_full_iteration_cuda_graph": _set_full,
         "clear_cuda_graph_modules": lambda model: _set_modules(model, ()),
     },
+    "torch": {"bfloat16": "bf16", "uint8": "fp8"},
     "megatron.core.transformer.enums": {
         "AttnBackend": SimpleNamespace(flash="flash", fused="fused", unfused="unfused")
     },
@@ -254,7 +262,8 @@ def _stages(model: Any) -> Iterator[str]:
 def _experts(cfg: Any) -> Iterator[str]:
     model, overlap = cfg.model, cfg.comm_overlap
     if model.expert_tensor_parallel_size != 9:
-        require(not model.moe_shared_expert_overlap, "no strategy: beside shared experts; co 513")
+        if model.moe_shared_expert_overlap:
+            yield "--moe-shared-expert-overlap"
         yield f"--expert-tensor-parallel-size {model.expert_tensor_parallel_size}"
         yield f"--moe-token-dispatcher-type {model.moe_token_dispatcher_type}"
         if model.moe_token_dispatcher_type == "flex":
@@ -293,3 +302,9 @@ def _sharding(cfg: Any) -> Iterator[str]:
     if not cfg.model.gradient_accumulation_fusion:
         yield "--no-gradient-accumulation-fusion"
     yield f"--ckpt-format {cfg.checkpoint.ckpt_format}"
+    yield f"--num-distributed-optimizer-instances {ddp.num_distributed_optimizer_instances}"
+    if cfg.optimizer.use_precision_aware_optimizer:
+        yield "--use-precision-aware-optimizer"
+    for name in ("exp_avg_dtype", "exp_avg_sq_dtype"):
+        if kind := getattr(cfg.optimizer, name):
+            yield f"--{name.replace('_', '-')} {kind}"

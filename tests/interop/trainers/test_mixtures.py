@@ -12,7 +12,7 @@ from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Experts, Transformer
 from tests.interop.trainers.cases import LLAMA_70B, Run
 from tests.interop.trainers.mixtures import (
@@ -69,22 +69,11 @@ NEEDS: list[Need] = [
     ("megatron", "of sliding windows", DENSE_WINDOWS, Strategy(cp=2)),
     ("megatron", "windows in a hybrid", HYBRID_WINDOWS, Strategy()),
     ("megatron", "of Mamba layers (", HYBRID, Strategy(cp=2)),
-    ("megatron", "groups of Mamba", HYBRID, Strategy(tp=8, sequence_parallel=True)),
-    ("megatron", "whose width tp", NARROW, Strategy(tp=2, sequence_parallel=True)),
     ("megatron", "biases of experts", WINDOWED, Strategy(dp=2, etp=2)),
     ("megatron", "flex dispatcher for one rank", ALIKE, Strategy(dp=2, dispatcher="flex")),
-    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True)),
-    ("megatron", "moe_act without experts", LLAMA_70B, Strategy(modules=("moe_act",))),
-    ("megatron", "mla_up_proj without", ALIKE, Strategy(modules=("mla_up_proj",))),
-    (
-        "megatron",
-        "whole layers under",
-        LLAMA_70B,
-        Strategy(recompute=Recompute.FULL, graphs="partial"),
-    ),
+    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True, dtype="fp8")),
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
-    ("megatron", "graphs of whole iterations", ALIKE, Strategy(dp=4, ep=4, graphs="full")),
     ("megatron-bridge", "pipelines of hybrids", HYBRID, Strategy(pp=2, vpp=2)),
     ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
@@ -99,14 +88,11 @@ NEEDS: list[Need] = [
     ("torchtitan", "(MTP) with pp or cp", replace(ALIKE, mtp=1), Strategy(pp=2)),
     ("torchtitan", "graphs of single", LLAMA_70B, Strategy(graphs="partial")),
     ("torchtitan", "graphs with", LLAMA_70B, Strategy(pp=2, graphs="full")),
-    ("torchtitan", "graphs with", ALIKE, Strategy(dp=2, zero=3, ep=2, graphs="full")),
-    ("torchtitan", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
     ("deepspeed", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, ep=2)),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, dispatcher="flex")),
     ("deepspeed", "graphs of training", ALIKE, Strategy(graphs="full")),
     ("deepspeed", "prediction (MTP)", LATENT_HYBRID, Strategy(pp=2)),
-    ("deepspeed", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
 ]
 
 
