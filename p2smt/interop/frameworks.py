@@ -229,13 +229,15 @@ def _jax_mesh(name: str, plan: PlacedPlan) -> list[str]:
 # ``dp``, but part of it: Megatron numbers ranks twice, for dense layers with dp as a whole (and
 # cp), for experts with ep and what is left of dp (cp being part of it).  Both must give the same
 # pipelines; it asserts that the order ends in pp, or the two sizes of dp agree, which with ep or cp
-# they do not.  Sources: ``parallel_state.py`` (``RankGenerator``, ``initialize_model_parallel``),
-# ``training/initialize.py``.
+# they mostly do not.  A plan with ep beside cp has dp and ep as dense layers' dp, and dp and cp as
+# that of experts: dp lies between the two.  Sources: ``parallel_state.py`` (``RankGenerator``,
+# ``initialize_model_parallel``), ``training/initialize.py``.
 
 
 TOKENS = ("tp", "cp", "ep", "dp", "pp")
 """Its axes in the order of its default, the fastest first."""
 _MAPPING = ("tp", "cp", "ep", "pp", "dp")
+_BESIDE_CONTEXT = ("tp", "cp", "dp", "ep", "pp")
 _MEGATRON_ROLES = {
     **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),
     **dict.fromkeys(("cp", "context"), "cp"),
@@ -271,13 +273,19 @@ def write_megatron(plan: PlacedPlan, _path: str) -> Exported:
         for role, option in _MEGATRON_OPTIONS.items()
         if sizes.get(role, 1) > 1
     ]
-    if _fits(several, TOKENS):
+    named = not _beside_context(sizes)
+    if named and _fits(several, TOKENS):
         return Exported("\n".join(lines or [f"{_MEGATRON_OPTIONS['tp']} 1"]) + "\n")
-    if _fits(several, _MAPPING):
+    if named and _fits(several, _MAPPING):
         return Exported("\n".join([*lines, "--use-tp-pp-dp-mapping"]) + "\n")
     order = "-".join(_whole(several))
     call = f'# initialize_model_parallel(.., order="{order}")'
     return Exported("\n".join([*lines, call]) + "\n", (_note(plan, roles, order),))
+
+
+def _beside_context(sizes: Mapping[str, int]) -> bool:
+    """Whether experts lie beside cp: its two orders count ranks of both from the same place."""
+    return min(sizes.get("ep", 1), sizes.get("cp", 1)) > 1
 
 
 def _fits(several: list[str], order: tuple[str, ...]) -> bool:
@@ -290,40 +298,50 @@ def _whole(several: list[str]) -> list[str]:
     found = [token for token in TOKENS if token not in several] + several
     if "ep" in several and "dp" not in several:
         found.remove("dp")
-        found.insert(found.index("ep") + 1, "dp")
+        later = max(found.index("ep"), found.index("cp") if "cp" in several else 0)
+        found.insert(later if "cp" in several else later + 1, "dp")
     return found
 
 
 def _note(plan: PlacedPlan, roles: tuple[str, ...], order: str) -> str:
-    names = _launch(plan, roles)
-    return (
-        f"Megatron-LM's command line has no option for the order {order}: give it where "
-        f"initialize_model_parallel is called, or launch the ranks in its usual one "
-        f"(--launched {names})"
-    )
+    lead = f"Megatron-LM's command line has no option for the order {order}: give it where "
+    lead += "initialize_model_parallel is called"
+    if _beside_context(dict(zip(roles, plan.problem.axis_sizes, strict=True))):
+        return lead
+    return f"{lead}, or launch the ranks in its usual one (--launched {_launch(plan, roles)})"
 
 
 def _launch(plan: PlacedPlan, roles: tuple[str, ...]) -> str:
-    """The axes of the plan in Megatron's usual order, outermost first."""
-    usual = sorted(range(len(roles)), key=lambda i: -TOKENS.index(roles[i]))
+    """The axes of the plan, outermost first, in an order that Megatron has."""
+    sizes = dict(zip(roles, plan.problem.axis_sizes, strict=True))
+    order = _BESIDE_CONTEXT if _beside_context(sizes) else TOKENS
+    usual = sorted(range(len(roles)), key=lambda i: -order.index(roles[i]))
     return ",".join(plan.problem.axis_names[i] for i in usual)
 
 
 def _check_twice_numbered(
     plan: PlacedPlan, roles: tuple[str, ...], sizes: dict[str, int], several: list[str]
 ) -> None:
-    """What Megatron asserts of orders, and that its dp is the plan's ep and dp side by side."""
+    """What Megatron asserts of orders, and that both its meshes have the groups of the plan."""
     remedy = f"launch the ranks so: --launched {_launch(plan, roles)}"
-    experts, context = sizes.get("ep", 1) > 1, sizes.get("cp", 1) > 1
-    if experts and context:
-        rule = "Megatron-LM lays experts over the ranks of cp as well, not beside them"
-        raise InputError(f"{plan.source}: axes ep and cp", rule, "plan without one of them")
-    if experts and "dp" in several and abs(several.index("dp") - several.index("ep")) > 1:
-        rule = "Megatron-LM's experts are part of dp, so ranks of dp and ep must lie side by side"
+    if sizes.get("ep", 1) > 1 and not _side_by_side(several):
+        if _beside_context(sizes):
+            rule = "Megatron-LM's experts lie over dp and cp, so ranks of dp lie between ep and cp"
+        else:
+            rule = "Megatron-LM's experts are part of dp, so ranks of dp and ep lie side by side"
         raise InputError(f"{plan.source}: axis ep", rule, remedy)
-    if (experts or context) and "pp" in several and several[-1] != "pp":
+    same_dp = sizes.get("ep", 1) == sizes.get("cp", 1)
+    if not same_dp and "pp" in several and several[-1] != "pp":
         rule = "with ep or cp, Megatron-LM takes only orders that end in pp (pp outermost)"
         raise InputError(f"{plan.source}: axis pp", rule, remedy)
+
+
+def _side_by_side(several: list[str]) -> bool:
+    """Whether ep, dp and cp, in this order or its reverse, are one stretch of ranks."""
+    found = [token for token in several if token in ("ep", "dp", "cp")]
+    start = several.index(found[0])
+    between = len(found) < 3 or found[1] == "dp"
+    return between and several[start : start + len(found)] == found
 
 
 # TorchTitan: the degrees of parallelism, all that it takes.

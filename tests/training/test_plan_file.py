@@ -271,6 +271,17 @@ def test_commands_take_the_file(file: str) -> None:
     assert "--tensor-model-parallel-size 2" in options.out.splitlines()
 
 
+def test_trainers_that_are_told_in_python_get_python(tmp_path: Path) -> None:
+    path, made = tmp_path / "plan.json", tmp_path / "planned.py"
+    path.write_text(json.dumps(data("dp=8,zero=3")))
+    recipe = cli("export", str(path), "--to", "megatron-bridge")
+    assert (recipe.code, "cfg.train.global_batch_size = 16" in recipe.out.splitlines()) == (0, True)
+    to = (str(path), "--to", "torchtitan-options")
+    assert cli("export", *to).out.startswith("--training.")
+    assert cli("export", *to, "-o", str(made)).code == 0
+    assert "def planned(config: Trainer.Config) -> Trainer.Config:" in made.read_text()
+
+
 def test_a_wrong_file_is_refuted(file: str) -> None:
     plan = data()
     plan["training"]["prediction"]["iteration_s"] *= 2

@@ -38,7 +38,9 @@ class StrategyOptions:
         "What requests cost: collectives (then the best gets programs), or programs.",
         default="collectives",
     )
-    launcher: Text = option("NAME", "Only what it can run: megatron, torchtitan or deepspeed.")
+    launcher: Text = option(
+        "NAME", "Only what it can run: megatron, megatron-bridge, torchtitan or deepspeed."
+    )
     max_tp: Text = option("N", "Largest tp; default: a switch domain.")
     max_pp: Text = option("N", "Largest pp; default: the layers.")
     max_cp: Text = option("N", "Largest cp.")

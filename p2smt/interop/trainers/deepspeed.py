@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.torchtitan import counts_ends, micro_batches
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
 from p2smt.training.formulas.stages import chunk_layers
@@ -43,10 +44,28 @@ _MISSING = (
         lambda model, _, some: some.tp > model.kv_heads,
     ),
     MissingFeature("recomputation of attention alone (selective)", needs_selective),
+    MissingFeature(
+        "recomputation of single modules by its configuration",
+        lambda _, __, some: some.modules != (),
+    ),
+    MissingFeature(
+        "expert parallelism by its configuration (its MoE layers are told, by the model)",
+        lambda _, __, some: some.ep * some.etp > 1 or some.overlap or some.dispatcher == "flex",
+    ),
+    MissingFeature(
+        "graphs of training (its graphs are of inference)",
+        lambda _, __, some: some.graphs != "none",
+    ),
+    MissingFeature(
+        "multi-token prediction (MTP) with pipeline stages",
+        lambda model, _, some: some.pp > 1 and model.mtp > 0,
+    ),
 )
 
 
-def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
+def _write(
+    model: Transformer, batch: Batch, strategy: Strategy, _: RankLayout | None = None
+) -> Exported:
     config: dict[str, object] = {
         "train_micro_batch_size_per_gpu": strategy.micro_batch,
         "gradient_accumulation_steps": micro_batches(batch, strategy),

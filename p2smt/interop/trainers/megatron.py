@@ -10,67 +10,98 @@ ZeRO-1 is its distributed optimizer, ZeRO-2 and 3 are Megatron-FSDP; both shard 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.megatron_given import given_fields, given_options
+from p2smt.interop.trainers.megatron_model import is_hybrid, model_options
+from p2smt.interop.trainers.rank_layout import (
+    DP_OUTERMOST,
+    PP_OUTERMOST,
+    RankLayout,
+    axis_text,
+)
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Experts, Mamba, Transformer
+
+_Needed = Callable[[Transformer, Batch, Strategy], bool]
+
+
+def _of_mamba(words: Callable[[Mamba, Strategy], bool]) -> _Needed:
+    return lambda model, _, some: model.mamba is not None and words(model.mamba, some)
+
+
+def _of_experts(words: Callable[[Experts, Strategy], bool]) -> _Needed:
+    return lambda model, _, some: model.experts is not None and words(model.experts, some)
+
 
 _MISSING = (
     MissingFeature(
         "context parallelism without fused attention (flash)",
         lambda _, __, some: some.cp > 1 and not some.flash,
     ),
-)
-_RECOMPUTE = {
-    Recompute.NONE: (),
-    Recompute.SELECTIVE: ("--recompute-granularity selective", "--recompute-modules core_attn"),
-    Recompute.FULL: (
-        "--recompute-granularity full",
-        "--recompute-method uniform",
-        "--recompute-num-layers 1",
+    MissingFeature(
+        "attention within chunks (its windows slide)", lambda model, _, __: model.chunked
     ),
-}
-_FSDP = {2: "optim_grads", 3: "optim_grads_params"}
+    MissingFeature(
+        "context parallelism by rings of sliding windows",
+        lambda model, _, some: some.cp > 1 and model.window > 0,
+    ),
+    MissingFeature(
+        "sliding windows in a hybrid", lambda model, _, __: model.window > 0 and is_hybrid(model)
+    ),
+    MissingFeature(
+        "context parallelism by rings of Mamba layers (it exchanges their heads)",
+        _of_mamba(lambda _, some: some.cp > 1),
+    ),
+    MissingFeature(
+        "biases of experts with etp", _of_experts(lambda one, some: one.clamped and some.etp > 1)
+    ),
+    MissingFeature(
+        "the flex dispatcher for one rank (ep etp = 1)",
+        lambda _, __, some: some.dispatcher == "flex" and some.ep * some.etp == 1,
+    ),
+    MissingFeature(
+        "an option for the core of attention in 8 bits", lambda _, __, some: some.fp8_attention
+    ),
+    MissingFeature(
+        "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
+        _of_experts(
+            lambda one, some: (
+                some.graphs == "partial" and some.overlap and (one.clamped or some.zero > 1)
+            )
+        ),
+    ),
+)
+
+
+FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 _OVERLAP = ("--overlap-grad-reduce", "--overlap-param-gather")
 _TP_OVERLAP = "--tp-comm-overlap"
-_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
-def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
+def _write(
+    model: Transformer, batch: Batch, strategy: Strategy, layout: RankLayout | None = None
+) -> Exported:
     lines = [
-        *_sizes(model, strategy),
+        *model_options(model, strategy),
         *_batch(batch, strategy),
-        *_degrees(strategy),
-        *_stages(model, strategy),
-        *_arithmetic(strategy),
+        *_degrees(strategy, layout),
+        *(_expert_degrees(strategy, layout) if model.experts else ()),
+        *(() if is_hybrid(model) else _stages(model, strategy)),
+        *_arithmetic(model, strategy),
+        *_recompute(strategy),
+        *_graphs(model, strategy),
         *_sharding(strategy),
         *given_options(strategy),
     ]
-    return Exported("\n".join(lines) + "\n", tuple(_notes(strategy)))
-
-
-def _sizes(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    """The model; its vocabulary padded to what tp divides, else Megatron pads it to more."""
-    yield f"--num-layers {model.layers}"
-    yield f"--hidden-size {model.hidden}"
-    yield f"--ffn-hidden-size {model.ffn}"
-    yield f"--num-attention-heads {model.heads}"
-    yield f"--kv-channels {model.head_size}"
-    if model.kv_heads != model.heads:
-        yield "--group-query-attention"
-        yield f"--num-query-groups {model.kv_heads}"
-    if model.gated:
-        yield "--swiglu"
-    if not model.tied:
-        yield "--untie-embeddings-and-output-weights"
-    yield f"--padded-vocab-size {-(-model.vocab // strategy.tp) * strategy.tp}"
+    return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
 
 
 def _batch(batch: Batch, strategy: Strategy) -> Iterator[str]:
@@ -80,21 +111,58 @@ def _batch(batch: Batch, strategy: Strategy) -> Iterator[str]:
     yield f"--global-batch-size {batch.sequences}"
 
 
-def _degrees(strategy: Strategy) -> Iterator[str]:
+def _degrees(strategy: Strategy, layout: RankLayout | None) -> Iterator[str]:
     """What is left of the ranks is dp."""
     yield f"--tensor-model-parallel-size {strategy.tp}"
     yield f"--pipeline-model-parallel-size {strategy.pp}"
     yield f"--context-parallel-size {strategy.cp}"
+    if strategy.cp > 1:
+        yield "--cp-comm-type p2p"
     if strategy.sequence_parallel:
         yield "--sequence-parallel"
+    if layout is not None and not layout.has(PP_OUTERMOST):
+        yield "--use-tp-pp-dp-mapping"
+
+
+def _expert_degrees(strategy: Strategy, layout: RankLayout | None) -> Iterator[str]:
+    """Without its option, the tensor parallelism of experts would be tp."""
+    yield f"--expert-model-parallel-size {strategy.ep}"
+    yield f"--expert-tensor-parallel-size {strategy.etp}"
+    yield f"--moe-token-dispatcher-type {strategy.dispatcher}"
+    if strategy.dispatcher == "flex":
+        yield f"--moe-flex-dispatcher-backend {flex_backend(strategy, layout)}"
+    if strategy.overlap:
+        yield "--overlap-moe-expert-parallel-comm"
+        yield "--delay-wgrad-compute"
+
+
+def flex_backend(strategy: Strategy, layout: RankLayout | None) -> str:
+    """HybridEP where NVLink is that of a rack, or whole iterations are captured."""
+    racks = layout is not None and layout.on_racks
+    return "hybridep" if racks or strategy.graphs == "full" else "deepep"
+
+
+def ranks_wrong(strategy: Strategy, layout: RankLayout) -> str:
+    """Why neither of Megatron's orders has the groups of the layout; empty: one has."""
+    orders = [PP_OUTERMOST]
+    if strategy.pp == 1 or strategy.ed == strategy.dp:
+        orders.append(DP_OUTERMOST)
+    if any(layout.has(order) for order in orders):
+        return ""
+    experts = any(layout.has_attention(order) for order in orders)
+    texts = [axis_text(order, experts) for order in orders]
+    if len(texts) > 1:
+        texts[1] += " (--use-tp-pp-dp-mapping)"
+    whose = "experts" if experts else "attention"
+    return f"numbers ranks of {whose} by {' or '.join(texts)}, and theirs lie otherwise"
 
 
 def _stages(model: Transformer, strategy: Strategy) -> Iterator[str]:
     """How layers go to chunks: evenly where they do, else chunk by chunk."""
     layers = chunk_layers(model.layers, strategy, model.mtp)
     ends = counts_ends(layers)
-    if len(set(layers)) > 1 and not ends:
-        yield f"--pipeline-model-parallel-layout {shlex.quote(_layout(layers))}"
+    if text := pipeline_layout(model, strategy):
+        yield f"--pipeline-model-parallel-layout {shlex.quote(text)}"
         return
     if ends:
         yield "--account-for-embedding-in-pipeline-split"
@@ -103,10 +171,18 @@ def _stages(model: Transformer, strategy: Strategy) -> Iterator[str]:
         yield f"--num-virtual-stages-per-pipeline-rank {strategy.vpp}"
 
 
-def _layout(layers: tuple[int, ...]) -> str:
-    """The chunks in the order of the model: E embedding, t a layer, L logits and loss."""
+def pipeline_layout(model: Transformer, strategy: Strategy) -> str:
+    """The layout of layers over chunks, empty where these are alike, ends counted or not."""
+    layers = chunk_layers(model.layers, strategy, model.mtp)
+    alike = len(set(layers)) == 1 or counts_ends(layers)
+    return "" if alike and not strategy.mtp_chunk else _layout(layers, model.mtp, strategy)
+
+
+def _layout(layers: tuple[int, ...], ahead: int, strategy: Strategy) -> str:
+    """The chunks in the order of the model: E embedding, t a layer, m one of MTP, L the loss."""
     chunks = [f"t*{count}" if count > 1 else "t" * count for count in layers]
     chunks[0] = "E" + chunks[0]
+    chunks[strategy.mtp_chunk - 1] += "m" * ahead
     chunks[-1] += "L"
     alike = [(text, len(list(group))) for text, group in groupby(chunks[1:-1])]
     middle = "".join(_repeated(f"{text}|", count) for text, count in alike)
@@ -125,11 +201,56 @@ _LOW = {
 """Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
 
 
-def _arithmetic(strategy: Strategy) -> Iterator[str]:
+def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
+    """Values narrower than queries, as of latent attention, are fused on more devices."""
     yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
     yield from _LOW.get(strategy.dtype, ())
-    yield f"--attention-backend {'flash' if strategy.flash else 'unfused'}"
-    yield from _RECOMPUTE[strategy.recompute]
+    fused = "fused" if model.mla else "flash"
+    yield f"--attention-backend {fused if strategy.flash else 'unfused'}"
+
+
+def again_modules(strategy: Strategy) -> tuple[str, ...]:
+    """Modules that are computed again one by one."""
+    return ("core_attn",) if strategy.recompute is Recompute.SELECTIVE else strategy.modules
+
+
+def _recompute(strategy: Strategy) -> Iterator[str]:
+    if strategy.recompute is Recompute.FULL:
+        yield "--recompute-granularity full"
+        yield f"--recompute-method {'block' if strategy.recompute_layers else 'uniform'}"
+        yield f"--recompute-num-layers {strategy.recompute_layers or 1}"
+    elif modules := again_modules(strategy):
+        yield "--recompute-granularity selective"
+        yield f"--recompute-modules {' '.join(modules)}"
+
+
+CAPACITY = 1.5
+"""Tokens of a rank's experts, as part of a balanced share, in NVIDIA's recipes of full graphs."""
+
+
+def graph_modules(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
+    """What partial graphs capture of each layer; experts computed again leave their router out."""
+    mamba = ("mamba",) if model.mamba else ()
+    router = () if "moe" in strategy.modules else ("moe_router", "moe_preprocess")
+    return (*mamba, "attn", *(router if model.experts else ("mlp",)))
+
+
+def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
+    """Captured attention and MLPs cannot be computed again with dropout, nor drop in a graph."""
+    if strategy.graphs == "none":
+        return
+    yield "--attention-dropout 0.0"
+    yield "--hidden-dropout 0.0"
+    if strategy.graphs == "partial":
+        yield "--cuda-graph-impl transformer_engine"
+        yield f"--cuda-graph-modules {' '.join(graph_modules(model, strategy))}"
+        return
+    yield "--cuda-graph-impl full_iteration"
+    yield "--no-check-for-nan-in-loss-and-grad"
+    if model.experts:
+        yield f"--moe-expert-rank-capacity-factor {CAPACITY}"
+        yield "--moe-paged-stash"
+        yield "--use-transformer-engine-op-fuser"
 
 
 def _sharding(strategy: Strategy) -> Iterator[str]:
@@ -139,7 +260,7 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
     yield "--use-distributed-optimizer"
     if strategy.zero > 1:
         yield "--use-megatron-fsdp"
-        yield f"--data-parallel-sharding-strategy {_FSDP[strategy.zero]}"
+        yield f"--data-parallel-sharding-strategy {FSDP_STRATEGIES[strategy.zero]}"
         yield "--no-gradient-accumulation-fusion"
         yield "--ckpt-format fsdp_dtensor"
     yield from _OVERLAP
@@ -159,14 +280,22 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
     return Exported(f"{_TP_OVERLAP}\n", (note,))
 
 
-def _notes(strategy: Strategy) -> Iterator[str]:
+def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; data, norms, biases and learning rate are yours to add"
     if strategy.zero > 1:
-        yield f"Megatron-FSDP needs {_CONNECTIONS} unset, or more than 1"
+        yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
+    elif strategy.overlap:
+        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment"
     elif strategy.tp > 1 or strategy.cp > 1:
-        yield f"before Blackwell, tp or cp needs {_CONNECTIONS}=1 in the environment"
+        yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
+    if is_hybrid(model):
+        yield "for pretrain_hybrid.py, which builds the layers of the pattern"
+    if model.experts and model.experts.clamped:
+        yield "the clamp is yours: --activation-func-clamp-value and --glu-linear-offset"
+    if strategy.graphs == "full" and model.experts:
+        yield f"capacity factor {CAPACITY} is that of NVIDIA's recipes: tokens beyond it are lost"
 
 
 MEGATRON = Trainer(
@@ -179,5 +308,6 @@ MEGATRON = Trainer(
     split=lambda _, __: "",
     write=_write,
     overlap=_overlap,
+    ranks=ranks_wrong,
     given=given_fields,
 )

@@ -12,14 +12,15 @@ from types import MappingProxyType
 
 from p2smt.training.strategy import Strategy
 
-_MOMENTS = MappingProxyType({8: "bf16", 6: "fp8"})
+MOMENTS = MappingProxyType({8: "bf16", 6: "fp8"})
 """Types of both moments of Adam by the bytes of a parameter; it is itself in fp32 (4)."""
 
 
 def given_fields(strategy: Strategy) -> tuple[str, ...]:
     """Fields whose value has an option here."""
-    moments = strategy.optimizer_bytes in _MOMENTS
-    return ("dp_replicate", "shared_overlap", *(("optimizer_bytes",) if moments else ()))
+    moments = strategy.optimizer_bytes in MOMENTS
+    usual = ("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk")
+    return (*usual, *(("optimizer_bytes",) if moments else ()))
 
 
 def given_options(strategy: Strategy) -> Iterator[str]:
@@ -28,7 +29,7 @@ def given_options(strategy: Strategy) -> Iterator[str]:
         yield f"--num-distributed-optimizer-instances {strategy.dp_replicate}"
     if strategy.shared_overlap:
         yield "--moe-shared-expert-overlap"
-    if moments := _MOMENTS.get(strategy.optimizer_bytes):
+    if moments := MOMENTS.get(strategy.optimizer_bytes):
         yield "--use-precision-aware-optimizer"
         yield f"--exp-avg-dtype {moments}"
         yield f"--exp-avg-sq-dtype {moments}"

@@ -1,33 +1,36 @@
-"""TorchTitan: the options of its command line that say what a strategy says.
+"""TorchTitan: the options, or the lines of its configuration, that say what a strategy says.
 
 It shards by FSDP2, over dp_shard and cp: parameters are gathered again for the backward pass
 (ZeRO-3) or kept from the forward pass on (ZeRO-2); dp_replicate shards nothing (ZeRO-0).  A model
-is a configuration of its registry, and no option has sizes.
+is a configuration of its registry, and no option has sizes.  Experts lie over dp_shard, cp and tp,
+ep innermost, and are never cut; with ep = 1 tp cuts them like other MLPs.
 
 Source: pytorch/torchtitan at the commit below: ``torchtitan/config/configs.py`` (options),
 ``trainer.py``, ``distributed/`` (``parallel_dims.py``, ``pipeline_parallel.py``, ``fsdp.py``,
-``activation_checkpoint.py``) and ``models/common/decoder.py``; its schedules are torch's
+``activation_checkpoint.py``) and ``models/common/`` (``decoder.py``, ``MOE_SHARDING.md``,
+``token_dispatcher.py``), ``models/deepseek_v3/mtp.py``; its schedules are torch's
 (``torch/distributed/pipelining/schedules.py``, torch 2.13), as is what cuts masks over cp
 (``torch/distributed/tensor/experimental/_context_parallel/_attention.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.rank_layout import PP_OUTERMOST, RankLayout
+from p2smt.interop.trainers.titan_models import TitanModel, model_text, titan_model
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import Batch, Recompute, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _BLOCK = 128
 """Tokens of a block of flex attention's mask."""
 
 
-def _too_long(model: Transformer, batch: Batch, _: Strategy) -> bool:
-    known = titan_model(model)
+def _too_long(model: Transformer, batch: Batch, some: Strategy) -> bool:
+    known = titan_model(model, some)
     return known is not None and batch.tokens > known.most_tokens
 
 
@@ -55,6 +58,24 @@ def _no_words(model: Transformer, _: Batch, some: Strategy) -> bool:
     return (tp - 1) * (-(-model.vocab // tp)) >= model.vocab
 
 
+def _other_layers(model: Transformer, _: Batch, __: Strategy) -> bool:
+    """Layers that none of its blocks are."""
+    kinds = model.kinds()
+    alone = any(kind.attention is Attention.NONE or kind.mlp is Mlp.NONE for kind in kinds)
+    return model.chunked or model.mamba is not None or alone
+
+
+def _cut_experts(model: Transformer, _: Batch, some: Strategy) -> bool:
+    """It cuts experts by tp where it does not spread them, and nowhere else."""
+    cut = some.tp if some.ep == 1 else 1
+    return model.experts is not None and some.etp != cut
+
+
+def _sharded_experts(_: Transformer, __: Batch, some: Strategy) -> bool:
+    """Whether replicas of experts would be sharded within tp, where nothing else is."""
+    return some.zero == 0 and some.ep > 1 and some.ep != some.tp
+
+
 _MISSING = (
     MissingFeature("MLPs that are not gated", lambda model, _, __: not model.gated),
     MissingFeature(
@@ -78,63 +99,134 @@ _MISSING = (
     ),
     MissingFeature("attention that is not fused (flash)", lambda _, __, some: not some.flash),
     MissingFeature("recomputation of attention alone (selective)", needs_selective),
+    MissingFeature("recomputation of single modules", lambda _, __, some: some.modules != ()),
+    MissingFeature("Mamba layers, chunks, and attention or MLP alone", _other_layers),
+    MissingFeature(
+        "experts that see fewer elements (latent)",
+        lambda model, _, __: model.experts is not None and model.experts.latent > 0,
+    ),
+    MissingFeature("tensor parallelism of experts (etp) but as tp without ep", _cut_experts),
+    MissingFeature("ZeRO-0 with ep other than tp (its FSDP shards experts)", _sharded_experts),
+    MissingFeature("dispatch beside computing (overlap)", lambda _, __, some: some.overlap),
+    MissingFeature(
+        "the flex dispatcher without ep",
+        lambda _, __, some: some.dispatcher == "flex" and some.ep == 1,
+    ),
+    MissingFeature(
+        "multi-token prediction (MTP) with pp or cp",
+        lambda model, _, some: model.mtp > 0 and some.pp * some.cp > 1,
+    ),
+    MissingFeature("graphs of single modules", lambda _, __, some: some.graphs == "partial"),
+    MissingFeature(
+        "graphs with pipeline stages or ep",
+        lambda _, __, some: some.graphs == "full" and some.pp * some.ep > 1,
+    ),
 )
-_SUBCOMMANDS = {
-    Recompute.NONE: "activation-checkpoint:none",
-    Recompute.FULL: "activation-checkpoint:full",
-}
+_SUBCOMMANDS = {Recompute.NONE: "none", Recompute.FULL: "full"}
+_Settings = Mapping[str, Mapping[str, int | str | bool]]
+"""Values by the name of their option, by section."""
 
 
-def _write(model: Transformer, batch: Batch, strategy: Strategy) -> Exported:
+def _settings(model: Transformer, batch: Batch, strategy: Strategy) -> _Settings:
+    stages = _stages(model, batch, strategy) if strategy.pp > 1 else {}
+    return {
+        "training": {**_batch(batch, strategy), "disable_cuda_graphs": strategy.graphs == "none"},
+        "parallelism": {**_degrees(strategy), **stages},
+    }
+
+
+def _write(
+    model: Transformer, batch: Batch, strategy: Strategy, layout: RankLayout | None = None
+) -> Exported:
+    known = titan_model(model, strategy)
+    lines = [f"--module {known.module}", f"--config {known.config}"] if known else []
+    for section, values in _settings(model, batch, strategy).items():
+        lines += [_option(f"{section}.", name, value) for name, value in values.items()]
+    lines.append(f"activation-checkpoint:{_SUBCOMMANDS[strategy.recompute]}")
+    notes = _notes(model, strategy, layout, "add --module and --config of", known)
+    return Exported("\n".join(lines) + "\n", tuple(notes))
+
+
+def _option(section: str, name: str, value: int | str | bool) -> str:
+    if isinstance(value, bool):
+        return f"--{section}{'' if value else 'no_'}{name}"
+    return f"--{section}{name} {value}"
+
+
+def _write_python(
+    model: Transformer, batch: Batch, strategy: Strategy, layout: RankLayout | None = None
+) -> Exported:
+    """A function that returns its ``Trainer.Config``: what ``--config`` names."""
+    known = titan_model(model, strategy)
+    full = strategy.recompute is Recompute.FULL
+    given, made = ("", f"{known.config}()") if known else ("config: Trainer.Config", "")
+    source = f"torchtitan.models.{known.module}.config_registry" if known else ""
+    settings = _settings(model, batch, strategy)
     lines = [
-        *_configuration(model),
-        *_batch(batch, strategy),
-        *_degrees(strategy),
-        *(_stages(model, batch, strategy) if strategy.pp > 1 else ()),
-        _SUBCOMMANDS[strategy.recompute],
+        '"""A training of TorchTitan, written by p2smt."""',
+        "",
+        "from torchtitan.config import ParallelismConfig",
+        *(["from torchtitan.distributed.activation_checkpoint import FullAC"] if full else []),
+        *([f"from {source} import {known.config}"] if known else []),
+        "from torchtitan.trainer import Trainer",
+        "",
+        "",
+        f"def planned({given}) -> Trainer.Config:",
+        *([f"    config = {made}"] if made else []),
+        *(
+            f"    config.training.{name} = {_literal(v)}"
+            for name, v in settings["training"].items()
+        ),
+        "    config.parallelism = ParallelismConfig(",
+        *(f"        {name}={_literal(value)}," for name, value in settings["parallelism"].items()),
+        "    )",
+        f"    config.activation_checkpoint = {'FullAC.Config()' if full else None}",
+        "    return config",
     ]
-    return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
+    notes = _notes(model, strategy, layout, "call it with", known)
+    return Exported("\n".join(lines) + "\n", tuple(notes))
 
 
-def _configuration(model: Transformer) -> Iterator[str]:
-    known = titan_model(model)
-    if known is not None:
-        yield f"--module {known.module}"
-        yield f"--config {known.config}"
+def _literal(value: int | str | bool) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _batch(batch: Batch, strategy: Strategy) -> Iterator[str]:
+def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
     """Sequences are packed: batches count in tokens."""
-    tokens = strategy.micro_batch * batch.tokens
-    yield f"--training.num_tokens_per_microbatch_per_dp_rank {tokens}"
-    yield f"--training.num_tokens_per_train_step {batch.sequences * batch.tokens}"
-    yield f"--training.max_context_length {batch.tokens}"
-    yield "--training.dtype float32"
-    yield "--training.mixed_precision_param bfloat16"
+    return {
+        "num_tokens_per_microbatch_per_dp_rank": strategy.micro_batch * batch.tokens,
+        "num_tokens_per_train_step": batch.sequences * batch.tokens,
+        "max_context_length": batch.tokens,
+        "dtype": "float32",
+        "mixed_precision_param": "bfloat16",
+    }
 
 
-def _degrees(strategy: Strategy) -> Iterator[str]:
-    replicas, shards = (strategy.dp, 1) if strategy.zero == 0 else (1, strategy.dp)
-    yield f"--parallelism.data_parallel_replicate_degree {replicas}"
-    yield f"--parallelism.data_parallel_shard_degree {shards}"
-    yield f"--parallelism.context_parallel_degree {strategy.cp}"
-    yield f"--parallelism.tensor_parallel_degree {strategy.tp}"
-    yield f"--parallelism.pipeline_parallel_degree {strategy.pp}"
-    off = "" if strategy.sequence_parallel else "no_"
-    yield f"--parallelism.{off}enable_sequence_parallel"
-    kept = "always" if strategy.zero == 3 else "never"
-    yield f"--parallelism.fsdp_reshard_after_forward {kept}"
+def _degrees(strategy: Strategy) -> Mapping[str, int | str | bool]:
+    replicas = strategy.dp if strategy.zero == 0 else strategy.dp_replicate
+    shards = strategy.dp // replicas
+    return {
+        "data_parallel_replicate_degree": replicas,
+        "data_parallel_shard_degree": shards,
+        "context_parallel_degree": strategy.cp,
+        "tensor_parallel_degree": strategy.tp,
+        "pipeline_parallel_degree": strategy.pp,
+        **({"expert_parallel_degree": strategy.ep} if strategy.ep > 1 else {}),
+        "enable_sequence_parallel": strategy.sequence_parallel,
+        "fsdp_reshard_after_forward": "always" if strategy.zero == 3 else "never",
+    }
 
 
-def _stages(model: Transformer, batch: Batch, strategy: Strategy) -> Iterator[str]:
+def _stages(model: Transformer, batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
     layers = chunk_layers(model.layers, strategy, model.mtp)
-    each, schedule = max(layers), "Interleaved1F1B" if strategy.vpp > 1 else "1F1B"
-    yield f"--parallelism.pipeline_parallel_schedule {schedule}"
-    yield f"--parallelism.num_pp_microbatches {micro_batches(batch, strategy)}"
-    yield f"--parallelism.pipeline_parallel_layers_per_stage {each}"
-    yield f"--parallelism.pipeline_parallel_first_stage_less_layers {each - layers[0]}"
-    yield f"--parallelism.pipeline_parallel_last_stage_less_layers {each - layers[-1]}"
-    yield "--training.disable_cuda_graphs"
+    each = max(layers)
+    return {
+        "pipeline_parallel_schedule": "Interleaved1F1B" if strategy.vpp > 1 else "1F1B",
+        "num_pp_microbatches": micro_batches(batch, strategy),
+        "pipeline_parallel_layers_per_stage": each,
+        "pipeline_parallel_first_stage_less_layers": each - layers[0],
+        "pipeline_parallel_last_stage_less_layers": each - layers[-1],
+    }
 
 
 def _split(model: Transformer, strategy: Strategy) -> str:
@@ -144,12 +236,24 @@ def _split(model: Transformer, strategy: Strategy) -> str:
     return "stages of different sizes, but for a first and a last that are smaller"
 
 
-def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
+def _notes(
+    model: Transformer,
+    strategy: Strategy,
+    layout: RankLayout | None,
+    how: str,
+    known: TitanModel | None,
+) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; data and learning rate are those of the configuration"
-    if titan_model(model) is None:
-        sizes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads"
-        sizes += f", {model.kv_heads} kv_heads, ffn {model.ffn}, vocabulary {model.vocab}"
-        yield f"add --module and --config of a configuration of yours with {sizes}"
+    if known is None:
+        backend = "hybridep" if layout is not None and layout.on_racks else "deepep"
+        flex = f', moe_comm_backend "{backend}"' if strategy.dispatcher == "flex" else ""
+        yield f"{how} a configuration of yours with {model_text(model)}{flex}"
+
+
+def _ranks_wrong(_: Strategy, layout: RankLayout) -> str:
+    if layout.has(PP_OUTERMOST):
+        return ""
+    return "numbers ranks of attention over pp, dp, cp, tp, of experts over pp, ed, ep, alone"
 
 
 TORCHTITAN = Trainer(
@@ -161,6 +265,9 @@ TORCHTITAN = Trainer(
     missing=_MISSING,
     split=_split,
     write=_write,
+    python=_write_python,
+    ranks=_ranks_wrong,
+    given=lambda _: ("dp_replicate",),
 )
 
 
@@ -176,38 +283,3 @@ def counts_ends(layers: tuple[int, ...]) -> bool:
 def micro_batches(batch: Batch, strategy: Strategy) -> int:
     """How many micro-batches a pipeline takes in an iteration."""
     return batch.sequences // (strategy.dp * strategy.micro_batch)
-
-
-# The models that TorchTitan has configurations for, told by their sizes.
-# Source: ``torchtitan/models/{llama3,qwen3}/config_registry.py`` and ``__init__.py``; those that
-# compute in bf16.  ``llama3_405b`` computes in float8, so it is none of them.
-
-
-TitanSizes = tuple[int, int, int, int, int, int, int, bool]
-"""Layers, hidden, heads, kv_heads, ffn, vocab, head_size, whether tied."""
-_LLAMA, _QWEN = 131072, 40960
-
-
-@dataclass(frozen=True, slots=True)
-class TitanModel:
-    """A configuration: what ``--module`` and ``--config`` name, and its longest sequence."""
-
-    module: str
-    config: str
-    most_tokens: int
-
-
-_MODELS: dict[TitanSizes, TitanModel] = {
-    (32, 4096, 32, 8, 14336, 128256, 128, False): TitanModel("llama3", "llama3_8b", _LLAMA),
-    (80, 8192, 64, 8, 28672, 128256, 128, False): TitanModel("llama3", "llama3_70b", _LLAMA),
-    (28, 1024, 16, 8, 3072, 151936, 128, True): TitanModel("qwen3", "qwen3_0_6b", _QWEN),
-    (28, 2048, 16, 8, 6144, 151936, 128, True): TitanModel("qwen3", "qwen3_1_7b", _QWEN),
-    (40, 5120, 40, 8, 17408, 151936, 128, False): TitanModel("qwen3", "qwen3_14b", _QWEN),
-    (64, 5120, 64, 8, 25600, 151936, 128, False): TitanModel("qwen3", "qwen3_32b", _QWEN),
-}
-
-
-def titan_model(model: Transformer) -> TitanModel | None:
-    """The configuration that has these sizes, if there is one."""
-    sizes = (model.layers, model.hidden, model.heads, model.kv_heads, model.ffn, model.vocab)
-    return _MODELS.get((*sizes, model.head_size, model.tied))

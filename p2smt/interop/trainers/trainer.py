@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported, Writer
 from p2smt.interop.places import PlacedPlan
+from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.parallelism.placement import Placement
 from p2smt.plans.file_model import PlanModel
 from p2smt.training.efficiency import Framework
 from p2smt.training.plan_block import efficiency_in, run_of
@@ -28,6 +30,9 @@ class MissingFeature:
     needed: Callable[[Transformer, Batch, Strategy], bool]
 
 
+_Write = Callable[[Transformer, Batch, Strategy, RankLayout | None], Exported]
+
+
 @dataclass(frozen=True, slots=True)
 class Trainer:
     """A program that trains transformers.
@@ -36,8 +41,9 @@ class Trainer:
     these are.  ``frameworks``: whose efficiencies predict it, the nearest first.  ``missing``: what
     it lacks.  ``split``: what it lacks for the layers of the chunks of a strategy, in words, or
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
-    so that it overlaps what a prediction assumes.  ``given``: of ``RARE_FIELDS`` those of a
-    strategy that it is told.
+    so that it overlaps what a prediction assumes.  ``ranks``: why it has not the groups of a
+    layout, in words, or empty.  ``python``: the same as ``write`` as Python, where it takes both.
+    ``given``: of ``RARE_FIELDS`` those of a strategy that it is told.
     """
 
     name: str
@@ -47,12 +53,15 @@ class Trainer:
     dtypes: tuple[str, ...]
     missing: tuple[MissingFeature, ...]
     split: Callable[[Transformer, Strategy], str]
-    write: Callable[[Transformer, Batch, Strategy], Exported]
+    write: _Write
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
+    ranks: Callable[[Strategy, RankLayout], str] = lambda _, __: ""
+    python: _Write | None = None
     given: Callable[[Strategy], tuple[str, ...]] = lambda _: ()
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
+        model = model.seen(batch.tokens)
         found = [
             feature.words for feature in self.missing if feature.needed(model, batch, strategy)
         ]
@@ -68,13 +77,18 @@ class Trainer:
         batch: Batch,
         strategy: Strategy,
         framework: Framework | None = None,
+        layout: RankLayout | None = None,
+        python: bool = False,
     ) -> Exported:
         """The text that the trainer takes, and notes on what else it needs.
 
         ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
+        ``layout``: where its ranks lie; None: as the trainer numbers them.  ``python``: as Python,
+        where the trainer takes that, too.
 
         Raises:
-            InputError: the strategy is invalid, or needs what the trainer lacks, which is named.
+            InputError: the strategy is invalid, or needs what the trainer lacks, which is named; or
+                the trainer numbers ranks otherwise than they lie.
         """
         check(model, batch, strategy, strategy.devices)
         missing = self.lacks(model, batch, strategy)
@@ -82,9 +96,21 @@ class Trainer:
             sizes = ",".join(f"{axis}={getattr(strategy, axis)}" for axis in AXES)
             rule = f"{self.title} lacks {'; '.join(missing)}"
             raise InputError(f"strategy {sizes}", rule, f"plan with --launcher {self.name}")
-        found = self.write(model, batch, strategy)
+        if layout is not None and (wrong := self.ranks(strategy, layout)):
+            sizes = ",".join(f"{axis}={getattr(strategy, axis)}" for axis in (*AXES, "ep", "etp"))
+            raise InputError(
+                f"ranks of {sizes}", f"{self.title} {wrong}", _remedy(self, strategy, layout)
+            )
+        write = self.python if python and self.python is not None else self.write
+        found = write(model.seen(batch.tokens), batch, strategy, layout)
         added = Exported("") if framework is None else self.overlap(strategy, framework)
         return Exported(found.text + added.text, (*found.notes, *added.notes))
+
+
+def _remedy(trainer: Trainer, strategy: Strategy, layout: RankLayout) -> str:
+    if not trainer.ranks(strategy, layout.as_attention()):
+        return f"launch them as the plan has them, or --launched {','.join(AXES)}"
+    return "place attention and experts by ranks in order, or in equal parts of each level"
 
 
 def _rare(strategy: Strategy) -> list[str]:
@@ -102,17 +128,24 @@ def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
 # The options of a trainer from a plan file that has a ``training`` block.
 
 
-def options_writer(trainer: Trainer, ending: str) -> Writer:
-    """A row for `export`: the options with which the trainer runs a plan's strategy."""
+def options_writer(trainer: Trainer, ending: str, name: str = "") -> Writer:
+    """A row for `export`: the options with which the trainer runs a plan's strategy.
 
-    def write(placed: PlacedPlan, path: str) -> Exported:  # noqa: ARG001
+    ``name``: what ``--to`` calls it; empty: the trainer's options.
+    """
+
+    def write(placed: PlacedPlan, path: str) -> Exported:
         plan = placed.plan
         if not isinstance(plan, PlanModel) or plan.training is None:
             rule = "is no plan of a training: it says nothing of model, batch and strategy"
             raise InputError(placed.source, rule, "give a file that `p2smt plan -o` wrote")
         run = run_of(plan.training, placed.source)
         framework = efficiency_in(plan.training, placed.source).framework
-        return trainer.export(run.model, run.batch, run.strategy, framework)
+        pair = plan.training.placement
+        experts = None if pair is None else Placement(tuple(map(tuple, pair.experts)))
+        layout = RankLayout.of_plan(placed, run.strategy, experts)
+        python = path.lower().endswith(".py")
+        return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
-    return Writer(f"{trainer.name}-options", what, ending, write)
+    return Writer(name or f"{trainer.name}-options", what, ending, write)

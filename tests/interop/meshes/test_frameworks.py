@@ -76,7 +76,8 @@ def megatron_agrees(plan: PlacedPlan, order: Sequence[str]) -> bool:
         (dense, "dp", along(plan, "dp", "ep")),
     ]
     if ep > 1:
-        wanted += [(expert, token, along(plan, token)) for token in ("tp", "ep", "dp")]
+        wanted += [(expert, token, along(plan, token)) for token in ("tp", "ep")]
+        wanted.append((expert, "dp", along(plan, "dp", "cp")))
     return all(megatron_groups(order, sizes, token) == groups for sizes, token, groups in wanted)
 
 
@@ -98,6 +99,9 @@ MEGATRON = [
     *every_order("tp=2", "ep=2", "dp=2", "pp=2"),
     *every_order("ep=4", "pp=2", "tp=1"),
     *every_order("cp=2", "ep=2", "dp=4"),
+    *every_order("cp=2", "ep=4", "pp=2"),
+    *every_order("cp=2", "ep=2", "dp=2", "pp=2"),
+    *every_order("cp=2", "ep=4", "tp=2"),
     "dp=16",
     "tp=8",
 ]
@@ -130,7 +134,9 @@ def test_megatron_command_line_orders() -> None:
     assert "--launched pp,dp,tp" in own.notes[0]
 
 
-@pytest.mark.parametrize("axes", ["dp=2,ep=2,pp=2,tp=2", "ep=2,tp=2,pp=2,dp=2"])
+@pytest.mark.parametrize(
+    "axes", ["dp=2,ep=2,pp=2,tp=2", "ep=2,tp=2,pp=2,dp=2", "ep=2,cp=2,dp=2,pp=2", "cp=2,tp=2,ep=4"]
+)
 def test_megatron_takes_the_launch_that_it_names(axes: str) -> None:
     plan = ranks_over(axes)
     with pytest.raises(InputError, match="--launched ") as refused:

@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
+from p2smt.interop.trainers.megatron_model import model_options
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
-from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
-from tests.interop.trainers.started import Started, asked, sizes_of
+from tests.interop.trainers import bridge_rules, deepspeed_rules, megatron_rules, titan_rules
+from tests.interop.trainers.started import Mixture, Started, asked, mixture_of, sizes_of
+from tests.interop.trainers.titan_rules import Configuration
 
 LLAMA_70B = Transformer("llama-3-70b", 80, 8192, 64, 8, 28672, True, 128256, 128)
 QWEN_SMALL = Transformer("qwen3-1.7b", 28, 2048, 16, 8, 6144, True, 151936, 128, tied=True)
@@ -40,21 +43,40 @@ def _with_vocab(found: Started, vocab: int) -> tuple[int, ...]:
     return (*found.sizes[:6], vocab, *found.sizes[7:])
 
 
+def _bridge(model: Transformer, strategy: Strategy, written: Exported) -> Started:
+    connections = "1" if "unset, or more than 1" not in " ".join(written.notes) else None
+    own = list(model_options(model, strategy))  # a recipe has the model whole, and its windows
+    found = bridge_rules.start(written.text, own, strategy.devices, connections)
+    return replace(found, sizes=_with_vocab(found, model.vocab))
+
+
 def _torchtitan(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    own: Mapping[str, tuple[int, ...]] = {}
-    text = written.text
-    if any("add --module and --config" in note for note in written.notes):
-        own, text = {"mine": sizes_of(model)}, "--module own --config mine\n" + text
+    own: Mapping[str, Configuration] = {}
+    text, notes = written.text, " ".join(written.notes)
+    if "a configuration of yours with" in notes:
+        flex = 'moe_comm_backend "deepep"' in notes or 'moe_comm_backend "hybridep"' in notes
+        mixture = mixture_of(model, Strategy(), (model.layers,))
+        mixture = replace(mixture, dispatcher="flex" if flex else "alltoall")
+        own = {"mine": Configuration(sizes_of(model), 10**9, mixture)}
+        text = "--module own --config mine\n" + text
     return titan_rules.start(text, strategy.devices, own)
 
 
 def _deepspeed(model: Transformer, strategy: Strategy, written: Exported) -> Started:
-    return deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    found = deepspeed_rules.start(written.text, written.notes, strategy.devices, model)
+    return replace(found, mixture=own_mixture(model, found))
+
+
+def own_mixture(model: Transformer, found: Started) -> Mixture:
+    """That of the user's own model, whose experts nothing spreads."""
+    plain = Strategy(*found.degrees[3:], *found.degrees[:3])
+    return mixture_of(model, plain, found.chunks)
 
 
 Oracle = Callable[[Transformer, Strategy, Exported], Started]
 ORACLES: tuple[tuple[Trainer, Oracle], ...] = (
     (MEGATRON, _megatron),
+    (MEGATRON_BRIDGE, _bridge),
     (TORCHTITAN, _torchtitan),
     (DEEPSPEED, _deepspeed),
 )
@@ -69,6 +91,7 @@ def same_run(found: Started, run: Run) -> bool:
         batch=(wanted.batch[0], None if found.batch[1] is None else wanted.batch[1]),
         flash=None if found.flash is None else wanted.flash,
         sizes=None if found.sizes is None else wanted.sizes,
+        mixture=None if found.mixture is None else wanted.mixture,
     )
     return found == told
 
@@ -111,7 +134,7 @@ def runs(draw: st.DrawFn) -> Run:
 def easy_runs(draw: st.DrawFn, name: str) -> Run:
     """The same, brought closer to what a trainer can run."""
     model, batch, strategy = draw(runs())
-    if name == "megatron":
+    if name.startswith("megatron"):
         return model, batch, replace(strategy, flash=True)
     dtype = "bf16" if strategy.low_precision else strategy.dtype
     strategy = replace(strategy, dtype=dtype)

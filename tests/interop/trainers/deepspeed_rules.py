@@ -41,6 +41,7 @@ def start(text: str, notes: Sequence[str], ranks: int, model: Transformer) -> St
     pipeline = _pipeline_module(notes)
     tp = int(config.get("tensor_parallel", {}).get("autotp_size", 0)) or 1
     pp = int(pipeline["num_stages"]) if pipeline else 1
+    require(not pipeline or model.mtp == 0, "no strategy: MTP is no item of the list of layers")
     require(ranks % (tp * pp) == 0, "pm 166-168; utils/groups.py")
     dp = ranks // (tp * pp)
     micro_batch, steps = _counts(config)

@@ -14,8 +14,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from p2smt.training.strategy import Recompute
+from tests.interop.trainers.megatron_mixtures import (
+    MODULES,
+    WORDS,
+    Setting,
+    ahead,
+    evaluated,
+    mixture,
+    segments,
+)
+from tests.interop.trainers.megatron_mixtures import OPTIONS as MORE
 from tests.interop.trainers.started import Refused, Started, require
 
 # name: (what it takes, its default); "flag" takes nothing, a tuple its choices
@@ -51,7 +62,7 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "recompute-granularity": (("full", "selective"), None),  # tc 532
     "recompute-method": (("uniform", "block"), None),  # tc 543
     "recompute-num-layers": (int, None),  # tc 551
-    "recompute-modules": (("core_attn", "layernorm", "mlp"), "core_attn"),  # tc 560, 1941
+    "recompute-modules": (WORDS, ("core_attn",)),  # tc 560, 1941
     "use-distributed-optimizer": ("flag", False),  # 3156
     "use-megatron-fsdp": ("flag", False),  # co common_config.py 92
     "data-parallel-sharding-strategy": (
@@ -62,7 +73,13 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "ckpt-format": (("torch", "torch_dist", "torch_dcp", "fsdp_dtensor"), "torch_dist"),  # co 486
     "overlap-grad-reduce": ("flag", False),  # 3121
     "overlap-param-gather": ("flag", False),
+    "num-distributed-optimizer-instances": (int, 1),  # 3216
+    "moe-shared-expert-overlap": ("flag", False),  # tc 717
+    "use-precision-aware-optimizer": ("flag", False),  # 3666
+    "exp-avg-dtype": (("fp32", "fp16", "bf16", "fp8"), "fp32"),  # 3679
+    "exp-avg-sq-dtype": (("fp32", "fp16", "bf16", "fp8"), "fp32"),  # 3683
     "tp-comm-overlap": ("flag", False),  # mp 265
+    **MORE,
 }
 Given = dict[str, object]
 
@@ -81,6 +98,11 @@ def parse(text: str) -> Given:
             found[name] = True
             continue
         require(bool(words), f"argparse: {word} expects a value")
+        if kind == WORDS:
+            until = next((at for at, one in enumerate(words) if one.startswith("--")), len(words))
+            require(until > 0, f"argparse: {word} expects a value")
+            found[name], words = tuple(words[:until]), words[until:]
+            continue
         found[name] = _value(kind, words.pop(0), word)
     return {name: found.get(name, default) for name, (_, default) in OPTIONS.items()}
 
@@ -89,6 +111,9 @@ def _value(kind: object, text: str, word: str) -> object:
     if kind is int:
         require(text.lstrip("-").isdigit(), f"argparse: {word}: invalid int {text}")
         return int(text)
+    if kind is float:
+        require(text.replace(".", "", 1).isdigit(), f"argparse: {word}: invalid float {text}")
+        return float(text)
     if isinstance(kind, tuple):
         require(text in kind, f"argparse: {word}: invalid choice {text}")
     return text
@@ -143,22 +168,31 @@ def start(text: str, ranks: int, connections: str | None) -> Started:
         require(sequence_parallel, "1441-1442")
         require(bool(args["bf16"]), "initialize.py 240-246: buffers of te's default type, bf16")
     zero = _zero(args, connections, tp * cp)
+    again = _recompute(args)
+    recompute = again if isinstance(again, tuple) else again.value
+    degrees = (pp, dp, cp, tp)
+    setting = Setting(ranks, degrees, chunks, sequence_parallel, zero, recompute)
     require(not (args["bf16"] and args["fp16"]), "1196, 1205")
     backend = args["attention-backend"]
     require(backend != "local", "436: needs --spec local")
     require(cp == 1 or backend in ("flash", "fused", "auto"), "te 1157-1173")
     return Started(
-        degrees=(pp, dp, cp, tp),
+        degrees=degrees,
         chunks=chunks,
         micro_batch=micro_batch,
         micro_batches=micro_batches,
         batch=(sequences, tokens),
         sequence_parallel=sequence_parallel,
         zero=zero if dp * cp > 1 else 0,
-        recompute=_recompute(args),
+        recompute=again,
         flash=backend != "unfused",
         dtype=_dtype(args),
-        sizes=_sizes(args),
+        sizes=_sizes(args, sum(chunks)),
+        again=args.number("recompute-num-layers") if args["recompute-method"] == "block" else 0,
+        copies=_copies(args, ranks, dp * cp),
+        shared=bool(args["moe-shared-expert-overlap"]),
+        moments=_moments(args),
+        mixture=replace(mixture(args, setting), ahead_in=_ahead_in(args)),
     )
 
 
@@ -183,13 +217,18 @@ def _dtype(args: _Args) -> str:
 
 def _chunks(args: _Args, pp: int) -> tuple[int, ...]:
     """Layers of the chunks in the order of the model."""
-    layers = args.number("num-layers")
     layout, virtual = args["pipeline-model-parallel-layout"], "num-virtual-stages-per-pipeline-rank"
     ends = [args[f"account-for-{end}-in-pipeline-split"] is True for end in ("embedding", "loss")]
     require(layout is None or args[virtual] is None, "926-937: one of these at most")
+    if args["hybrid-layer-pattern"] is not None:
+        require(layout is None and args[virtual] is None and not any(ends), "814-838")
+        parts = segments(str(args["hybrid-layer-pattern"]))
+        require(len(parts) % pp == 0, "849-854, hy 459-464")
+        return tuple(len(part) for part in parts)
+    layers = args.number("num-layers")
     if layout is not None:
         require(not any(ends), "tc 2241-2259: no other option on stages beside a layout")
-        return _layout(str(layout), layers, pp)
+        return _layout(str(layout), layers, pp, ahead(args))
     vpp = 1 if args[virtual] is None else args.number(virtual)
     counted = layers + sum(ends)
     require(vpp >= 1 and counted % pp == 0, "tb 156-158, and 997")
@@ -201,20 +240,30 @@ def _chunks(args: _Args, pp: int) -> tuple[int, ...]:
     return tuple(each)
 
 
-def _layout(text: str, layers: int, pp: int) -> tuple[int, ...]:
+def _ahead_in(args: _Args) -> int:
+    """The chunk, from 1, that has MTP; 0: the last."""
+    stages = unrolled(str(args["pipeline-model-parallel-layout"] or "")).split("|")
+    at = [number for number, one in enumerate(stages, 1) if "m" in one]
+    return at[0] % len(stages) if at else 0
+
+
+def _layout(text: str, layers: int, pp: int, ahead: int) -> tuple[int, ...]:
     """The grammar of a layout (pl 266-306) by a stack, stages as their letters."""
-    letters = _unrolled(text.replace(",", ""))
-    require(set(letters) <= set("ELt|"), "pl 299: an unknown letter")
+    letters = unrolled(text.replace(",", ""))
+    require(set(letters) <= set("ELtm|"), "pl 299: an unknown letter")
     stages = letters.split("|")
     require(len(stages) % pp == 0, "945, pl 42: stages by pp")
     whole = "".join(stages)
     require(whole[:1] == "E" and whole.count("E") == 1, "pl 92-99: embedding first, once")
     require(whole[-1:] == "L" and whole.count("L") == 1, "pl 95-102: loss last, once")
     require(whole.count("t") == layers, "pl 103-106: as many layers as the model")
+    require(whole.count("m") == ahead, "pl 112-114")
+    require("m" not in whole or "t" not in whole[whole.index("m") :], "pl 115-120")
+    require(len([one for one in stages if "m" in one]) <= 1, "no strategy: MTP in two places")
     return tuple(stage.count("t") for stage in stages)
 
 
-def _unrolled(text: str) -> str:
+def unrolled(text: str) -> str:
     """``(ab)*3`` and ``a*3`` written out; groups do not nest."""
     parts: list[str] = []
     position = 0
@@ -222,7 +271,7 @@ def _unrolled(text: str) -> str:
         if text[position] == "(":
             end = text.index(")", position)
             require(end > position + 1 and text[end + 1 : end + 2] == "*", "pl 284: (..)*number")
-            parts.append(_unrolled(text[position + 1 : end]))
+            parts.append(unrolled(text[position + 1 : end]))
             position = end + 1
         elif text[position] == "*":
             digits = text[position + 1 :]
@@ -243,7 +292,10 @@ def _check_widths(args: _Args, tp: int) -> None:
     require(heads % tp == 0, "tc 1446")
     require(groups > 0 and (groups % tp == 0 or tp % groups == 0), "tc 1461-1468")
     require(heads % groups == 0, "megatron/core/transformer/attention.py: heads by groups")
-    require(_ffn(args) % tp == 0, "megatron/core/tensor_parallel/layers.py 1038, 1408")
+    require(
+        not _dense(args) or _ffn(args) % tp == 0,
+        "megatron/core/tensor_parallel/layers.py 1038, 1408",
+    )
     vocab = args.number("padded-vocab-size")
     require(vocab % tp == 0, "megatron/core/tensor_parallel/utils.py 118, layers.py 268")
 
@@ -256,7 +308,7 @@ def _ffn(args: _Args) -> int:
     return int(4 * hidden * 2 / 3 / 64) * 64 if args["swiglu"] else 4 * hidden
 
 
-def _sizes(args: _Args) -> tuple[int, ...]:
+def _sizes(args: _Args, layers: int) -> tuple[int, ...]:
     heads, hidden = args.number("num-attention-heads"), args.number("hidden-size")
     groups = args.number("num-query-groups") if args["group-query-attention"] else heads
     if args["kv-channels"] is None:
@@ -264,23 +316,63 @@ def _sizes(args: _Args) -> tuple[int, ...]:
     channels = hidden // heads if args["kv-channels"] is None else args.number("kv-channels")
     vocab = args.number("padded-vocab-size")
     tied = not args["untie-embeddings-and-output-weights"]
-    numbers = (args.number("num-layers"), hidden, _ffn(args), heads, groups, channels)
-    return (*numbers, vocab, int(bool(args["swiglu"])), int(tied))
+    gated = bool(args["swiglu"] or args["quick-geglu"])
+    require(not (args["swiglu"] and args["quick-geglu"]), "au 323-324")
+    ffn = _ffn(args) if _dense(args) else 0
+    numbers = (layers, hidden, ffn, heads, groups, channels)
+    return (*numbers, vocab, int(gated), int(tied))
 
 
-def _recompute(args: _Args) -> Recompute:
+def _dense(args: _Args) -> bool:
+    """Whether a layer has a dense MLP."""
+    if args["hybrid-layer-pattern"] is not None:
+        return "-" in str(args["hybrid-layer-pattern"])
+    if args["num-experts"] is None:
+        return True
+    found = evaluated(str(args["moe-layer-freq"]))
+    return 0 in found if isinstance(found, list) else found > 1
+
+
+def _recompute(args: _Args) -> Recompute | tuple[str, ...]:
     granularity, method = args["recompute-granularity"], args["recompute-method"]
     if granularity is None:
         return Recompute.NONE
     count = args["recompute-num-layers"]
     if granularity == "selective":
         require(method is None and count is None, "1425-1428, tc 1926-1932")
-        require(args["recompute-modules"] == "core_attn", "no attention alone")
-        return Recompute.SELECTIVE
+        modules = args["recompute-modules"]
+        assert isinstance(modules, tuple)
+        require(set(modules) <= set(MODULES), "tc 1945-1962")
+        if "moe_act" in modules:
+            require(bool(args["moe-grouped-gemm"]), "tc 1964-1967")
+        if "mla_up_proj" in modules:
+            require(bool(args["multi-latent-attention"]), "tc 1969-1973")
+        return tuple(sorted(modules))
     require(method is not None, "tc 1913-1917")
     require(count is not None, "tc 1919-1925")
-    require(method == "uniform" and count == 1, "no strategy: some layers are kept")
+    require(method == "block" or count == 1, "no strategy: several layers are kept as one")
     return Recompute.FULL
+
+
+def _copies(args: _Args, ranks: int, dp_cp: int) -> int:
+    """Of the shards of ZeRO; experts have as many."""
+    found = args.number("num-distributed-optimizer-instances")
+    require(dp_cp % found == 0, "parallel_state.py 921-927")
+    apart = args.number("expert-model-parallel-size") * args.number("pipeline-model-parallel-size")
+    etp = args["expert-tensor-parallel-size"]
+    if args["num-experts"] is not None and isinstance(etp, int):
+        require(ranks // (apart * etp) % found == 0, "parallel_state.py 1448-1450")
+    return found
+
+
+def _moments(args: _Args) -> int:
+    """Bytes of a parameter in the optimizer."""
+    kinds = (str(args["exp-avg-dtype"]), str(args["exp-avg-sq-dtype"]))
+    if not args["use-precision-aware-optimizer"]:
+        require(kinds == ("fp32", "fp32"), "megatron/core/optimizer/optimizer_config.py")
+        return 12
+    require(bool(args["use-distributed-optimizer"]), "megatron/core/optimizer/optimizer_config.py")
+    return 4 + sum({"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}[kind] for kind in kinds)
 
 
 def _zero(args: _Args, connections: str | None, tp_cp: int) -> int:
@@ -294,5 +386,6 @@ def _zero(args: _Args, connections: str | None, tp_cp: int) -> int:
         require(connections != "1", "1166")
         strategies = ("no_shard", "optim", "optim_grads", "optim_grads_params")
         return strategies.index(str(args["data-parallel-sharding-strategy"]))
-    require(tp_cp == 1 or connections == "1", "1453-1479, before Blackwell")
+    if not args["overlap-moe-expert-parallel-comm"]:  # 1466-1475: a warning
+        require(tp_cp == 1 or connections == "1", "1453-1479, before Blackwell")
     return 1 if optimizer else 0

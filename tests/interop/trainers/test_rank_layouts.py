@@ -1,0 +1,147 @@
+"""Orders of ranks are taken where every group is the trainer's, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from p2smt.cluster.file import load_topology
+from p2smt.errors import InputError
+from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
+from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.interop.trainers.torchtitan import TORCHTITAN
+from p2smt.parallelism.folded import FoldedPlacement, pairs
+from p2smt.parallelism.placement import IntArray, Placement
+from p2smt.training.strategy import Batch, Strategy
+from tests.interop.trainers.mixtures import ALIKE, LATENT
+from tests.oracles.meshes import DP_LAST, PP_LAST, Groups, megatron_groups, megatron_refuses
+from tests.refusals import refusal
+
+DGX = load_topology("dgx-a100:2")
+RACK = load_topology("gb200-nvl72:1")
+SWAP = "--use-tp-pp-dp-mapping"
+SPACES = [
+    ((2, 4), Strategy(dp=2, tp=2, pp=2, ep=2, sequence_parallel=True)),
+    ((2, 4), Strategy(dp=4, pp=2, ep=2)),
+    ((2, 2, 4), Strategy(dp=4, cp=2, pp=2, ep=4)),
+    ((2, 2, 4), Strategy(dp=4, tp=2, pp=2, ep=2, etp=2, sequence_parallel=True)),
+    ((3, 4), Strategy(dp=6, pp=2, ep=2)),
+]
+
+
+def groups_of(devices: IntArray, launched: Sequence[int], axis: int) -> Groups:
+    """Launched ranks of each group along an axis."""
+    numbers = {device: rank for rank, device in enumerate(launched)}
+    lines = np.moveaxis(devices, axis, -1).reshape(-1, devices.shape[axis])
+    return sorted(sorted(numbers[one] for one in line) for line in lines.tolist())
+
+
+def fits(order: str, folded: FoldedPlacement, launched: Sequence[int]) -> bool:
+    """Whether Megatron in this order asserts nothing and has all groups."""
+    one, other = folded.attention, folded.experts
+    attention = dict(zip(("pp", "dp", "cp", "tp"), one.axis_sizes, strict=True))
+    experts = dict(zip(("pp", "dp", "ep", "tp"), other.axis_sizes, strict=True))
+    if megatron_refuses(order, attention, experts):
+        return False
+    return all(
+        groups_of(where.rank_tensor(), launched, axis) == megatron_groups(order, degrees, name)
+        for where, degrees in ((one, attention), (other, experts))
+        for axis, name in enumerate(degrees)
+    )
+
+
+def launches(folded: FoldedPlacement) -> Iterator[IntArray]:
+    """Devices in order, and as either matrix numbers its ranks, dp outermost as well."""
+    ranks = folded.attention.rank_tensor()
+    yield np.arange(ranks.size)
+    for tensor in (ranks, folded.experts.rank_tensor()):
+        yield tensor.ravel()
+        yield tensor.transpose(1, 0, 2, 3).ravel()
+
+
+@pytest.mark.parametrize(("levels", "strategy"), SPACES)
+def test_megatron_is_told_the_order_that_has_all_groups(
+    levels: tuple[int, ...], strategy: Strategy
+) -> None:
+    met = {PP_LAST: 0, DP_LAST: 0, "": 0}
+    batch = Batch(48, 64)
+    for found in pairs(levels, strategy.sizes, strategy.expert_sizes):
+        for folded in found.placements():
+            for launched in launches(folded):
+                tensors = [one.rank_tensor() for one in (folded.attention, folded.experts)]
+                layout = RankLayout(DGX, launched, *tensors)
+                order = next(
+                    (one for one in (PP_LAST, DP_LAST) if fits(one, folded, launched.tolist())), ""
+                )
+                met[order] += 1
+                if not order:
+                    with pytest.raises(InputError, match="Megatron-LM numbers ranks of"):
+                        MEGATRON.export(ALIKE, batch, strategy, layout=layout)
+                    continue
+                text = MEGATRON.export(ALIKE, batch, strategy, layout=layout).text
+                assert (SWAP in text.splitlines()) == (order == DP_LAST)
+    assert met[PP_LAST]
+    assert met[""]
+    assert bool(met[DP_LAST]) == (strategy.dp == strategy.ed)
+
+
+def test_a_refusal_names_whose_ranks_lie_otherwise_and_what_helps() -> None:
+    strategy = Strategy(dp=16, ep=2)
+    batch = Batch(16, 64)
+    across = Placement(((1, 1), (1, 8), (2, 1), (1, 1)))
+    layout = RankLayout.of(DGX, strategy, None, across)
+    assert refusal(MEGATRON.export, ALIKE, batch, strategy, None, layout) == (
+        "ranks of pp=1,dp=16,cp=1,tp=1,ep=2,etp=1: Megatron-LM numbers ranks of experts by "
+        "et-ep-ed-pp or et-ep-pp-ed (--use-tp-pp-dp-mapping), and theirs lie otherwise; place "
+        "attention and experts by ranks in order, or in equal parts of each level"
+    )
+    crossed = Strategy(dp=2, tp=8, sequence_parallel=True)
+    nodes = Placement(((1, 1), (1, 2), (1, 1), (2, 4)))
+    found = RankLayout.of(DGX, crossed, nodes, Placement(((1, 1), (2, 8), (1, 1), (1, 1))))
+    assert SWAP not in MEGATRON.export(ALIKE, batch, crossed, None, found).text
+    ordered = RankLayout(DGX, np.arange(16), found.attention, found.experts)
+    message = refusal(MEGATRON.export, ALIKE, batch, crossed, None, ordered)
+    assert "ranks of attention by tp-cp-dp-pp" in message
+    assert message.endswith("launch them as the plan has them, or --launched pp,dp,cp,tp")
+
+
+def test_torchtitan_and_megatron_bridge_have_fewer_orders() -> None:
+    """TorchTitan has one order; Megatron-FSDP takes no other in Megatron-Bridge."""
+    strategy = Strategy(dp=8, pp=2, zero=3)
+    batch = Batch(16, 64)
+    outermost = Placement(((2, 1), (1, 8), (1, 1), (1, 1)))
+    model = replace(ALIKE, experts=None, ffn=96)
+    plain = RankLayout.of(DGX, strategy, outermost)
+    swapped = replace(plain, launched=plain.attention.transpose(1, 0, 2, 3).ravel())
+    for trainer, words in (
+        (TORCHTITAN, "TorchTitan numbers ranks of attention over pp, dp, cp, tp, of experts"),
+        (MEGATRON_BRIDGE, "Megatron-Bridge has no other order of ranks than pp outermost"),
+    ):
+        trainer.export(model, batch, strategy, None, plain)
+        message = refusal(trainer.export, model, batch, strategy, None, swapped)
+        assert words in message
+        assert message.endswith("launch them as the plan has them, or --launched pp,dp,cp,tp")
+    sharded = replace(strategy, zero=1)
+    text = MEGATRON_BRIDGE.export(model, batch, sharded, None, swapped).text
+    assert "cfg.dist.use_tp_pp_dp_mapping = True" in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("topology", "graphs", "backend"),
+    [(DGX, "none", "deepep"), (DGX, "full", "hybridep"), (RACK, "none", "hybridep")],
+)
+def test_only_hybridep_goes_over_the_nvlink_of_a_rack(
+    topology: object, graphs: str, backend: str
+) -> None:
+    """Source: transformer_config.py, moe_flex_dispatcher_backend."""
+    strategy = Strategy(dp=topology.devices, ep=8, dispatcher="flex", graphs=graphs)  # type: ignore[attr-defined]
+    layout = RankLayout.of(topology, strategy, None)  # type: ignore[arg-type]
+    batch = Batch(strategy.dp, 64)
+    text = MEGATRON.export(LATENT, batch, strategy, None, layout).text
+    assert f"--moe-flex-dispatcher-backend {backend}" in text.splitlines()
+    assert math.prod(strategy.expert_sizes) == strategy.devices
