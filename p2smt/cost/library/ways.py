@@ -40,11 +40,14 @@ from p2smt.cost.algorithms import (
     rule_of,
     send_rule,
 )
-from p2smt.cost.library.channels import GroupShape
+from p2smt.cost.library.channels import GroupShape, plain_tree
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
+
+_CHAIN = 3
+"""Nodes up to which each has at most one child in a tree (NVIDIA/nccl, src/graph/trees.cc)."""
 
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
@@ -277,12 +280,28 @@ def part_reached(
     if way.algorithm is Algorithm.NVLS_TREE:
         names.append((Algorithm.TREE if link.network else Algorithm.NVLS).value)
     part = link.efficiency_of(*names)
+    if level == topology.node_level and way.algorithm is Algorithm.TREE:
+        return part * _tree_part(topology, footprint, way.protocol)
     if level != topology.node_level or names[-1 if way.algorithm is None else 1] in dict(
         link.efficiency
     ):
         return part
     cards, rate = _cards(topology, footprint.local)
     return min(part, _most_sent(topology.known_library, footprint, way, operation) / cards / rate)
+
+
+def _tree_part(topology: Topology, footprint: Footprint, protocol: str) -> float:
+    """The part of the network's rate that a protocol leaves trees over these nodes.
+
+    Of up to three nodes none has two children in a tree.  Of more, two children send into one card
+    where a tree enters and leaves a node by one device, or by two that share theirs.
+    """
+    library = topology.known_library
+    part = library.protocol(protocol).two_children
+    if part == 1 or library.formula is None or footprint.nodes <= _CHAIN:
+        return 1.0
+    shape = group_shape(topology, footprint)
+    return part if shape.card_devices > 1 or plain_tree(library.formula, shape) else 1.0
 
 
 def _most_sent(

@@ -157,6 +157,31 @@ def test_switches_hand_over_so_much_whatever_the_cards_carry() -> None:
     assert wire_s(cluster("nccl-handover", cards=2), WHOLE, "nvls-tree") == pytest.approx(1 / 20)
 
 
+def test_two_children_share_a_card() -> None:
+    """Of four nodes one has two children in a tree, of three none; devices with cards of their own
+    pass it by one from Hopper on, Ampere's by two.  A ring has no children."""
+    known, names = library_of("nccl-2.30").protocols, []
+    for part in (1.0, 0.5):
+        protocols = tuple(replace(one, two_children=part) for one in known)
+        names.append(limited(f"nccl-children-{part}", protocols=protocols).name)
+    for nodes, cards, fabric, part in (
+        (4, 8, "nvlink4", 0.5),
+        (3, 8, "nvlink4", 1.0),
+        (4, 8, "nvlink3", 1.0),
+        (4, 4, "nvlink3", 0.5),
+    ):
+        found = []
+        for name in names:
+            one = cluster(name, cards=cards).with_outermost(nodes)
+            inner = replace(one.levels[1], link=replace(one.levels[1].link, fabric=fabric))
+            found.append(replace(one, levels=(one.levels[0], inner)))
+        trees, rings = (
+            [wire_s(one, ((nodes, 8),), name) for one in found] for name in ("tree", "ring")
+        )
+        assert trees[1] == pytest.approx(trees[0] / part), (nodes, cards, fabric)
+        assert rings[1] == rings[0]
+
+
 def test_members_beyond_one_board_wait_for_each_other_at_the_switches() -> None:
     """64 members: 56 more than eight; of a ring nothing."""
     names = [limited(f"nccl-member-{n}", switch_member=n * 1e-6).name for n in (0, 2)]
