@@ -45,7 +45,7 @@ class Calibration:
     ``constants`` what was fitted or kept of a library's (none without one).  ``tables`` holds
     errors by table, ``unexplained`` the times that a library's constants cannot explain, with the
     predicted one: those off by more than a factor of ``unexplained_beyond`` (1 without a library).
-    ``notes`` says in words which samples cannot have run by the algorithms named, ``here`` that they
+    ``notes`` says in words which samples cannot have run by the algorithms named; ``here``: they
     are of ranks of the cluster itself, so that no rate is doubted.
     """
 
