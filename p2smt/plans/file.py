@@ -71,7 +71,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     }
     data |= _on_hosts(solution, alternative)
     if not known:
-        return without_times(data)
+        untold: dict[str, Any] = without_times(data)
+        return untold
     return data | _range_data(together(problem, [one.whole for one in ranges]), "range_basis")
 
 
@@ -148,7 +149,7 @@ def _request_data(
         "peak_bytes": answer.peak_bytes,
         "shards": None if answer.shards is None else list(answer.shards),
         "steps": steps,
-        **_range_data(ranges and ranges.whole, "basis"),
+        **_range_data(None if ranges is None else ranges.whole, "basis"),
     }
 
 
