@@ -279,22 +279,17 @@ def _most(
 def _two_children(topology: Topology, library: Library, orders: Sequence[Group]) -> bool:
     """Whether two children of a tree send into one card: over more than three nodes some may.
 
-    They do where devices share cards, where one is alone in its node, and where a tree passes a
-    node by one device: those of some generations do, unless the library pairs them.
+    They do where devices share cards; known of some generations alone.
     """
-    places, node = [by_node(topology, one) for one in orders], nodes_of(topology)
+    nodes, node = max(len(by_node(topology, one)) for one in orders), nodes_of(topology)
     formula = library.formula
-    if formula is None or node is None or max(map(len, places)) <= 3:
+    if formula is None or node is None or nodes <= 3:
         return False
-    alone = all(len(members) == 1 for one in places for members in one)
     inner = next((v.link.fabric for v in topology.levels[node + 1 :] if v.link.fabric), "")
     hardware = dict(formula.hardware)
     generation = hardware.get(inner, hardware[formula.inside]).generation
     shared = math.prod(topology.sizes[node + 1 :]) >= 2 * topology.levels[node].link.ports
-    odd = max(len(members) for one in places for members in one) % 2 == 1
-    paired = {generation, topology.cpu} & {*formula.search.paired} and not odd
-    by_one = generation in formula.search.plain_tree and not paired
-    return shared or alone or by_one
+    return shared and generation in formula.search.plain_tree
 
 
 def _part(link: Link, operation: Operation, algorithm: Algorithm | None) -> float:

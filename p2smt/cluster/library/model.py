@@ -76,7 +76,7 @@ class ProtocolRate:
     """What a protocol makes of a link: a part of its bandwidth, at most so much per device.
 
     ``caps`` holds bytes per second by fabric; ``two_children`` is the part of that of a network
-    which trees reach whose nodes have two children that send into one card.
+    which trees reach whose nodes have two children that send into one card which devices share.
     """
 
     name: str

@@ -40,7 +40,7 @@ from p2smt.cost.algorithms import (
     rule_of,
     send_rule,
 )
-from p2smt.cost.library.channels import GroupShape, plain_tree
+from p2smt.cost.library.channels import GroupShape, generation_of
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
@@ -293,15 +293,16 @@ def part_reached(
 def _tree_part(topology: Topology, footprint: Footprint, protocol: str) -> float:
     """The part of the network's rate that a protocol leaves trees over these nodes.
 
-    Of up to three nodes none has two children in a tree.  Of more, two children send into one card
-    where a tree enters and leaves a node by one device, or by two that share theirs.
+    Of up to three nodes none has two children in a tree.  Of more, both send into one card where
+    devices share cards; measured of the generations whose trees are plain alone.
     """
     library = topology.known_library
     part = library.protocol(protocol).two_children
     if part == 1 or library.formula is None or footprint.nodes <= _CHAIN:
         return 1.0
     shape = group_shape(topology, footprint)
-    return part if shape.card_devices > 1 or plain_tree(library.formula, shape) else 1.0
+    measured = generation_of(library.formula, shape) in library.formula.search.plain_tree
+    return part if shape.card_devices > 1 and measured else 1.0
 
 
 def _most_sent(
