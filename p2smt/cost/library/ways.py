@@ -369,6 +369,9 @@ def _nominal_device_rate(topology: Topology, footprint: Footprint) -> float:
     if not inner:
         return _cards(topology, 1)[1]
     crossed = [j for j in inner if _spread(footprint, j) > 1] or [inner[-1]]
+    levels = topology.levels
+    last = crossed[-1]
+    crossed = [j for j in crossed if j == last or not levels[j].groups_those(levels[j + 1])]
     rates = [_device_rate_of(topology, footprint, j) for j in crossed]
     fabrics = {topology.levels[j].link.fabric for j in crossed}
     return sum(rates) if len(fabrics) == 1 else min(rates)
@@ -392,7 +395,10 @@ def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
     if link.device_bandwidth_bytes_per_s is not None:
         return link.device_bandwidth_bytes_per_s
     rate = link.nominal_bytes_per_s * link.ports / topology.devices_under(j)
-    direct = topology.node_level + 2 < len(topology.levels) and j == len(topology.levels) - 1
+    several = j > topology.node_level + 1 and not topology.levels[j - 1].groups_those(
+        topology.levels[j]
+    )
+    direct = several and j == len(topology.levels) - 1
     return rate * among / max(1, size - 1) if direct and link.fabric else rate
 
 
