@@ -89,7 +89,12 @@ class PriceRange:
     @property
     def text(self) -> str:
         """The range and what it rests on, for people: ``0.7 to 1.1 ms: fitted here``."""
-        return f"{format_time_range(self.low_s, self.high_s)}: {self.known}"
+        return f"{self.ends}: {self.known}"
+
+    @property
+    def ends(self) -> str:
+        """The range alone, which holds the predicted time also as it is rounded."""
+        return format_time_range(self.low_s, self.high_s, self.seconds)
 
     def times(self, factor: float) -> PriceRange:
         """So many executions."""

@@ -28,7 +28,7 @@ def told(seconds: float, data: dict[str, Any], basis: str = "basis") -> str:
     low, high = data["range_s"]
     assert low <= seconds <= high
     assert data[basis] in WORDS
-    return f"{format_time(seconds)}, {format_time_range(low, high)}: {data[basis]}"
+    return f"{format_time(seconds)}, {format_time_range(low, high, seconds)}: {data[basis]}"
 
 
 def both(command: str) -> tuple[str, dict[str, Any]]:
@@ -103,7 +103,7 @@ def test_programs_and_the_single_collective_beside_them() -> None:
     ends = zip(*(step["range_s"] for step in one["steps"]), strict=True)
     assert one["range_s"] == pytest.approx([sum(end) for end in ends])
     for step in one["steps"]:
-        assert format_time_range(*step["range_s"]) in text
+        assert format_time_range(*step["range_s"], step["seconds"]) in text
 
 
 def test_a_file_says_in_words_why_it_knows_no_more(tmp_path: Path) -> None:

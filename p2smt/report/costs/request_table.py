@@ -29,7 +29,7 @@ from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import SAME, Status
 from p2smt.search.gain import single_of
-from p2smt.units import format_bytes, format_time, format_time_range
+from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from p2smt.plans.file_model import RequestModel, StepModel
@@ -94,7 +94,7 @@ def _step_cells(ranges: RequestRange) -> Iterator[str]:
         if one is None or whole is None or len(steps) == 1:
             yield ""
         elif one.known == whole.known:
-            yield format_time_range(one.low_s, one.high_s)
+            yield one.ends
         else:
             yield one.text
 
@@ -212,10 +212,7 @@ def _over_default(gain: Gain) -> str:
         return f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
     if over <= SAME:
         return "no gain: the default layout takes no longer"
-    sides = (
-        f"{format_time(one.seconds)}, {format_time_range(one.low_s, one.high_s)}"
-        for one in gain.sides
-    )
+    sides = (f"{format_time(one.seconds)}, {one.ends}" for one in gain.sides)
     why = next((f" ({one.why})" for one in gain.sides if one.basis is PriceBasis.ASSUMED), "")
     against = " against ".join(sides)
     return f"gain {_percent(over)} over the default layout, {against}: {gain.shown.value}{why}"
