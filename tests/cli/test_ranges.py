@@ -103,7 +103,8 @@ def test_programs_and_the_single_collective_beside_them() -> None:
     ends = zip(*(step["range_s"] for step in one["steps"]), strict=True)
     assert one["range_s"] == pytest.approx([sum(end) for end in ends])
     for step in one["steps"]:
-        assert format_time_range(*step["range_s"], step["seconds"]) in text
+        low, high = step["range_s"]
+        assert format_time_range(low, high, step["seconds"]) in text
 
 
 def test_a_file_says_in_words_why_it_knows_no_more(tmp_path: Path) -> None:
