@@ -17,9 +17,9 @@ from p2smt.report.training.words import (
     stack_lines,
     teraflops,
     time_parts,
-    unfitted_line,
 )
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
 from p2smt.units import format_bytes, format_gigabytes, format_time
@@ -37,12 +37,6 @@ def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> Renderable
         "",
         *strategy_parts(found, helps, stack),
     )
-
-
-def memory_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
-    """A run and its memory alone, where nothing is known of what its device reaches."""
-    told = (memory_table(found), *memory_lines(found, helps))
-    return Group(*_asked(found), unfitted_line(found.topology), "", *told)
 
 
 def _asked(found: RunEstimate) -> tuple[str, ...]:
@@ -63,6 +57,7 @@ def strategy_parts(
     within = estimate_range(found)
     return [
         rate_line(found),
+        f"range {iteration_range(found, within).text}",
         *range_lines(within),
         *stack,
         "",

@@ -95,6 +95,12 @@ def searched_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
     return tuple(one for one in measured_strategies(efficiency) if _dense(one.strategy))
 
 
+def runs_beside(strategy: Strategy, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
+    """The runs that say something of a strategy: of a dense model in 16 bits only such."""
+    found = searched_strategies if _dense(strategy) else measured_strategies
+    return found(efficiency)
+
+
 def _dense(strategy: Strategy) -> bool:
     usual = Strategy()
     return all(getattr(strategy, name) == getattr(usual, name) for name in MIXTURE_FIELDS)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.search.plan import FAR, common, differing, distance, nearest, outside
+from p2smt.training.search.known import FAR, distance, nearest, outside
+from p2smt.training.search.plan import common, differing
 from p2smt.training.strategy import Recompute, Strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)
