@@ -267,11 +267,21 @@ def format_time(seconds: float) -> str:
     return _scaled(seconds, {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9})
 
 
-def format_time_range(low_s: float, high_s: float) -> str:
-    """A range of times in the unit of its end, for people: ``0.7 to 1.1 ms``."""
+def format_time_range(low_s: float, high_s: float, moved: float = math.inf) -> str:
+    """A range of times in the unit of its end, for people: ``0.7 to 1.1 ms``.
+
+    It has two digits, or as many more as keep its ends apart and round these by at most ``moved``
+    of its width; four at most.
+    """
     steps = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
     unit, size = next((step for step in steps.items() if high_s >= step[1]), ("ns", 1e-9))
     ends = [low_s / size, high_s / size]
-    texts = [[f"{float(f'{end:.{n}g}'):.12g}" for end in ends] for n in (2, 3, 4)]
-    low, high = next((found for found in texts if found[0] != found[1]), texts[-1])
-    return f"{low} to {high} {unit}"
+    most = moved * (ends[1] - ends[0]) if high_s > low_s else math.inf
+    rounded = [[float(f"{end:.{n}g}") for end in ends] for n in (2, 3, 4)]
+    found = (
+        one
+        for one in rounded
+        if one[0] != one[1] and all(abs(a - b) <= most for a, b in zip(one, ends, strict=True))
+    )
+    low, high = next(found, rounded[-1])
+    return f"{low:.12g} to {high:.12g} {unit}"

@@ -21,7 +21,7 @@ from experiments.training_runs.fitting import flops_s
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.file import BY_KINDS, MEGATRON, nearest_efficiency
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
-from p2smt.training.measured.errors import DEVICE, MODEL, LeftOut
+from p2smt.training.measured.errors import DEVICE, MODEL, LeftOutRun
 from p2smt.training.measured.fit import fit, step_s
 from p2smt.training.measured.fit_kinds import CORE
 from p2smt.training.measured.mixtures import read_mixtures
@@ -40,22 +40,22 @@ def text() -> str:
     return packaged.left_out_text([_rounded(row) for row in rows])
 
 
-def _rounded(row: LeftOut) -> LeftOut:
+def _rounded(row: LeftOutRun) -> LeftOutRun:
     *names, error, plain = astuple(row)
-    return LeftOut(*names, results.rounded(error, DIGITS), results.rounded(plain, DIGITS))
+    return LeftOutRun(*names, results.rounded(error, DIGITS), results.rounded(plain, DIGITS))
 
 
-def _models() -> Iterator[LeftOut]:
+def _models() -> Iterator[LeftOutRun]:
     """Runs of dense models in 16 bits, their group left out, by each efficiency of that fit."""
     runs = {run.name: run for run in store.runs().counted}
     for name, (mine, _) in SHIPPED.items():
         rows = [row for row in store.read()["each"] if row["name"] == mine]
         plain = fit([runs[row["run"]] for row in rows], mine.rpartition("-")[2], flops_s).errors
         for row, other in zip(rows, plain, strict=True):
-            yield LeftOut(MODEL, name, row["group"], row["run"], row["error"], other)
+            yield LeftOutRun(MODEL, name, row["group"], row["run"], row["error"], other)
 
 
-def _mixtures() -> Iterator[LeftOut]:
+def _mixtures() -> Iterator[LeftOutRun]:
     """Those that were fitted by kinds of layers."""
     runs = {run.name: run for run in read_mixtures(str(mixtures.RUNS)).runs}
     rows = results.read(mixtures.RESULTS)["runs"]
@@ -64,7 +64,7 @@ def _mixtures() -> Iterator[LeftOut]:
         plain = _at_one_utilisation([runs[row["id"]] for row in mine])
         if name.startswith(mixtures.SHIPPED):
             for row, other in zip(mine, plain, strict=True):
-                yield LeftOut(MODEL, name, row["model"], row["id"], row["left_out"], other)
+                yield LeftOutRun(MODEL, name, row["model"], row["id"], row["left_out"], other)
 
 
 def _at_one_utilisation(runs: Sequence[MeasuredRun]) -> list[float]:
@@ -88,14 +88,14 @@ def _utilisation(run: MeasuredRun) -> float:
     return done / (strategy.devices * device.peak_flops(PEAK_OF[strategy.dtype]) * run.step_s)
 
 
-def _devices() -> Iterator[LeftOut]:
+def _devices() -> Iterator[LeftOutRun]:
     """Runs of Megatron and its kin by the constants of another device."""
     for run, family, kinds in (*_dense(), *_by_kinds()):
         if run.framework in LIKE_MEGATRON:
             device = topology_of(run.hardware, run.training.strategy.devices).known_device
             taken = nearest_efficiency(device, kinds, without=family)
             error = step_s(run, taken) / run.step_s - 1
-            yield LeftOut(DEVICE, taken.name, family, run.name, error, 0.0)
+            yield LeftOutRun(DEVICE, taken.name, family, run.name, error, 0.0)
 
 
 def _dense() -> Iterable[tuple[MeasuredRun, str, bool]]:

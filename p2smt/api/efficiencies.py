@@ -76,6 +76,12 @@ def launcher_notes(
 
 
 def known_of(found: RunEstimate) -> Known:
-    """What the measured runs say of a strategy that the constants of an estimate were fitted to."""
-    strategy, efficiency = found.run.strategy, found.efficiency
-    return known(strategy, runs_beside(strategy, efficiency), errors_by_run(efficiency))
+    """What the measured runs say of a run that the constants of its estimate were fitted to.
+
+    Their errors say nothing of another device.
+    """
+    run, efficiency = found.run, found.efficiency
+    here = same_device(found.topology.known_device.name, efficiency.device)
+    errors = errors_by_run(efficiency) if here else {}
+    beside = runs_beside(run, efficiency)
+    return known(run.strategy, beside, errors, efficiency.device)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from p2smt.api.efficiencies import known_of
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
@@ -16,12 +17,11 @@ from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
-from p2smt.training.measured.errors import errors_by_run
 from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
-from p2smt.training.search.known import Known, known
+from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import Lacks, PlanQuestion
 from p2smt.training.strategy import Batch, Strategy
@@ -155,7 +155,9 @@ def plan(
     number = _picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    measured = searched_strategies(question.efficiency)
+    dense = question.model.seen(question.batch.tokens).dense
+    of_kind = searched_strategies if dense else measured_strategies
+    measured = of_kind(question.efficiency)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
         answer = replace(answer, outside=(_unmeasured(question.efficiency),))
@@ -171,10 +173,7 @@ def plan(
     for at in dict.fromkeys((chosen, 0)):
         one = sought[at] = _with_programs(question, listed[at], limits, watch, search=not stopped)
         stopped |= one.solution is not None and one.solution.interrupted
-    said = {
-        at: known(listed[at].strategy, measured, errors_by_run(question.efficiency))
-        for at in sought
-    }
+    said = {at: known_of(one.estimate) for at, one in sought.items()}
     run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
     options = trainer_options(
         *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework)

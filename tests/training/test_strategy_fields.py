@@ -9,7 +9,7 @@ import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
 from p2smt.training.formulas.stages import _DTYPES, _WHOLE, MixtureColumns, StrategyColumns
-from p2smt.training.search.plan import DEGREES, SWITCHES
+from p2smt.training.search.known import DEGREES, SWITCHES
 from p2smt.training.search.question import SEARCHED, SpaceLimits
 from p2smt.training.strategy import (
     AXES,

@@ -209,19 +209,22 @@ def _finish(
 
     written = _write(found, output, svg)
     tell_tables(
-        as_json, lambda: planned_data(found), lambda: _shown(found, written, details=details)
+        as_json,
+        lambda: planned_data(found),
+        lambda: _shown(found, written, details=details),
+        ["", *written] if details and written else written,
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
 
 
-def _shown(found: Planned, written: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
-    """The first screen, and all tables if these are asked for; what was written last."""
+def _shown(found: Planned, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for."""
     from p2smt.report.training.first_screen import plan_screen
     from p2smt.report.training.plan_tables import plan_tables
 
-    yield from plan_screen(found, () if details else written)
+    yield from plan_screen(found, () if details else below)
     if details:
-        yield from ("", plan_tables(found), *written)
+        yield from ("", plan_tables(found))
 
 
 def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rich.cells import cell_len, chop_cells, set_cell_size
+
 from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cost.accuracy import PriceRange
@@ -41,6 +43,9 @@ _LABEL = 9
 _PIECE = re.compile(r"[^\s,]*,?\s*")
 _SHOWN_ROWS = 3
 _MUST = 10
+_MORE = " .."
+_MOVED = 0.1
+"""Of a range's width its ends are rounded by at most so much: what lies in it is told by it."""
 LITTLE = 0.1
 """Memory that is left, as a part of all, below which the verdict is that it is tight."""
 
@@ -68,18 +73,23 @@ class Block:
 
 
 def _cut(line: str) -> str:
-    return line[: COLUMNS - _LABEL - 3].rstrip(" ,;") + " .."
+    most = COLUMNS - _LABEL - len(_MORE)
+    return (set_cell_size(line, most) if cell_len(line) > most else line).rstrip(" ,;") + _MORE
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text on lines of a width, broken after a blank or a comma; a longer word anywhere."""
+    """A text on lines of a width, broken after a blank or a comma; a longer word anywhere.
+
+    Wide characters take two columns.
+    """
     lines = [""]
     for piece in _PIECE.findall(printable(text)):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
-        while len(lines[-1].rstrip()) > width:
-            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+        if cell_len(lines[-1].rstrip()) > width:
+            lines[-1:] = chop_cells(lines[-1].rstrip(), width)
+            lines[-1] += " " * piece.endswith(" ")
     return [line.rstrip() for line in lines]
 
 
@@ -124,8 +134,12 @@ def _asked(found: RunEstimate) -> tuple[str, ...]:
 
 def time_words(within: PriceRange) -> str:
     """Time of an iteration with its range and what that rests on: ``15.8 s, 12 to 20 s: ..``."""
-    ends = format_time_range(within.low_s, within.high_s)
-    return f"{format_time(within.seconds)}, {ends}: {within.why}"
+    return f"{_span(within)}: {within.why}"
+
+
+def _span(within: PriceRange) -> str:
+    ends = format_time_range(within.low_s, within.high_s, _MOVED)
+    return f"{format_time(within.seconds)}, {ends}"
 
 
 def rate_words(found: RunEstimate) -> str:
@@ -170,14 +184,16 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
 # `plan`.
 
 
-def plan_screen(found: Planned, written: Sequence[str] = ()) -> list[str]:
-    """What to run, the model's fastest beside it, the proof, and what else is as good."""
-    room = LINES - len(written)
+def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
+    """What to run, the model's fastest beside it, the proof, and what else is as good.
+
+    ``below``: lines of others, for which there must be room.
+    """
+    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
     head = Block("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
-    if found.recommended is None:
-        return screen((head, *_nothing(found.answer)), room) + list(written)
-    return screen((head, *_found(found, found.recommended)), room) + list(written)
+    run = found.recommended
+    return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
 
 
 def _found(found: Planned, run: Recommended) -> Iterator[Block]:
@@ -225,9 +241,7 @@ def _range_of(found: RunEstimate) -> PriceRange:
 def _fastest(found: Planned) -> Iterator[Block]:
     """The model's fastest, which is another one."""
     one = found.listed[0]
-    within = _range_of(one)
-    ends = format_time_range(within.low_s, within.high_s)
-    yield Block("fastest", (f"{format_time(one.iteration_s)}, {ends}: {_short(one)}",), 8)
+    yield Block("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
     yield Block("", (_proof(found.answer),), 9)
     if found.known is not None and not found.known.inside:
         yield Block("", (known_words(found.known),), 6, 2)

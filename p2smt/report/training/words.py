@@ -80,8 +80,10 @@ def known_words(known: Known) -> str:
         values = ", ".join(one.value for one in known.missing)
         like = f"{values}: no run like it" if values else "no run like it"
         return f"{like}; error there unknown"
-    off = "" if known.off is None else f", {known.off:.1%} off with their model left out"
-    return f"{known.like} of {known.runs} fitted runs are like it{off}"
+    off = "error here unknown" if known.off is None else f"{known.off:.1%} off"
+    left_out = "" if known.off is None else ", their model left out"
+    like = f"{known.like} of {known.runs} fitted runs on {known.device}"
+    return f"{like} are like it: {off}{left_out}"
 
 
 def short_strategy(strategy: Strategy) -> str:
@@ -100,8 +102,7 @@ def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
     if not efficiency.runs:
         return f"{text}, not fitted to measured runs"
     plural = "s" * (efficiency.runs != 1)
-    fitted = f"fitted to {efficiency.runs} measured run{plural}"
-    return f"{text}, {fitted}, {efficiency.error:.1%} off on runs left out"
+    return f"{text}, fitted to {efficiency.runs} measured run{plural}"
 
 
 # The parts of an iteration's time by name: what shows, and what hides behind work.

@@ -33,7 +33,7 @@ SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutRun:
     """A run whose model, or whose device (``kind``), was left out.
 
     ``efficiency`` was fitted without it; ``group``: the model or the device.  ``error``: predicted
@@ -53,27 +53,27 @@ class LeftOut:
         return abs(math.log1p(self.error))
 
 
-def left_out_text(rows: Sequence[LeftOut]) -> str:
+def left_out_text(rows: Sequence[LeftOutRun]) -> str:
     """The file."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(one.name for one in fields(LeftOut))
+    writer.writerow(one.name for one in fields(LeftOutRun))
     writer.writerows(astuple(row) for row in rows)
     return out.getvalue()
 
 
 @cache
-def left_out_rows() -> tuple[LeftOut, ...]:
+def left_out_rows() -> tuple[LeftOutRun, ...]:
     """The rows of the file."""
     lines = csv.DictReader(io.StringIO(files(FOLDER).joinpath(FILE).read_text(encoding="utf-8")))
     errors = ("error", "operations")
     return tuple(
-        LeftOut(**{name: float(text) if name in errors else text for name, text in row.items()})
+        LeftOutRun(**{name: float(text) if name in errors else text for name, text in row.items()})
         for row in lines
     )
 
 
-def rows_of(efficiency: Efficiency) -> tuple[LeftOut, ...]:
+def rows_of(efficiency: Efficiency) -> tuple[LeftOutRun, ...]:
     """The runs that an efficiency was fitted to, each with its model left out; of others none."""
     mine = (one for one in left_out_rows() if one.kind == MODEL)
     return tuple(one for one in mine if one.efficiency == efficiency.name)

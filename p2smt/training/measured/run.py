@@ -95,10 +95,10 @@ def searched_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
     return tuple(one for one in measured_strategies(efficiency) if _dense(one.strategy))
 
 
-def runs_beside(strategy: Strategy, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
-    """The runs that say something of a strategy: of a dense model in 16 bits only such."""
-    found = searched_strategies if _dense(strategy) else measured_strategies
-    return found(efficiency)
+def runs_beside(run: TrainingRun, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
+    """The fitted runs that say something of a run: of a dense model's only such."""
+    dense = run.model.seen(run.batch.tokens).dense and _dense(run.strategy)
+    return searched_strategies(efficiency) if dense else measured_strategies(efficiency)
 
 
 def _dense(strategy: Strategy) -> bool:

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
@@ -35,7 +35,7 @@ def distance(one: Strategy, other: Strategy) -> float:
     1 if it differs.
     """
     ratios = (math.log2(getattr(one, name) / getattr(other, name)) for name in DEGREES)
-    differ = (getattr(one, name) != getattr(other, name) for name in SWITCHES)
+    differ = (_word(one, name) != _word(other, name) for name in SWITCHES)
     return math.sqrt(sum(x * x for x in ratios) + sum(differ))
 
 
@@ -55,14 +55,10 @@ def distances(
     return found[nearest_run, np.arange(len(strategies))], nearest_run
 
 
-def _columns(strategies: Sequence[Strategy]) -> tuple[FloatArray, IntArray]:
+def _columns(strategies: Sequence[Strategy]) -> tuple[FloatArray, NDArray[np.str_]]:
     degrees = [[getattr(one, name) for name in DEGREES] for one in strategies]
-    switches = [[_number(getattr(one, name)) for name in SWITCHES] for one in strategies]
-    return np.log2(np.array(degrees, dtype=np.float64)), np.array(switches, dtype=np.int64)
-
-
-def _number(value: Any) -> int:
-    return list(type(value)).index(value) if isinstance(value, Enum) else int(value)
+    switches = [[_word(one, name) for name in SWITCHES] for one in strategies]
+    return np.log2(np.array(degrees, dtype=np.float64)), np.array(switches, dtype=np.str_)
 
 
 def nearest(
@@ -136,6 +132,8 @@ def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, .
 
 def _word(strategy: Strategy, name: str) -> str:
     """A switch in words; data types by the peak that they have, 16 bits alike."""
+    if name == "recompute" and strategy.modules:
+        return "+".join(strategy.modules)
     value = getattr(strategy, name)
     if name == "dtype":
         return SIXTEEN[0] if value in SIXTEEN else PEAK_OF[value]
@@ -155,7 +153,7 @@ class Known:
 
     ``missing``: values that none had.  ``like`` of ``runs`` are at a distance of at most ``FAR``;
     ``off``: their mean error where their model was left out of the fit (None: not known).
-    ``nearest`` of all is at ``apart``.
+    ``nearest`` of all is at ``apart``.  All were on ``device``.
     """
 
     missing: tuple[NotSeen, ...]
@@ -164,6 +162,7 @@ class Known:
     off: float | None
     nearest: StrategyRun | None
     apart: float
+    device: str
 
     @property
     def inside(self) -> bool:
@@ -172,15 +171,15 @@ class Known:
 
 
 def known(
-    strategy: Strategy, measured: Sequence[StrategyRun], errors: Mapping[str, float]
+    strategy: Strategy, measured: Sequence[StrategyRun], errors: Mapping[str, float], device: str
 ) -> Known:
-    """What runs say of a strategy; ``errors`` of runs that were left out, by their ids."""
+    """What runs on a device say of a strategy; ``errors`` of runs left out, by their ids."""
     if not measured:
-        return Known((), 0, 0, None, None, math.inf)
+        return Known((), 0, 0, None, None, math.inf, device)
     apart = [round(distance(strategy, run.strategy), _SAME) for run in measured]
     like = [run for run, far in zip(measured, apart, strict=True) if far <= FAR]
     offs = [abs(errors[run.id]) for run in like if run.id in errors]
     off = sum(offs) / len(offs) if offs else None
     first = min(range(len(measured)), key=apart.__getitem__)
-    missing = not_seen(strategy, measured)
-    return Known(missing, len(like), len(measured), off, measured[first], apart[first])
+    missing, found = not_seen(strategy, measured), (measured[first], apart[first])
+    return Known(missing, len(like), len(measured), off, *found, device)
