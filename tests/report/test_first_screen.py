@@ -121,13 +121,18 @@ def estimated(model: str, topology: str, strategy: str) -> RunEstimate:
 
 
 def test_what_was_never_run_is_named_and_its_error_unknown() -> None:
-    seen = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", "tp=4,pp=4,dp=32,vpp=5,zero=1,sp=1"))
+    like = "tp=4,pp=4,dp=32,vpp=5,zero=1,sp=1"
+    seen = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", like))
     assert not any(line.startswith("outside") for line in seen)
     assert any("fitted runs on h100 are like it: " in line and "% off" in line for line in seen)
-    text = "tp=4,pp=4,dp=8,cp=4,zero=3,sp=1"
-    odd = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", text))
-    assert "outside  zero=3: no run like it; error there unknown" in odd
-    assert not any("% off" in line for line in odd)
+    for text, outside in (
+        ("tp=4,pp=4,dp=32,vpp=5,zero=2,sp=1", "zero=2: "),
+        ("tp=1,pp=1,dp=32,cp=16,zero=3", "cp=16, zero=3: "),
+        ("tp=8,pp=1,dp=64,sp=1,zero=1", ""),
+    ):
+        odd = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", text))
+        assert f"outside  {outside}no run like it; error there unknown" in odd
+        assert not any("% off" in line for line in odd)
 
 
 def test_a_device_that_was_not_fitted_has_a_wide_range_and_its_basis() -> None:

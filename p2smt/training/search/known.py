@@ -152,7 +152,8 @@ class Known:
     """What measured runs say of a strategy.
 
     ``missing``: values that none had.  ``like`` of ``runs`` are at a distance of at most ``FAR``;
-    ``off``: their mean error where their model was left out of the fit (None: not known).
+    ``off``: their mean error where their model was left out of the fit; None: not known, or they
+    say nothing of the values that none had.
     ``nearest`` of all is at ``apart``.  All were on ``device``.
     """
 
@@ -178,8 +179,8 @@ def known(
         return Known((), 0, 0, None, None, math.inf, device)
     apart = [round(distance(strategy, run.strategy), _SAME) for run in measured]
     like = [run for run, far in zip(measured, apart, strict=True) if far <= FAR]
+    missing = not_seen(strategy, measured)
     offs = [abs(errors[run.id]) for run in like if run.id in errors]
-    off = sum(offs) / len(offs) if offs else None
+    off = sum(offs) / len(offs) if offs and not missing else None
     first = min(range(len(measured)), key=apart.__getitem__)
-    missing, found = not_seen(strategy, measured), (measured[first], apart[first])
-    return Known(missing, len(like), len(measured), off, *found, device)
+    return Known(missing, len(like), len(measured), off, measured[first], apart[first], device)
