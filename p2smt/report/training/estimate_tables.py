@@ -19,7 +19,6 @@ from p2smt.report.training.words import (
     time_parts,
 )
 from p2smt.training.iteration import EstimateRange, estimate_range
-from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
 from p2smt.units import format_bytes, format_gigabytes, format_time
@@ -57,7 +56,6 @@ def strategy_parts(
     within = estimate_range(found)
     return [
         rate_line(found),
-        f"range {iteration_range(found, within).text}",
         *range_lines(within),
         *stack,
         "",
