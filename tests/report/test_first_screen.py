@@ -18,7 +18,7 @@ from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.report.training.first_screen import (
     COLUMNS,
     LINES,
-    Block,
+    ScreenBlock,
     estimate_screen,
     memory_words,
     plan_screen,
@@ -68,7 +68,8 @@ def renamed(found: Planned, name: str) -> Planned:
         found,
         answer=replace(found.answer, question=other),
         listed=tuple(named(one, name) for one in found.listed),
-        recommended=run and replace(run, plan=replace(run.plan, estimate=named(run.estimate, name))),
+        recommended=run
+        and replace(run, plan=replace(run.plan, estimate=named(run.estimate, name))),
     )
 
 
@@ -166,7 +167,10 @@ def test_wrapped_lines_hold_all_of_the_text_in_their_width(text: str, width: int
 
 @given(st.lists(st.tuples(st.integers(1, 10), TEXTS, st.integers(1, 6)), max_size=12))
 def test_what_weighs_least_goes_first(asked: list[tuple[int, str, int]]) -> None:
-    blocks = [Block(f"b{at}", (text,), weight, most) for at, (weight, text, most) in enumerate(asked)]
+    blocks = [
+        ScreenBlock(f"b{at}", (text,), weight, most)
+        for at, (weight, text, most) in enumerate(asked)
+    ]
     lines = screen(blocks)
     whole = [line for block in blocks for line in block.lines]
     assert len(lines) == min(len(whole), LINES)

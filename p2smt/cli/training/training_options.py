@@ -40,7 +40,8 @@ class WorkloadOptions:
     efficiency: Text = option(
         "NAME|FILE",
         "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "
-        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's on the nearest.",
+        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's "
+        "on the nearest.",
     )
 
     def of(self, model: Text) -> tuple[Transformer, Batch]:

@@ -51,7 +51,7 @@ LITTLE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ScreenBlock:
     """Texts under a label, each on lines of its own, at most ``most`` lines of it all.
 
     ``weight``: what stays longest has most.
@@ -93,7 +93,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def screen(blocks: Iterable[Block], lines: int = LINES) -> list[str]:
+def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
     """The lines of blocks; where there are more, lines of the least weight go, the last first."""
     kept = [block for block in blocks if block.texts]
     while sum(len(one.lines) for one in kept) > lines:
@@ -114,14 +114,14 @@ def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
     known = known_of(found)
     return screen(
         (
-            Block("run", _asked(found), _MUST),
-            Block("time", (time_words(within),), _MUST),
-            Block("", (_parts(found),), 3, 2),
-            Block("rate", (rate_words(found),), 8),
-            Block("memory", (memory_words(found), *helps), _MUST, 4),
+            ScreenBlock("run", _asked(found), _MUST),
+            ScreenBlock("time", (time_words(within),), _MUST),
+            ScreenBlock("", (_parts(found),), 3, 2),
+            ScreenBlock("rate", (rate_words(found),), 8),
+            ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
             *_known_blocks(known),
-            Block("assumed", tuple(_assumed(found)), 2, 2),
-            Block("more", ("--details: time, memory and communication by their parts",), 1),
+            ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
+            ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
         )
     )
 
@@ -167,13 +167,13 @@ def _parts(found: RunEstimate) -> str:
     return ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 5e-4)
 
 
-def _known_blocks(known: Known) -> Iterator[Block]:
+def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
     """Where it lies among the runs that the constants were fitted to, and the nearest of these."""
     label = "known" if known.inside else "outside"
-    yield Block(label, (known_words(known),), 7)
+    yield ScreenBlock(label, (known_words(known),), 7)
     if known.nearest is not None:
         same = "the same" if not known.apart else f"at distance {known.apart:.2g}"
-        yield Block("", (f"nearest: {known.nearest.name}, {same}",), 4, 2)
+        yield ScreenBlock("", (f"nearest: {known.nearest.name}, {same}",), 4, 2)
 
 
 def _assumed(found: RunEstimate) -> Iterator[str]:
@@ -191,31 +191,31 @@ def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
     """
     room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
-    head = Block("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
+    head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
     run = found.recommended
     return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
 
 
-def _found(found: Planned, run: Recommended) -> Iterator[Block]:
+def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
-    yield Block("run", _asked(estimate), _MUST)
-    yield Block("why", (_why(found, run),), 9, 2)
-    yield Block("time", (time_words(within),), _MUST)
-    yield Block("rate", (rate_words(estimate),), 8)
-    yield Block("memory", (memory_words(estimate),), _MUST, 2)
+    yield ScreenBlock("run", _asked(estimate), _MUST)
+    yield ScreenBlock("why", (_why(found, run),), 9, 2)
+    yield ScreenBlock("time", (time_words(within),), _MUST)
+    yield ScreenBlock("rate", (rate_words(estimate),), 8)
+    yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
     yield from _known_blocks(run.known)
     if run.number > 1:
         yield from _fastest(found)
     else:
-        yield Block("proof", (_proof(answer),), 9)
+        yield ScreenBlock("proof", (_proof(answer),), 9)
     if untold := untold_words(answer.question.efficiency):
-        yield Block("caution", (f"{untold}; this order is assumed",), 8, 3)
+        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
-    yield Block("caution", notes, 5)
+    yield ScreenBlock("caution", notes, 5)
     yield from _near(found, run)
-    yield Block("next", (_next(found.options, answer.question.launcher),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
 
 
 def _why(found: Planned, run: Recommended) -> str:
@@ -238,13 +238,13 @@ def _range_of(found: RunEstimate) -> PriceRange:
     return iteration_range(found, estimate_range(found))
 
 
-def _fastest(found: Planned) -> Iterator[Block]:
+def _fastest(found: Planned) -> Iterator[ScreenBlock]:
     """The model's fastest, which is another one."""
     one = found.listed[0]
-    yield Block("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
-    yield Block("", (_proof(found.answer),), 9)
+    yield ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
+    yield ScreenBlock("", (_proof(found.answer),), 9)
     if found.known is not None and not found.known.inside:
-        yield Block("", (known_words(found.known),), 6, 2)
+        yield ScreenBlock("", (known_words(found.known),), 6, 2)
 
 
 def _short(found: RunEstimate) -> str:
@@ -262,7 +262,7 @@ def _proof(answer: PlanAnswer) -> str:
     return text
 
 
-def _near(found: Planned, run: Recommended) -> Iterator[Block]:
+def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     """How many the model cannot tell from the best, and the first of them by their numbers."""
     near = found.answer.near
     if near is None or not near.count:
@@ -271,13 +271,13 @@ def _near(found: Planned, run: Recommended) -> Iterator[Block]:
     plural = "strategies" if near.count != 1 else "strategy"
     within = f"within {100 * near.within:.6g} % of the fastest"
     head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
-    yield Block("near", (head,), 4)
+    yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
     for at in shown if run.number - 1 in shown else (*shown, run.number - 1):
         mark = "*" if at == run.number - 1 else " "
         slower = found.listed[at].iteration_s / found.listed[0].iteration_s - 1
         text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {_short(found.listed[at])}"
-        yield Block("", (text,), 4 if mark == "*" else 3, 1)
+        yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
 
 
 def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
@@ -287,18 +287,18 @@ def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
     return f"-o PLAN{export}; all tables: --details"
 
 
-def _nothing(answer: PlanAnswer) -> Iterator[Block]:
+def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
     """Why there is no answer: what is missing, and what would help."""
     question, short = answer.question, answer.shortfall
     trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
-    yield Block("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
+    yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
     proof, status = answer.proof(), answer.status.value
-    yield Block("answer", (f"{status}: {proof}",), _MUST)
+    yield ScreenBlock("answer", (f"{status}: {proof}",), _MUST)
     if short is not None:
         needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
         lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
         nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
-        yield Block("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
-        yield Block("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
-    yield Block("reason", (answer.reason,) * bool(answer.reason), 6)
-    yield Block("more", ("--details: what was searched",), 1)
+        yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
+        yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
+    yield ScreenBlock("reason", (answer.reason,) * bool(answer.reason), 6)
+    yield ScreenBlock("more", ("--details: what was searched",), 1)

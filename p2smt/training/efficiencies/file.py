@@ -116,7 +116,14 @@ def nearest_efficiency(device: Device, kinds: bool = False, without: str = "") -
 
 CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100"}
 """Devices with the same chip as another, for rates of products."""
-PEAKS = dict(a100=312e12, h100=989e12, b200=2250e12, gb200=2500e12, gb300=2500e12, mi355x=2517e12)
+PEAKS = {
+    "a100": 312e12,
+    "h100": 989e12,
+    "b200": 2250e12,
+    "gb200": 2500e12,
+    "gb300": 2500e12,
+    "mi355x": 2517e12,
+}
 """Flop/s in bf16 of the devices with efficiencies."""
 
 

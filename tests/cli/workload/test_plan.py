@@ -254,7 +254,10 @@ def test_beyond_the_range_of_the_best_nothing_is_recommended() -> None:
     assert far[run["strategy"]] == min(far[one] for one in inside) == 1
     assert run["iteration_s"] < data["nearest"]["iteration_s"]
     assert run["known"]["outside"] == []
-    assert data["best"]["known"]["outside"] == ["vpp=8: measured are 1 to 7", "zero=2: measured is 1"]
+    assert data["best"]["known"]["outside"] == [
+        "vpp=8: measured are 1 to 7",
+        "zero=2: measured is 1",
+    ]
 
 
 def test_files_and_options_are_of_the_strategy_that_is_run(
