@@ -9,7 +9,7 @@ Usage: python -m experiments.training_runs.left_out
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +41,8 @@ def text() -> str:
 
 
 def _rounded(row: LeftOutRun) -> LeftOutRun:
-    *names, error, plain = astuple(row)
-    return LeftOutRun(*names, results.rounded(error, DIGITS), results.rounded(plain, DIGITS))
+    error, plain = (results.rounded(one, DIGITS) for one in (row.error, row.operations))
+    return replace(row, error=error, operations=plain)
 
 
 def _models() -> Iterator[LeftOutRun]:

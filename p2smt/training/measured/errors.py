@@ -66,9 +66,11 @@ def left_out_text(rows: Sequence[LeftOutRun]) -> str:
 def left_out_rows() -> tuple[LeftOutRun, ...]:
     """The rows of the file."""
     lines = csv.DictReader(io.StringIO(files(FOLDER).joinpath(FILE).read_text(encoding="utf-8")))
-    errors = ("error", "operations")
     return tuple(
-        LeftOutRun(**{name: float(text) if name in errors else text for name, text in row.items()})
+        LeftOutRun(
+            *(row["kind"], row["efficiency"], row["group"], row["run"]),
+            *(float(row["error"]), float(row["operations"])),
+        )
         for row in lines
     )
 

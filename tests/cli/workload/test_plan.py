@@ -284,6 +284,10 @@ def test_files_and_options_are_of_the_strategy_that_is_run(
         text = next(one["text"] for one in taken["options"] if one["trainer"] == "megatron")
         assert f"--context-parallel-size {strategy.cp}\n" in text
     assert cli("verify", "picked.json").code == 0
+    refused = cli("plan", *KNOWN, *FEW, "--pick", "4", "-o", "none.json")
+    assert_one_error(refused)
+    assert "--pick 4: is not listed: there are 3; pick one of these" in refused.err
+    assert not Path("none.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -138,11 +138,11 @@ def test_constants_of_yours_are_as_wide_as_their_error_says() -> None:
 def test_an_iteration_has_both_errors_as_independent_ones() -> None:
     found = estimate("llama-3-8b", load_topology("dgx-h100:1"), "dp=8,zero=1", Batch(64, 4096))
     fit, seconds = fit_error(found.efficiency, "h100"), found.iteration_s
-    alone = iteration_range(found, EstimateRange(None, ()))
+    alone = iteration_range(found, EstimateRange(None, {}))
     assert alone.high_s / seconds == pytest.approx(math.exp(fit.spread))
     assert alone.low_s / seconds == pytest.approx(math.exp(-fit.spread))
     links = PriceRange(seconds, seconds * 0.9, seconds * 1.3, PriceBasis.ASSUMED, "slow")
-    both = iteration_range(found, EstimateRange(links, ()))
+    both = iteration_range(found, EstimateRange(links, {}))
     assert both.basis is PriceBasis.ASSUMED
     assert both.why == f"{fit.why}; links {links.known}"
     assert both.high_s - seconds == pytest.approx(math.hypot(0.3 * seconds, alone.high_s - seconds))
