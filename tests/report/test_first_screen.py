@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from p2smt.api.efficiencies import efficiency_of
+from p2smt.api.efficiencies import efficiency_of, known_of
 from p2smt.api.planning import Planned, plan
 from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import load_topology, parse_topology
@@ -73,6 +73,16 @@ def renamed(found: Planned, name: str) -> Planned:
     )
 
 
+def of_mixture(found: Planned) -> Planned:
+    """The same answer with a mixture's estimate, whose strategy is long, in each place."""
+    one = estimated("deepseek-v3", "dgx-h100:32", MIXED)
+    run = found.recommended
+    assert run is not None
+    mine = replace(run, number=4, plan=replace(run.plan, estimate=one), known=known_of(one))
+    listed = (replace(one, prediction=found.top[0].prediction), one, one, one)
+    return replace(found, listed=listed, recommended=mine)
+
+
 def named(found: RunEstimate, name: str) -> RunEstimate:
     model, topology = replace(found.run.model, name=name), replace(found.topology, name=name)
     return replace(found, run=replace(found.run, model=model), topology=topology)
@@ -94,6 +104,17 @@ def test_a_plan_fits_one_screen(name: str, memory: int | None, stopped: bool) ->
     wanted = {"why", "time", "rate", "memory"} if memory is None else {"answer", "memory"}
     assert wanted <= set(heads)
     assert memory or stopped or "near" in heads
+
+
+@pytest.mark.parametrize("name", ["deepseek", *LONG], ids=lambda name: ascii(name)[:12])
+def test_a_plan_of_a_mixture_fits_one_screen(name: str) -> None:
+    lines = plan_screen(renamed(of_mixture(planned()), name))
+    assert_one_screen(lines)
+    heads = [line[:9].strip() for line in lines]
+    assert heads[0] == "run"
+    assert {"why", "time", "memory", "fastest"} <= set(heads)
+    assert {"known", "outside"} & set(heads)
+    assert "".join(lines).count("mla_up_proj") >= 2
 
 
 @pytest.mark.parametrize("name", ["deepseek", *LONG], ids=lambda name: ascii(name)[:12])
