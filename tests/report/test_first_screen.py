@@ -25,6 +25,7 @@ from p2smt.report.training.first_screen import (
     screen,
     wrapped,
 )
+from p2smt.result import Status
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.strategy import Batch, parse_strategy
@@ -140,6 +141,19 @@ def test_an_estimate_fits_one_screen(name: str, model: str, topology: str, strat
 def estimated(model: str, topology: str, strategy: str) -> RunEstimate:
     batch = Batch(4096, 4096)
     return estimate(read_model(model), load_topology(topology), strategy, batch)
+
+
+def test_what_a_limit_left_open_is_never_the_models_fastest() -> None:
+    reason = "a limit of time came before the proof of every cube, and this sentence is long " * 3
+    found = planned(pick="fastest")
+    left = replace(found.answer, status=Status.FEASIBLE, reason=reason)
+    for one, proved in ((found, True), (replace(found, answer=left), False)):
+        lines = plan_screen(one)
+        text = " ".join(" ".join(lines).split())
+        assert_one_screen(lines)
+        assert ("picked: the model's fastest" in text) == ("optimal among" in text) == proved
+        assert ("picked: the fastest found" in text) == ("feasible: not proved" in text) != proved
+        assert ("a limit of time came" in text) != proved
 
 
 def test_what_was_never_run_is_named_and_its_error_unknown() -> None:

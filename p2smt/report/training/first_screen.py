@@ -17,6 +17,7 @@ from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
+from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
     batch_words,
     cluster_words,
@@ -208,7 +209,7 @@ def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     if run.number > 1:
         yield from _fastest(found)
     else:
-        yield ScreenBlock("proof", (_proof(answer),), 9)
+        yield from _proof("proof", answer)
     if untold := untold_words(answer.question.efficiency):
         yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
     question = answer.question
@@ -222,9 +223,9 @@ def _why(found: Planned, run: Recommended) -> str:
     """Why it is the one to run, and how much slower it is than the fastest."""
     fastest = found.listed[0]
     if run.number == 1:
-        near = ", and of those in its range nearest to a measured run"
-        said = {Why.NEAREST: f"the model's fastest{near}", Why.FASTEST: "the model's fastest"}
-        return said.get(run.why, "picked: the model's fastest")
+        first, near = _fastest_word(found.answer), "of those in its range nearest to a measured run"
+        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: first}
+        return said.get(run.why, f"picked: {first}")
     high_s = _range_of(fastest).high_s * (1 + SAME)
     own_s = found.listed[run.number - 1].iteration_s
     slower = f"{own_s / fastest.iteration_s - 1:.1%} slower than the fastest"
@@ -242,7 +243,7 @@ def _fastest(found: Planned) -> Iterator[ScreenBlock]:
     """The model's fastest, which is another one."""
     one = found.listed[0]
     yield ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
-    yield ScreenBlock("", (_proof(found.answer),), 9)
+    yield from _proof("", found.answer)
     if found.known is not None and not found.known.inside:
         yield ScreenBlock("", (known_words(found.known),), 6, 2)
 
@@ -251,15 +252,18 @@ def _short(found: RunEstimate) -> str:
     return short_strategy(found.run.strategy)
 
 
-def _proof(answer: PlanAnswer) -> str:
-    """What is proved, of the fastest; of single collectives unless something else is said."""
-    proof, status = answer.proof(), answer.status
-    text = proof if proof.startswith(status.value) else f"{status.value}: {proof}"
-    if status is not Status.OPTIMAL:
-        return f"{text}; {answer.reason}" if answer.reason else text
-    if answer.question.prices is Prices.COLLECTIVES:
+def _proof(label: str, answer: PlanAnswer) -> Iterator[ScreenBlock]:
+    """What is proved, of the fastest, and why no more; of single collectives unless it is said."""
+    text = headline(answer)
+    if answer.status is Status.OPTIMAL and answer.question.prices is Prices.COLLECTIVES:
         text = text.replace(", with a single collective for each request", "")
-    return text
+    yield ScreenBlock(label, (text,), 9)
+    yield ScreenBlock("", (answer.reason,) * bool(answer.reason), 9, 2)
+
+
+def _fastest_word(answer: PlanAnswer) -> str:
+    """What the fastest one is: nothing is said of what a limit has left open."""
+    return "the model's fastest" if answer.status is Status.OPTIMAL else "the fastest found"
 
 
 def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
@@ -292,8 +296,7 @@ def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
     question, short = answer.question, answer.shortfall
     trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
     yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
-    proof, status = answer.proof(), answer.status.value
-    yield ScreenBlock("answer", (f"{status}: {proof}",), _MUST)
+    yield ScreenBlock("answer", (headline(answer),), _MUST)
     if short is not None:
         needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
         lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
