@@ -133,7 +133,7 @@ def plan(
     question: PlanQuestion,
     limits: SearchLimits | None = None,
     spread: Spread | None = None,
-    pick: str = "",
+    pick: str | None = None,
 ) -> Planned:
     """The fastest strategy and placement, with a proof, and programs for its requests; beside it
     the one to run.
@@ -142,7 +142,7 @@ def plan(
         question: model, batch, topology, efficiency, and what restricts the answer.
         limits: of wall time, for all of it.
         spread: search part by part, in several processes or with a journal; None: in one piece.
-        pick: which of the listed strategies to run, by its number or ``fastest``; empty: of those
+        pick: which of the listed strategies to run, by its number or ``fastest``; None: of those
             near the best whose times lie in the range of its time, the one nearest to a measured
             run.
 
@@ -182,13 +182,13 @@ def plan(
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])
 
 
-def _picked(pick: str, most: int) -> int:
+def _picked(pick: str | None, most: int) -> int:
     """The number that is picked; 0: none is.
 
     Raises:
         InputError: it is neither a number nor ``fastest``, or there cannot be so many.
     """
-    if pick in ("", FASTEST):
+    if pick in (None, FASTEST):
         return int(pick == FASTEST)
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= _DIGITS else 0
     if not 1 <= number <= most + 1:

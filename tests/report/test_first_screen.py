@@ -49,7 +49,7 @@ def assert_one_screen(lines: Sequence[str]) -> None:
 
 
 @cache
-def planned(memory: int | None = None, pick: str = "") -> Planned:
+def planned(memory: int | None = None, pick: str | None = None) -> Planned:
     cluster = parse_topology(TINY + H100, "tiny")
     constants, few = efficiency_of(cluster), SpaceLimits(cp=1, vpp=2, micro_batch=2)
     asked = PlanQuestion(SMALL, BATCH, cluster, constants, few, memory_bytes=memory)

@@ -195,7 +195,7 @@ def plan(
     limits = how.limits()
     parts.check_apart(output, svg)
     with parts.over() as spread:
-        found = planned(question, limits, spread, strategies.pick or "")
+        found = planned(question, limits, spread, strategies.pick)
     return _finish(found, output, svg, details=details, as_json=json)
 
 
