@@ -188,7 +188,7 @@ def _picked(pick: str | None, most: int) -> int:
     Raises:
         InputError: it is neither a number nor ``fastest``, or there cannot be so many.
     """
-    if pick in (None, FASTEST):
+    if pick is None or pick == FASTEST:
         return int(pick == FASTEST)
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= _DIGITS else 0
     if not 1 <= number <= most + 1:
