@@ -112,6 +112,7 @@ training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again
 	$(BIN)/python -m experiments.training_runs.page
 	$(BIN)/python -m experiments.training_runs.strategies
 	$(BIN)/python -m experiments.training_runs.mixtures
+	$(BIN)/python -m experiments.training_runs.left_out
 
 redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks beside DTensor's (minutes)
 	$(BIN)/python -m experiments.redistribution.measured

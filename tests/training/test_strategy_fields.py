@@ -9,7 +9,7 @@ import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
 from p2smt.training.formulas.stages import _DTYPES, _WHOLE, MixtureColumns, StrategyColumns
-from p2smt.training.search.plan import DEGREES, SWITCHES
+from p2smt.training.search.known import DEGREES, SWITCHES, UNCOUNTED
 from p2smt.training.search.question import SEARCHED, SpaceLimits
 from p2smt.training.strategy import (
     AXES,
@@ -50,7 +50,9 @@ def test_what_is_searched_is_all_but_what_is_given() -> None:
 
 
 def test_lists_of_searched_fields_hold_all_of_them() -> None:
-    assert once((*DEGREES, *SWITCHES)) == set(SEARCHED)
+    assert once((*DEGREES, *SWITCHES)) == {*SEARCHED, "ep", "etp"}
+    counted = once((*DEGREES, *SWITCHES, *UNCOUNTED))
+    assert counted == {one.name for one in fields(Strategy)} - {"split", "modules"}
     assert once(FIELDS) == set(SEARCHED) - OTHERS
     assert {name for rule in RULES for name in rule.fields} <= set(FIELDS)
 

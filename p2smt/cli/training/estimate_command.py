@@ -10,11 +10,13 @@ from p2smt.cli.parameters import Text, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
-    from p2smt.training.efficiency import Efficiency
+    from p2smt.training.prediction import RunEstimate
 
 
 @opened
@@ -44,6 +46,7 @@ def estimate(
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
     svg: Text = t.SVG,
+    details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""
@@ -53,11 +56,8 @@ def estimate(
     from p2smt.errors import InputError
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
-    from p2smt.report.training.estimate_tables import estimate_tables, memory_tables
     from p2smt.report.training.picture import write_run_picture
-    from p2smt.training.efficiencies.file import fitted_on, unfitted_efficiency
     from p2smt.training.plan import training_plan
-    from p2smt.training.remedies import remedies
     from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
 
     if strategy is None:
@@ -74,24 +74,27 @@ def estimate(
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    told: Efficiency | str | None = workload.efficiency
-    alone = not (told or output or svg or json or fitted_on(topology.known_device))
-    alone &= trained.seen(batch.tokens).dense and not chosen.low_precision
-    if alone:
-        told = unfitted_efficiency(topology.known_device)
-    of_what = trained, topology, chosen, batch, told
+    of_what = trained, topology, chosen, batch, workload.efficiency
     found = estimated(*of_what, placement=where, experts=theirs, memory=most)
-    tables = memory_tables if alone else estimate_tables
     if output is not None:
         write_training_plan(training_plan(found), output)
     if svg is not None:
         write_run_picture([found], svg)
-    tell_tables(
-        json,
-        lambda: estimate_data(found),
-        lambda: (tables(found, () if found.fits else remedies(found)),),
-    )
+    tell_tables(json, lambda: estimate_data(found), lambda: _shown(found, details=details))
     return 0
+
+
+def _shown(found: RunEstimate, *, details: bool) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.first_screen import estimate_screen
+    from p2smt.training.remedies import remedies
+
+    helps = () if found.fits else remedies(found)
+    yield from estimate_screen(found, helps)
+    if details:
+        yield ""
+        yield estimate_tables(found, helps)
 
 
 def _placement(

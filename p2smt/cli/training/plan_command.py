@@ -12,7 +12,9 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from p2smt.api.planning import Planned
     from p2smt.cluster.topology import Topology
@@ -33,6 +35,11 @@ class StrategyOptions:
     forbid: Texts = o.FORBID
     within: str = option("P%", "Count strategies at most so much slower.", default="5%")
     top: str = option("N", "How many strategies to rank.", default="3")
+    pick: Text = option(
+        "N|fastest",
+        "Which of the list to run and to write; default: of those in the range of the fastest, the "
+        "one nearest to a measured run.",
+    )
     prices: str = option(
         "NAME",
         "What requests cost: collectives (then the best gets programs), or programs.",
@@ -192,6 +199,7 @@ def plan(
     parts: o.PartOptions,
     svg: Text = t.SVG,
     output: Text = o.PLAN_FILE,
+    details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The fastest strategy and placement to train a model, proved in the model of cost."""
@@ -210,20 +218,36 @@ def plan(
     limits = how.limits()
     parts.check_apart(output, svg)
     with parts.over() as spread:
-        found = planned(question, limits, spread)
-    return _finish(found, output, svg, as_json=json)
+        found = planned(question, limits, spread, strategies.pick)
+    return _finish(found, output, svg, details=details, as_json=json)
 
 
-def _finish(found: Planned, output: str | None, svg: str | None, *, as_json: bool) -> int:
+def _finish(
+    found: Planned, output: str | None, svg: str | None, *, details: bool, as_json: bool
+) -> int:
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
-    from p2smt.report.training.plan_tables import plan_tables
 
     written = _write(found, output, svg)
-    tell_tables(as_json, lambda: planned_data(found), lambda: (plan_tables(found),), written)
+    tell_tables(
+        as_json,
+        lambda: planned_data(found),
+        lambda: _shown(found, written, details=details),
+        ["", *written] if details and written else written,
+    )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
+
+
+def _shown(found: Planned, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.first_screen import plan_screen
+    from p2smt.report.training.plan_tables import plan_tables
+
+    yield from plan_screen(found, () if details else below)
+    if details:
+        yield from ("", plan_tables(found))
 
 
 def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
@@ -231,16 +255,19 @@ def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
     from p2smt.report.text import printable
 
     lines: list[str] = []
-    if found.plan is None:
+    run = found.recommended
+    if run is None:
         return lines
     if output is not None:
         from p2smt.api.planning import write_training_plan
 
-        write_training_plan(found.plan, output)
+        write_training_plan(run.plan, output)
         lines.append(f"plan written to {printable(output)}")
     if svg is not None:
         from p2smt.report.training.picture import write_run_picture
 
-        write_run_picture(found.top, svg)
+        first = found.listed[run.number - 1]
+        others = (one for one in found.listed if one is not first)
+        write_run_picture([first, *others], svg)
         lines.append(f"picture written to {printable(svg)}")
-    return ["", *lines] if lines else []
+    return lines

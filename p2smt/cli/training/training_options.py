@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
-from p2smt.cli.parameters import Text, option
+from p2smt.cli.parameters import Text, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
@@ -20,6 +20,7 @@ MODEL = option(
     "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
     "-m",
 )
+DETAILS = flag("All tables behind the first screen.")
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
 
 
@@ -39,7 +40,8 @@ class WorkloadOptions:
     efficiency: Text = option(
         "NAME|FILE",
         "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "
-        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's.",
+        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's "
+        "on the nearest.",
     )
     optimizer_bytes: Text = option(
         "N", "Of the optimizer for a parameter: 12 (fp32, the default), 8 with moments in 16 bits."

@@ -181,9 +181,27 @@ class PredictedFigures(OutputPart):
     mfu: Annotated[Ratio, Said("That over the device's peak.")]
     requests: Sequence[IterationRequest]
     range_s: Annotated[
-        RangeSeconds, Said("Of an iteration, by its communication; null: there is none.")
+        RangeSeconds, Said("Of an iteration, by errors of what was left out of fits and of links.")
     ]
     basis: PriceBasisWord
+    range_why: Annotated[str, Said("What the range rests on, in words.")]
+    communication_range_s: Annotated[
+        RangeSeconds, Said("Of an iteration, by its communication alone; null: there is none.")
+    ]
+    communication_basis: PriceBasisWord
+
+
+class KnownRuns(OutputPart):
+    """What the measured runs that the constants were fitted to say of a strategy."""
+
+    outside: Annotated[Sequence[str], Said("Values that no run had, in words.")]
+    runs: Annotated[Count, Said("That the constants were fitted to.")]
+    like: Annotated[Count, Said("Of these within two doublings or switches.")]
+    error: Annotated[
+        Ratio | None, Said("Mean relative error of those, their model left out; null: unknown.")
+    ]
+    nearest: Annotated[str | None, Said("The run that is nearest.")]
+    distance: Annotated[Ratio | None, Said("Of that one, in doublings and switches.")]
 
 
 class StrategyFigures(PredictedFigures, NamedStrategy):
@@ -212,8 +230,17 @@ class RowNames(OutputPart):
     expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
+UntoldStrategies = Annotated[
+    str | None,
+    Said("Why these constants do not tell strategies apart, in words; null: they do."),
+]
+
+
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
+
+    known: KnownRuns
+    untold: UntoldStrategies
 
 
 # `plan --json`.
@@ -268,10 +295,11 @@ class RankedStrategy(StrategyFigures):
 
 
 class BestStrategy(StrategyFigures):
-    """The best strategy with its programs: its figures are those with them."""
+    """A strategy with its programs: its figures are those with them."""
 
     collectives_s: Annotated[Seconds, Said("Of an iteration with one collective for each request.")]
     programs: Sequence[FoundProgram]
+    known: KnownRuns
 
 
 class StrategySeconds(OutputPart):
@@ -302,7 +330,7 @@ class MissingMemory(NamedStrategy):
 
 
 class OptionsOf(OutputPart):
-    """The best strategy as a trainer takes it."""
+    """The recommended strategy as a trainer takes it."""
 
     trainer: str
     text: Annotated[str | None, Said("Options or a file; null: it lacks something.")]
@@ -347,7 +375,12 @@ class PlanTerms(OutputPart):
 class RankedStrategies(OutputPart):
     """The best strategies."""
 
-    best: BestStrategy | None
+    best: Annotated[BestStrategy | None, Said("The fastest in the model.")]
+    recommended: Annotated[BestStrategy | None, Said("The one to run, which files are of.")]
+    recommended_number: Annotated[
+        Count | None, Said("Its number in the list, from 1: of top, or the one after it.")
+    ]
+    recommended_why: Annotated[str | None, Said("Why it is that one, in words.")]
     top: Sequence[RankedStrategy]
     ranking: Annotated[Status, Said("complete: proved to be in this order.")]
 
@@ -376,8 +409,9 @@ class PlanOutput(
     """The best strategy and placement, with a proof, and the strategies near it."""
 
     outside: Annotated[Sequence[str], Said("How the best lies outside everything measured.")]
+    untold: UntoldStrategies
     shortfall: Annotated[MissingMemory | None, Said("Where nothing fits.")]
     reason: Annotated[str | None, Said("Why there is no answer, or no proof, in words.")]
-    options: Annotated[Sequence[OptionsOf], Said("The best strategy for each trainer.")]
+    options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork

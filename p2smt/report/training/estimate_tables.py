@@ -17,7 +17,6 @@ from p2smt.report.training.words import (
     stack_lines,
     teraflops,
     time_parts,
-    unfitted_line,
 )
 from p2smt.training.iteration import EstimateRange, estimate_range
 from p2smt.training.prediction import RunEstimate
@@ -37,12 +36,6 @@ def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> Renderable
         "",
         *strategy_parts(found, helps, stack),
     )
-
-
-def memory_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
-    """A run and its memory alone, where nothing is known of what its device reaches."""
-    told = (memory_table(found), *memory_lines(found, helps))
-    return Group(*_asked(found), unfitted_line(found.topology), "", *told)
 
 
 def _asked(found: RunEstimate) -> tuple[str, ...]:

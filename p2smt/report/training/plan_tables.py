@@ -26,8 +26,8 @@ _GAINS = 1e-6
 
 
 def plan_tables(found: Planned) -> RenderableType:
-    """The answer with its proof, the best strategies, the best one in detail, those near it."""
-    answer, plan = found.answer, found.plan
+    """The answer with its proof, the best strategies, the one to run in detail, those near it."""
+    answer, run = found.answer, found.recommended
     question = answer.question
     head: list[RenderableType] = [
         f"{model_words(question.model)} on {cluster_words(question.topology)}",
@@ -38,15 +38,16 @@ def plan_tables(found: Planned) -> RenderableType:
         *interrupted_lines(found),
         headline(answer),
     ]
-    if plan is None:
+    if run is None:
         return Group(*head, *nothing_lines(answer))
+    plan = run.plan
     return Group(
         *head,
         *bound_lines(answer),
         "",
         best_table(found.top, [len(one.alike) for one in answer.top], question.prices),
         "",
-        best_line(found.top[0], plan.estimate),
+        best_line(found.listed[run.number - 1], plan.estimate, run.number),
         *strategy_parts(plan.estimate),
         "",
         *program_parts(plan),
@@ -146,9 +147,10 @@ def best_table(top: Sequence[RunEstimate], alike: Sequence[int], prices: Prices)
     return table(f"best strategies, with {how}", heads, rows)
 
 
-def best_line(ranked: RunEstimate, with_programs: RunEstimate) -> str:
-    """The best strategy, and that its time is another than in the table where programs gain."""
-    text = f"best: {strategy_text(with_programs.run.strategy)}"
+def best_line(ranked: RunEstimate, with_programs: RunEstimate, number: int = 1) -> str:
+    """The strategy to run, and that its time is another than in the table where programs gain."""
+    which = "best" if number == 1 else "recommended"
+    text = f"{which}: {strategy_text(with_programs.run.strategy)}"
     before_s, now_s = ranked.iteration_s, with_programs.iteration_s
     if now_s >= before_s * (1 - _GAINS):
         return text

@@ -102,6 +102,12 @@ def _spread(strategy: Strategy) -> bool:
     return strategy.ep > 1
 
 
+def runs_beside(run: TrainingRun, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
+    """The fitted runs that say something of a run: of a dense model's only such."""
+    dense = run.model.seen(run.batch.tokens).dense and _dense(run.strategy)
+    return searched_strategies(efficiency) if dense else measured_strategies(efficiency)
+
+
 def _dense(strategy: Strategy) -> bool:
     usual = Strategy()
     return all(getattr(strategy, name) == getattr(usual, name) for name in MIXTURE_FIELDS)

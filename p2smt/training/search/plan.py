@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import cast
 
 import numpy as np
@@ -22,6 +21,8 @@ from p2smt.parallel_search.shared_table import new_table, shared_table
 from p2smt.parallel_search.subproblem import keep
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.errors import iteration_range
 from p2smt.training.search.answer import (
     NearRun,
     NearStrategies,
@@ -44,6 +45,7 @@ from p2smt.training.search.branch import (
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.known import FAR, ever_nearer, nearest, outside, value_word
 from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
@@ -332,41 +334,7 @@ def _bar(bounds_table: BoundsTable, found: IntArray, cutoff_s: float) -> None:
     runnable(bounds_table, np.setdiff1d(rows, found))
 
 
-# Strategies side by side: what they have in common, and how far measured ones are.
-# Strategies that the model cannot tell apart are better chosen by what was measured: the distance
-# counts doublings of degrees, and switches.
-
-
-FAR = 2.0
-"""A run at a greater distance, such as two doublings and a switch, is not near."""
-DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
-SWITCHES = ("sequence_parallel", "zero", "recompute")
-
-
-def distance(one: Strategy, other: Strategy) -> float:
-    """How far strategies are apart.
-
-    The square root of the sum of squares: of each degree the doublings between both, of each switch
-    1 if it differs.
-    """
-    ratios = (math.log2(getattr(one, name) / getattr(other, name)) for name in DEGREES)
-    differ = (getattr(one, name) != getattr(other, name) for name in SWITCHES)
-    return math.sqrt(sum(x * x for x in ratios) + sum(differ))
-
-
-def nearest(
-    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
-) -> tuple[int, int, float]:
-    """The pair of a strategy and a measured one that are least apart: indices, and the distance.
-
-    Of several the first.
-    """
-    apart, one, run = min(
-        (distance(strategy, run.strategy), i, j)
-        for i, strategy in enumerate(strategies)
-        for j, run in enumerate(measured)
-    )
-    return one, run, apart
+# Strategies side by side: what they have in common, and in what they differ.
 
 
 def common(
@@ -383,31 +351,6 @@ def differing(
     return tuple((name, found) for name, found in _values(strategies, names) if len(found) > 1)
 
 
-def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, ...]:
-    """How a strategy lies outside everything measured, in words, a text for each field.
-
-    A degree does beyond the least and the greatest one measured, a switch if it was never set so,
-    and all together if no run is at a distance of at most ``FAR``.
-    """
-    if not measured:
-        return ()
-    texts = []
-    for name in DEGREES:
-        value, seen = getattr(strategy, name), [getattr(run.strategy, name) for run in measured]
-        if not min(seen) <= value <= max(seen):
-            among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
-            texts.append(f"{key_of(name)}={value}: measured are {among}")
-    for name in SWITCHES:
-        value, taken = getattr(strategy, name), {getattr(run.strategy, name) for run in measured}
-        if value not in taken:
-            known, verb = ", ".join(sorted(map(_word, taken))), "is" if len(taken) == 1 else "are"
-            texts.append(f"{key_of(name)}={_word(value)}: measured {verb} {known}")
-    _, run, apart = nearest([strategy], measured)
-    if apart > FAR:
-        texts.append(f"nothing near it was measured: {measured[run].name} is {apart:.2g} away")
-    return tuple(texts)
-
-
 def _values(
     strategies: Sequence[Strategy], names: Sequence[str]
 ) -> list[tuple[str, tuple[str, ...]]]:
@@ -415,17 +358,9 @@ def _values(
     found = []
     for name in names:
         values = {value_of(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=_word if name == "recompute" else None)  # type: ignore[type-var]
-        found.append((name, tuple(map(_word, ordered))))
+        ordered = sorted(values, key=value_word if name == "recompute" else None)  # type: ignore[type-var]
+        found.append((name, tuple(map(value_word, ordered))))
     return found
-
-
-def _word(value: object) -> str:
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, tuple):
-        return value_text(value)
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 # Why no strategy can run: what lacks, and what would help.
@@ -567,18 +502,21 @@ def verdict(
         near=near,
         measured=_measured(listed[0], measured),
         outside=outside(listed[0].strategy, measured),
+        recommended=_recommended(bounds_table, timing, listed[0], measured),
     )
 
 
 def listed_rows(bounds_table: BoundsTable, measured: Sequence[StrategyRun]) -> list[int]:
-    """The rows whose placements the verdict names: the best ones, and that near a measured run."""
+    """The rows whose placements the verdict may name: the best ones, and those near measured runs.
+
+    Which of these depends on the range of the best one's time, which is not known before its place.
+    """
     question = bounds_table.candidates.question
     rows = [one.row for one in bounds_table.places()[: question.top]]
     near = _near_rows(bounds_table, bounds_table.ranked()) if rows else []
     if measured and near:
         strategies = [bounds_table.candidates.columns.strategy(row) for row in near]
-        at, _, apart = nearest(strategies, measured)
-        rows += [near[at]] if apart <= FAR and near[at] not in rows else []
+        rows += [near[at] for at in ever_nearer(strategies, measured) if near[at] not in rows]
     return rows
 
 
@@ -599,6 +537,28 @@ def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun
         return None
     _, run, apart = nearest([best.strategy], measured)
     return NearRun(best, measured[run], apart)
+
+
+def _recommended(
+    bounds_table: BoundsTable,
+    timing: StrategyTiming,
+    best: PlannedStrategy,
+    measured: Sequence[StrategyRun],
+) -> NearRun | None:
+    """Of those near the best one, whose times lie in the range of its time, the one nearest to a
+    measured run, the best one if none is nearer; of several the fastest.
+    """
+    if not measured:
+        return None
+    estimate = best.estimate(bounds_table.candidates.question)
+    high_s = iteration_range(estimate, estimate_range(estimate)).high_s * (1 + SAME)
+    near = _near_rows(bounds_table, bounds_table.ranked())
+    placed = bounds_table.place >= 0  # a search in parts places those that may be it
+    rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]
+    strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
+    at, run, apart = nearest([best.strategy, *strategies], measured)
+    found = best if at == 0 else planned(bounds_table, timing, rows[at - 1])
+    return NearRun(found, measured[run], apart)
 
 
 def _place(bounds_table: BoundsTable, timing: StrategyTiming, one: AlikeRows) -> PlannedStrategy:
@@ -644,7 +604,7 @@ def _near(
     found = None
     if measured:
         at, run, apart = nearest(strategies, measured)
-        if apart <= FAR:
+        if apart <= FAR and bounds_table.place[rows[at]] >= 0:
             found = NearRun(planned(bounds_table, timing, rows[at]), measured[run], apart)
     return NearStrategies(
         question.within,
