@@ -44,7 +44,7 @@ def with_tables(text: str) -> str:
 def rules() -> str:
     """Every rule of validity by its name, with the names of what has a number."""
     names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
-    named = {name: f"`{name}`" for name in names}
+    named = {name: f"`{name}`" for name in names} | {"ahead": ""}
     sentences = ((f"`{rule.name}`", rule.sentence.format(**named)) for rule in RULES)
     return _table(("rule", "what must hold"), sentences)
 

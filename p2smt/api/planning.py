@@ -155,12 +155,11 @@ def plan(
     number = _picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    dense = question.model.seen(question.batch.tokens).dense
-    of_kind = searched_strategies if dense else measured_strategies
-    measured = of_kind(question.efficiency)
+    mixture = question.model.experts is not None
+    measured = searched_strategies(question.efficiency, experts=mixture)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
-        answer = replace(answer, outside=(_unmeasured(question.efficiency),))
+        answer = replace(answer, outside=(_unmeasured(question.efficiency, mixture),))
     listed = _listed(answer)
     if not listed:
         return Planned(answer, (), None, None, ())
@@ -229,8 +228,9 @@ def _with_programs(
     return replace(found, solution=replace(found.solution, limits=limits))
 
 
-def _unmeasured(efficiency: Efficiency) -> str:
-    what = "of a dense model by" if measured_strategies(efficiency) else "of"
+def _unmeasured(efficiency: Efficiency, mixture: bool) -> str:
+    kind = "mixture of experts" if mixture else "dense model"
+    what = f"of a {kind} by" if measured_strategies(efficiency) else "of"
     return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 

@@ -81,8 +81,9 @@ def training_plan(
     collectives answer the requests.
     """
     run, placement, strategy = found.run, found.placement, found.run.strategy
-    asked = axis_requests(run.model, run.batch, strategy, found.efficiency.framework)
-    if placement is None:
+    framework = found.efficiency.framework
+    asked = axis_requests(run.model, run.batch, strategy, framework, found.efficiency)
+    if placement is None or run.model.experts is not None:
         return TrainingPlan(found, found.iteration_s, None)
     problem = fixed_problem(found.topology, strategy, placement.matrix, asked, max_length)
     if problem is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from p2smt.training.efficiencies.file import (
 )
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.formulas.quantities import quantities
-from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers
+from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers, splits_evenly
 from p2smt.training.iteration import call_prices, predict
 from p2smt.training.model_file import read_model
 from p2smt.training.pipeline import combine, request_columns, work
@@ -136,10 +137,12 @@ def test_layers_of_stages_are_those_of_their_chunks() -> None:
     model = read_model("deepseek-v3")
     strategy = Strategy(pp=4, vpp=2, split=(6, 8, 8, 8, 8, 8, 8, 7))
     found = Stages.of_kinds(model, StrategyColumns.of((strategy,)), np.array([16]))
-    assert found.layers[0].tolist() == [14, 16, 16, 16]  # a layer of MTP is on the last one
-    assert found.kinds["nd"][0].tolist() == [3, 0, 0, 0]
-    assert found.kinds["nx"][0].tolist() == [11, 16, 16, 16]
-    assert found.kinds["nt"][0].tolist() == [0, 0, 0, 1]
+    assert found.index[0].tolist() == [0, 1, 3]  # the second stage stands for the third
+    assert found.weight[0].tolist() == [1, 2, 1]
+    assert found.layers[0].tolist() == [14, 16, 16]  # a layer of MTP is on the last one
+    assert found.kinds["nd"][0].tolist() == [3, 0, 0]
+    assert found.kinds["nx"][0].tolist() == [11, 16, 16]
+    assert found.kinds["nt"][0].tolist() == [0, 0, 1]
     hybrid = read_model("nemotron-3-nano")
     stages = Stages.of_kinds(hybrid, StrategyColumns.of((Strategy(pp=2),)), np.array([16]))
     text = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
@@ -151,7 +154,11 @@ def test_layers_of_stages_are_those_of_their_chunks() -> None:
 @pytest.mark.parametrize(
     ("layers", "pp", "vpp", "ahead", "expected"),
     [
-        (61, 4, 4, 1, (3, *(4,) * 14, 2)),
+        (61, 4, 4, 1, (*(4,) * 15, 1)),
+        (61, 16, 1, 1, (*(4,) * 15, 1)),
+        (61, 8, 1, 1, (*(8,) * 7, 5)),
+        (61, 8, 4, 1, (1, *(2,) * 30, 0)),
+        (60, 8, 2, 2, (*(4,) * 15, 0)),
         (60, 4, 1, 1, (15,) * 4),
         (58, 4, 1, 1, (14, 15, 15, 14)),
     ],
@@ -162,6 +169,16 @@ def test_even_splits_count_what_predicts_later_tokens(
     strategy = Strategy(pp=pp, vpp=vpp)
     assert sum(expected) == layers
     assert chunk_layers(layers, strategy, ahead) == expected
+
+
+def test_the_rule_of_layers_is_whether_they_split() -> None:
+    for layers, ahead, pp in product(range(1, 25), range(4), range(1, 30)):
+        try:
+            chunks = chunk_layers(layers, Strategy(pp=pp), ahead)
+        except InputError:
+            chunks = ()
+        assert bool(splits_evenly(layers, ahead, np.array(pp))) == bool(chunks), (layers, ahead, pp)
+        assert not chunks or (sum(chunks) == layers and len(chunks) == pp and min(chunks) >= 0)
 
 
 # Tokens on their way.

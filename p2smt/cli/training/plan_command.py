@@ -51,8 +51,15 @@ class StrategyOptions:
     max_cp: Text = option("N", "Largest cp.")
     max_vpp: Text = option("N", "Most chunks of a stage.")
     max_mbs: Text = option("N", "Largest micro-batch.")
-    recompute: Text = option("NAMES", "Some of none, selective, full; default: all.")
-    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3.")
+    max_ep: Text = option("N", "Of a mixture: largest ep; default: the experts.")
+    max_etp: Text = option("N", "Of a mixture: largest etp.")
+    recompute: Text = option(
+        "NAMES",
+        "Some of none, selective, full; of a mixture also modules: none,moe_act+layernorm.",
+    )
+    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1.")
+    dispatcher: Text = option("NAMES", "Of a mixture: some of alltoall, flex; default: both.")
+    overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
     flash: str = option("0|1", "Fused attention.", default="1")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
@@ -65,19 +72,25 @@ class StrategyOptions:
         memory: Text,
     ) -> PlanQuestion:
         """The question that they ask."""
-        from p2smt.training.search.question import PlanQuestion
+        from p2smt.training.search.question import PlanQuestion, searched_axes
 
         return PlanQuestion(
             model,
             batch,
             topology,
-            workload.constants(topology, self.launcher, self.dtype),
+            workload.constants(topology, self.launcher, self._kinds(model, batch)),
             self._space(),
             self._fixed(),
-            self._rules(topology),
+            self._rules(topology, searched_axes(model)),
             t.memory_bytes(memory),
             **self._wishes(batch),
         )
+
+    def _kinds(self, model: Transformer, batch: Batch) -> bool:
+        """Whether constants by kinds of layers are needed."""
+        from p2smt.training.strategy import SIXTEEN
+
+        return self.dtype not in SIXTEEN or not model.seen(batch.tokens).dense
 
     def _space(self) -> SpaceLimits:
         """The space; what is not given has the value of :class:`SpaceLimits`."""
@@ -89,6 +102,14 @@ class StrategyOptions:
             "cp": self.max_cp,
             "vpp": self.max_vpp,
             "micro_batch": self.max_mbs,
+            "ep": self.max_ep,
+            "etp": self.max_etp,
+        }
+        choices = {
+            "recompute": self.recompute,
+            "zero": self.zero,
+            "dispatcher": self.dispatcher,
+            "overlap": self.overlap,
         }
         options = {"micro_batch": "mbs"}
         found: dict[str, Any] = {
@@ -96,7 +117,7 @@ class StrategyOptions:
             for field, text in numbers.items()
             if text is not None
         }
-        for field, text in (("recompute", self.recompute), ("zero", self.zero)):
+        for field, text in choices.items():
             if text is not None:
                 found[field] = _choices(field, text)
         return SpaceLimits(**found)
@@ -117,12 +138,11 @@ class StrategyOptions:
             found.append((searched_field(key, whole), parse_value(key, value, whole)))
         return tuple(found)
 
-    def _rules(self, topology: Topology) -> tuple[AxisRule | FixedEntry, ...]:
-        """Rules of the matrix: --require, --forbid, and --fix such as ``pp=rack:2``."""
+    def _rules(self, topology: Topology, names: Sequence[str]) -> tuple[AxisRule | FixedEntry, ...]:
+        """Rules of the matrices: --require, --forbid, and --fix such as ``pp=rack:2``."""
         from p2smt.parallelism.placement import ParallelismAxis
-        from p2smt.training.strategy import AXES
 
-        axes = [ParallelismAxis(name, 1) for name in AXES]
+        axes = [ParallelismAxis(name, 1) for name in names]
         entries = [text for text in self.fix or [] if ":" in text.partition("=")[2]]
         return o.RuleOptions(self.require, self.forbid, entries).rules(topology.names, axes)
 

@@ -62,10 +62,11 @@ class WorkloadOptions:
         )
         return read_model(model), batch
 
-    def constants(self, topology: Topology, launcher: Text, dtype: str) -> Efficiency:
-        """The efficiency, or the default for the launcher on the device of the topology."""
-        from p2smt.api.efficiencies import efficiency_of
-        from p2smt.training.strategy import SIXTEEN
+    def constants(self, topology: Topology, launcher: Text, kinds: bool) -> Efficiency:
+        """The efficiency, or the default for the launcher on the device of the topology.
 
-        kinds = dtype not in SIXTEEN
+        ``kinds``: one that was fitted by kinds of layers.
+        """
+        from p2smt.api.efficiencies import efficiency_of
+
         return efficiency_of(topology, self.efficiency, launcher or "", kinds)

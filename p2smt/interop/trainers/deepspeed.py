@@ -64,7 +64,7 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; the model, its attention and the optimizer are yours"
     full = strategy.recompute is Recompute.FULL
     if strategy.pp > 1:
-        even = counts_ends(chunk_layers(model.layers, strategy))
+        even = counts_ends(chunk_layers(model.layers, strategy, model.mtp))
         parts = "uniform" if even else "type:<class of a layer>"
         arguments = f"num_stages={strategy.pp}, partition_method='{parts}'"
         arguments += f", activation_checkpoint_interval={int(full)}"
@@ -74,7 +74,7 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
 
 
 def _split(model: Transformer, strategy: Strategy) -> str:
-    layers = chunk_layers(model.layers, strategy)
+    layers = chunk_layers(model.layers, strategy, model.mtp)
     if len(set(layers)) == 1 or counts_ends(layers):
         return ""
     return "stages of different sizes that are given"

@@ -89,7 +89,7 @@ def _degrees(strategy: Strategy) -> Iterator[str]:
 
 def _stages(model: Transformer, strategy: Strategy) -> Iterator[str]:
     """How layers go to chunks: evenly where they do, else chunk by chunk."""
-    layers = chunk_layers(model.layers, strategy)
+    layers = chunk_layers(model.layers, strategy, model.mtp)
     ends = counts_ends(layers)
     if len(set(layers)) > 1 and not ends:
         yield f"--pipeline-model-parallel-layout {shlex.quote(_layout(layers))}"

@@ -127,7 +127,7 @@ def _degrees(strategy: Strategy) -> Iterator[str]:
 
 
 def _stages(model: Transformer, batch: Batch, strategy: Strategy) -> Iterator[str]:
-    layers = chunk_layers(model.layers, strategy)
+    layers = chunk_layers(model.layers, strategy, model.mtp)
     each, schedule = max(layers), "Interleaved1F1B" if strategy.vpp > 1 else "1F1B"
     yield f"--parallelism.pipeline_parallel_schedule {schedule}"
     yield f"--parallelism.num_pp_microbatches {micro_batches(batch, strategy)}"
@@ -138,7 +138,7 @@ def _stages(model: Transformer, batch: Batch, strategy: Strategy) -> Iterator[st
 
 
 def _split(model: Transformer, strategy: Strategy) -> str:
-    layers = chunk_layers(model.layers, strategy)
+    layers = chunk_layers(model.layers, strategy, model.mtp)
     if all(count == max(layers) for count in layers[1:-1]):
         return ""
     return "stages of different sizes, but for a first and a last that are smaller"

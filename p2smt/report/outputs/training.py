@@ -146,17 +146,11 @@ class NamedStrategy(OutputPart):
     degrees: StrategyDegrees
 
 
-class SearchedStrategy(OutputPart):
-    """A strategy that a search chose, as text and field by field."""
-
-    strategy: StrategyWords
-    degrees: SearchedDegrees
-
-
 class PredictedFigures(OutputPart):
     """What is predicted of a strategy on a placement."""
 
     matrix: Annotated[RankMatrix | None, Said("null: ranks in order, which no matrix expresses.")]
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
     iteration_s: Seconds
     parts: Annotated[
         Mapping[str, Seconds],
@@ -195,7 +189,7 @@ class KnownRuns(OutputPart):
     distance: Annotated[Ratio | None, Said("Of that one, in doublings and switches.")]
 
 
-class StrategyFigures(PredictedFigures, SearchedStrategy):
+class StrategyFigures(PredictedFigures, NamedStrategy):
     """A strategy on a placement, with what is predicted of it."""
 
 
@@ -218,6 +212,7 @@ class RowNames(OutputPart):
     """Of what matrices have rows."""
 
     axes: AxisNames
+    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
 UntoldStrategies = Annotated[
@@ -229,8 +224,6 @@ UntoldStrategies = Annotated[
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
-    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
-    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
     known: KnownRuns
     untold: UntoldStrategies
 
@@ -301,18 +294,18 @@ class StrategySeconds(OutputPart):
     iteration_s: Seconds
 
 
-class NearestStrategy(SearchedStrategy):
+class NearestStrategy(NamedStrategy):
     """The near-optimal strategy that is nearest to a measured one."""
 
     iteration_s: Seconds
     run: Annotated[str, Said("The measured run.")]
-    run_degrees: SearchedDegrees
+    run_degrees: StrategyDegrees
     distance: Annotated[
         Ratio, Said("In doublings of degrees and switches that differ; 0: the same.")
     ]
 
 
-class MissingMemory(SearchedStrategy):
+class MissingMemory(NamedStrategy):
     """The strategy that comes nearest to fitting, where none does."""
 
     bytes_needed: PayloadBytes

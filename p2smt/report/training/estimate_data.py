@@ -21,6 +21,7 @@ from p2smt.report.outputs.training import (
     IterationRequest,
     KnownRuns,
     MissingMemory,
+    NamedStrategy,
     NearestStrategy,
     NearStrategiesFound,
     OptionsOf,
@@ -30,7 +31,6 @@ from p2smt.report.outputs.training import (
     RankedStrategies,
     RankedStrategy,
     SearchedDegrees,
-    SearchedStrategy,
     SearchWork,
     SpaceRange,
     StrategyDegrees,
@@ -65,12 +65,10 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
         **vars(trained),
-        strategy=strategy_text(found.run.strategy),
-        degrees=_all_degrees(found.run.strategy),
+        **vars(_named(found.run.strategy)),
         axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
         expert_axes=list(EXPERT_AXES) if found.experts else None,
-        expert_matrix=found.experts.matrix if found.experts else None,
         known=_known(known_of(found)),
         untold=untold_words(found.efficiency) or None,
     )
@@ -104,9 +102,9 @@ def _model(model: Transformer) -> DenseModel:
     )
 
 
-def _named(strategy: Strategy) -> SearchedStrategy:
+def _named(strategy: Strategy) -> NamedStrategy:
     """A strategy as its text, and its degrees by name."""
-    return SearchedStrategy(strategy=strategy_text(strategy), degrees=_degrees(strategy))
+    return NamedStrategy(strategy=strategy_text(strategy), degrees=_all_degrees(strategy))
 
 
 def _all_degrees(strategy: Strategy) -> StrategyDegrees:
@@ -147,6 +145,7 @@ def _figures(found: RunEstimate) -> PredictedFigures:
     whole = iteration_range(found, within)
     return PredictedFigures(
         matrix=None if found.placement is None else found.placement.matrix,
+        expert_matrix=None if found.experts is None else found.experts.matrix,
         iteration_s=found.iteration_s,
         parts={part.name: part.seconds for part in parts},
         hidden={part.name: part.hidden_s for part in parts if part.hidden_s > 0},
@@ -212,6 +211,7 @@ def planned_data(found: Planned) -> PlanOutput:
         prices=question.prices,
         free_bytes=question.free_bytes,
         axes=cast(AxisNames, AXES),
+        expert_axes=list(EXPERT_AXES) if question.model.experts else None,
         **vars(_ranked(found)),
         **vars(_near(answer.near)),
         outside=answer.outside,
@@ -315,7 +315,7 @@ def _nearest(nearest: NearRun) -> NearestStrategy:
         **vars(_named(nearest.planned.strategy)),
         iteration_s=nearest.planned.iteration_s,
         run=nearest.run.name,
-        run_degrees=_degrees(nearest.run.strategy),
+        run_degrees=_all_degrees(nearest.run.strategy),
         distance=nearest.distance,
     )
 

@@ -3,13 +3,17 @@
 Chunk ``i`` of ``pp * vpp`` lies on stage ``i mod pp``.  An even split has as many layers in every
 chunk; where the layers do not divide, the embedding and the logits count as a layer each, and the
 first and the last chunk have one layer fewer (Megatron-LM's
-``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``).
+``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where
+that does not divide either, the D layers of multi-token prediction count too, and the last chunk
+gives up D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out
+DeepSeek-V3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,29 +67,23 @@ class Stages:
 
     @staticmethod
     def of_kinds(model: Transformer, columns: StrategyColumns, micro_batches: IntArray) -> Stages:
-        """Every stage of each strategy for a model with layers of several kinds.
+        """The stages of each strategy for a model with layers of several kinds.
+
+        Of those with the same layers the first stands for all: none holds more activations.
 
         Raises:
             InputError: as of :meth:`of`.
         """
-        most = int(columns.pp.max())
-        found = [np.zeros((len(columns), most)) for _ in range(2 + len(KINDS))]
-        known: dict[tuple[object, ...], FloatArray] = {}
-        splits = columns.splits or ((),) * len(columns)
-        cases = zip(
-            columns.pp.tolist(), columns.vpp.tolist(), micro_batches.tolist(), splits, strict=True
-        )
-        for row, case in enumerate(cases):
-            if case not in known:
-                known[case] = _kinds_of_stages(model, *case)
-            for at, column in enumerate(known[case]):
-                found[at][row, : case[0]] = column
-                found[at][row, case[0] :] = column[-1]
-        index = np.minimum(np.arange(most), columns.pp[:, None] - 1)
-        weight = (np.arange(most) < columns.pp[:, None]).astype(np.int64)
-        layers, uneven, *kinds = found
+        cases, which = _distinct_cases(columns, micro_batches)
+        every = [_alike_stages(model, *case) for case in cases]
+        most = max(len(one) for one in every)
+        table = np.stack([np.pad(one, ((0, most - len(one)), (0, 0)), "edge") for one in every])
+        for one, rows in zip(every, table, strict=True):
+            rows[len(one) :, 1] = 0
+        index, weight, layers, uneven, *kinds = np.moveaxis(table[which], -1, 0)
+        whole = [one.astype(np.int64) for one in (index, weight, layers)]
         counts = {name: one.astype(np.int64) for name, one in zip(KINDS, kinds, strict=True)}
-        return Stages(index, weight, layers.astype(np.int64), uneven, counts)
+        return Stages(*whole, uneven, counts)
 
 
 def chunk_layers(layers: int, strategy: Strategy, ahead: int = 0) -> tuple[int, ...]:
@@ -114,11 +112,24 @@ def _even_chunks(layers: int, pp: int, vpp: int, ahead: int) -> tuple[int, ...]:
     if pp == 1 or not ahead or (layers + _ENDS + ahead) % chunks:
         raise _unsplit(layers, pp, vpp)
     each = (layers + _ENDS + ahead) // chunks
-    lacking = max(0, 1 + ahead - each)  # what the last chunk cannot give up, the first does
-    first = each - 1 - lacking
-    if first < 0:
+    lacking = max(0, _ENDS + ahead - each)  # what the last chunk cannot give up, the first does
+    if lacking > each:
         raise _unsplit(layers, pp, vpp)
-    return (first, *(each,) * (chunks - 2), max(0, each - 1 - ahead))
+    return (each - lacking, *(each,) * (chunks - 2), max(0, each - _ENDS - ahead))
+
+
+def countings(layers: int, ahead: int = 0) -> tuple[int, ...]:
+    """What is split evenly over chunks: layers, ends with them, layers of MTP with both."""
+    more = (layers + _ENDS + ahead,) if ahead else ()
+    return (layers, layers + _ENDS, *more)
+
+
+def splits_evenly(layers: int, ahead: int, chunks: IntArray) -> BoolArray:
+    """Whether there is an even split over so many chunks (of one stage: layers must divide)."""
+    fair = np.logical_or.reduce([count % chunks == 0 for count in (layers, layers + _ENDS)])
+    counted = layers + _ENDS + ahead
+    roomy = 2 * (counted // chunks) >= _ENDS + ahead  # of the first and the last chunk together
+    return np.asarray(fair | ((ahead > 0) & (counted % chunks == 0) & roomy))
 
 
 KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
@@ -126,27 +137,66 @@ KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
 experts, and how many predict later tokens."""
 
 
-def _kinds_of_stages(
+_Case = tuple[int, int, int, tuple[int, ...]]
+"""What tells the stages of a strategy: pp, vpp, micro-batches and a given split."""
+
+
+def _distinct_cases(
+    columns: StrategyColumns, micro_batches: IntArray
+) -> tuple[list[_Case], IntArray]:
+    """The different cases, and which of them each strategy is.
+
+    More micro-batches than can be on their way make no difference.
+    """
+    many = np.minimum(micro_batches, 3 * columns.pp + 1)
+    splits = columns.splits or ((),) * len(columns)
+    numbers = {split: at for at, split in enumerate(dict.fromkeys(splits))}
+    of = np.array([numbers[split] for split in splits]) if columns.splits else np.zeros_like(many)
+    stacked = np.stack((columns.pp, columns.vpp, many, of))
+    base = np.cumprod((stacked.max(axis=1) + 1)[::-1])[::-1]
+    keys = (stacked * np.append(base[1:], 1)[:, None]).sum(axis=0)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    given = list(numbers)
+    cases = [(*case[:3], given[case[3]]) for case in stacked[:, first].T.tolist()]
+    return cases, which.ravel()
+
+
+def _alike_stages(
     model: Transformer, pp: int, vpp: int, micro_batches: int, split: tuple[int, ...]
 ) -> FloatArray:
-    """Layers, uneven layers and layers of each kind of the stages of a strategy: (columns, pp)."""
+    """Of stages with the same layers the first, and how many they are.
+
+    Columns: its number, these, its layers, how uneven they are, and its layers of each kind.
+    """
+    layers = _kinds_of_stages(model, pp, vpp, split)
+    found: dict[tuple[float, ...], list[float]] = {}
+    for stage, (held, of_kinds) in enumerate(layers):
+        uneven = uneven_layers(held, stage, pp, micro_batches)
+        key = (stage == 0, stage == pp - 1, sum(held), uneven, *of_kinds)
+        found.setdefault(key, [stage, 0, *key[2:]])[1] += 1
+    return np.array(list(found.values()), dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _kinds_of_stages(
+    model: Transformer, pp: int, vpp: int, split: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Of each stage the layers of its chunks, and its layers of each kind."""
     strategy = Strategy(pp=pp, vpp=vpp, split=split)
     chunks = chunk_layers(model.layers, strategy, model.mtp)
     every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
-    bounds = np.cumsum((0, *chunks))
+    bounds = np.cumsum((0, *chunks)).tolist()
     ahead = [0] * (len(chunks) - 1) + [model.mtp]
-    found = np.zeros((2 + len(KINDS), pp))
+    found = []
     for stage in range(pp):
         mine = range(stage, len(chunks), pp)
-        held = tuple(chunks[at] + ahead[at] for at in mine)
         of = [kind for at in mine for kind in every[bounds[at] : bounds[at + 1]]]
         of += [every[-1]] * sum(ahead[at] for at in mine)
         attention = [sum(one.attention is kind for one in of) for kind in _ATTENTIONS]
         mlps = [sum(one.mlp is kind for one in of) for kind in (Mlp.DENSE, Mlp.EXPERTS)]
-        uneven = uneven_layers(held, stage, pp, micro_batches)
-        last = sum(ahead[at] for at in mine)
-        found[:, stage] = (sum(held), uneven, *attention, *mlps, last)
-    return found
+        held = tuple(chunks[at] + ahead[at] for at in mine)
+        found.append((held, (*attention, *mlps, sum(ahead[at] for at in mine))))
+    return tuple(found)
 
 
 _ATTENTIONS = (Attention.FULL, Attention.WINDOW, Attention.MAMBA)

@@ -24,7 +24,8 @@ _SHOWN = 1e-6
 class PlannedStrategy:
     """A strategy on its best placement.
 
-    ``matrix`` has a row for each of :data:`~p2smt.training.strategy.AXES`, those of size 1 too.
+    ``matrix`` has a row for each of :data:`~p2smt.training.strategy.AXES`, those of size 1 too;
+    of a mixture ``expert_matrix`` has one for each of ``EXPERT_AXES``.
     ``iteration_s`` is what was searched for: with ``programs`` (one answer for each request that
     has an axis of more than one device, in the order of the prediction's) less than or equal to
     that of ``prediction``, which is with single collectives; ``with_programs`` is with those.
@@ -41,11 +42,17 @@ class PlannedStrategy:
     programs: tuple[RequestAnswer, ...] = ()
     with_programs: Prediction | None = None
     alike: tuple[Strategy, ...] = ()
+    expert_matrix: Matrix | None = None
 
     @property
     def placement(self) -> Placement:
         """Where its ranks lie."""
         return Placement(self.matrix)
+
+    @property
+    def experts(self) -> Placement | None:
+        """Where the ranks of its experts lie."""
+        return None if self.expert_matrix is None else Placement(self.expert_matrix)
 
     def estimate(self, question: PlanQuestion) -> RunEstimate:
         """The strategy as an estimate of the question's training; with its programs, if any."""
@@ -56,6 +63,7 @@ class PlannedStrategy:
             self.placement,
             self.with_programs or self.prediction,
             question.capacity_bytes,
+            self.experts,
         )
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import cast
 
 import numpy as np
@@ -44,11 +43,21 @@ from p2smt.training.search.branch import (
     runnable,
 )
 from p2smt.training.search.cache import PlanCache
+from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.known import FAR, ever_nearer, nearest, outside, value_word
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
+from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
-from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices, SpaceLimits, value_text
+from p2smt.training.search.question import (
+    MIXTURE_SEARCHED,
+    SEARCHED,
+    PlanQuestion,
+    Prices,
+    SpaceLimits,
+    value_of,
+    value_text,
+)
 from p2smt.training.search.strategies import space_of
 from p2smt.training.search.subproblems import (
     PatientCache,
@@ -86,11 +95,13 @@ def plan(
     """
     check_even(question.topology)
     check_stated(question.topology)
+    if question.model.experts and spread is not None:
+        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
+        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
+        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
-    singles = CollectiveTiming(
-        PlacedCandidates.of(candidates, SceneCache(question.topology), watch)
-    )
+    singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
     bounds_table = BoundsTable.of(candidates)
     if spread is None:
         timing, interrupted = _search(bounds_table, singles, watch)
@@ -270,7 +281,7 @@ class WidePlan:
         Programs that a worker has told are not sought again.
         """
         watch = StopWatch.start(SearchLimits())
-        singles = PlacedCandidates.of(
+        singles = placed_candidates(
             self.bounds_table.candidates, self.singles.pricing.shared_cache, watch
         )
         timing: StrategyTiming = CollectiveTiming(singles)
@@ -326,22 +337,28 @@ def _bar(bounds_table: BoundsTable, found: IntArray, cutoff_s: float) -> None:
 # Strategies side by side: what they have in common, and in what they differ.
 
 
-def common(strategies: Sequence[Strategy]) -> tuple[tuple[str, str], ...]:
-    """The searched fields that have one value in all strategies, with it, in words."""
-    return tuple((name, found[0]) for name, found in _values(strategies) if len(found) == 1)
+def common(
+    strategies: Sequence[Strategy], names: Sequence[str] = SEARCHED
+) -> tuple[tuple[str, str], ...]:
+    """The fields that have one value in all strategies, with it, in words."""
+    return tuple((name, found[0]) for name, found in _values(strategies, names) if len(found) == 1)
 
 
-def differing(strategies: Sequence[Strategy]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The searched fields that have several values, with them, in words."""
-    return tuple((name, found) for name, found in _values(strategies) if len(found) > 1)
+def differing(
+    strategies: Sequence[Strategy], names: Sequence[str] = SEARCHED
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The fields that have several values, with them, in words."""
+    return tuple((name, found) for name, found in _values(strategies, names) if len(found) > 1)
 
 
-def _values(strategies: Sequence[Strategy]) -> list[tuple[str, tuple[str, ...]]]:
-    """The values of each searched field, ascending."""
+def _values(
+    strategies: Sequence[Strategy], names: Sequence[str]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """The values of each field, ascending."""
     found = []
-    for name in SEARCHED:
-        values = {getattr(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=lambda one: one.value if isinstance(one, Enum) else one)
+    for name in names:
+        values = {value_of(strategy, name) for strategy in strategies}
+        ordered = sorted(values, key=value_word if name == "recompute" else None)  # type: ignore[type-var]
         found.append((name, tuple(map(value_word, ordered))))
     return found
 
@@ -443,9 +460,9 @@ def _fitting(question: PlanQuestion) -> Strategy | None:
 def _words(strategy: Strategy) -> str:
     """A strategy by the fields that differ from the plainest one."""
     plain, shown = Strategy(), []
-    for name in SEARCHED:
-        value = getattr(strategy, name)
-        if value != getattr(plain, name):
+    for name in (*SEARCHED, *MIXTURE_SEARCHED):
+        value = value_of(strategy, name)
+        if value != value_of(plain, name):
             shown.append(f"{key_of(name)}={value_text(value)}")
     return ",".join(shown) or "one device"
 
@@ -579,7 +596,7 @@ def _near(
     *,
     proved: bool,
 ) -> NearStrategies:
-    within, limit_s = bounds_table.candidates.question.within, _near_s(bounds_table)
+    question, limit_s = bounds_table.candidates.question, _near_s(bounds_table)
     rows = _near_rows(bounds_table, ranked)
     strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
     times = bounds_table.time_s[rows].tolist()
@@ -590,11 +607,11 @@ def _near(
         if apart <= FAR and bounds_table.place[rows[at]] >= 0:
             found = NearRun(planned(bounds_table, timing, rows[at]), measured[run], apart)
     return NearStrategies(
-        within,
+        question.within,
         Status.COMPLETE if all_known else Status.TRUNCATED,
         tuple(StrategyTime(*pair) for pair in zip(strategies, times, strict=True)),
-        common(strategies),
-        differing(strategies),
+        common(strategies, question.searched),
+        differing(strategies, question.searched),
         found,
         len(alike(rows, bounds_table.time_s, bounds_table.family)),
     )
