@@ -114,6 +114,9 @@ def test_a_plan_of_a_mixture_fits_one_screen(name: str) -> None:
     heads = [line[:9].strip() for line in lines]
     assert heads[0] == "run"
     assert {"why", "time", "memory", "fastest"} <= set(heads)
+    assert "ep=32" in " ".join(lines[:3])
+    whole = name == "deepseek"
+    assert any("deepseek on 256 devices of deepseek" in line for line in lines) == whole
     assert {"known", "outside"} & set(heads)
     assert "".join(lines).count("mla_up_proj") >= 2
 

@@ -115,7 +115,7 @@ def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
     known = known_of(found)
     return screen(
         (
-            ScreenBlock("run", _asked(found), _MUST),
+            *_asked(found),
             ScreenBlock("time", (time_words(within),), _MUST),
             ScreenBlock("", (_parts(found),), 3, 2),
             ScreenBlock("rate", (rate_words(found),), 8),
@@ -127,10 +127,12 @@ def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
     )
 
 
-def _asked(found: RunEstimate) -> tuple[str, ...]:
+def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
+    """The strategy, and what is trained by it."""
     run = found.run
     where = f"{run.model.name} on {cluster_words(found.topology)}"
-    return _short(found), f"{where}, {batch_words(run.batch)}"
+    yield ScreenBlock("run", (_short(found),), _MUST)
+    yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
 
 
 def time_words(within: PriceRange) -> str:
@@ -200,7 +202,7 @@ def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
 def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
-    yield ScreenBlock("run", _asked(estimate), _MUST)
+    yield from _asked(estimate)
     yield ScreenBlock("why", (_why(found, run),), 9, 2)
     yield ScreenBlock("time", (time_words(within),), _MUST)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
