@@ -231,7 +231,11 @@ def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
     assert sorted(set(declared(schema_of(name))) - seen) == []
 
 
-OPTIONAL = {"verify-schedule": {"fix", "cost"}, "estimate": {"expert_axes", "expert_matrix"}}
+OPTIONAL = {
+    "verify-schedule": {"fix", "cost"},
+    "estimate": {"expert_axes", "expert_matrix"},
+    "plan-training": {"expert_axes"},
+}
 """Keys that an output may have."""
 
 

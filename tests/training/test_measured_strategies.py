@@ -69,5 +69,15 @@ def test_a_search_of_dense_models_is_beside_what_dense_models_ran() -> None:
     assert searched_strategies(read_efficiency("megatron-bridge-h100"))
 
 
+def test_a_search_of_mixtures_is_beside_what_mixtures_ran() -> None:
+    for name in efficiency_names():
+        efficiency = read_efficiency(name)
+        found = searched_strategies(efficiency, experts=True)
+        assert set(found) <= set(measured_strategies(efficiency))
+        assert not set(found) & set(searched_strategies(efficiency))
+        assert all(one.strategy.ep > 1 for one in found)
+    assert searched_strategies(read_efficiency("megatron-bridge-h100"), experts=True)
+
+
 def _yaml(name: str) -> str:
     return files("p2smt.training.efficiencies").joinpath(f"{name}.yaml").read_text()
