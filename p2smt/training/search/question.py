@@ -235,9 +235,9 @@ class PlanQuestion:
     fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        for what, value, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
-            if value not in known:
-                raise InputError(f"{what} {value[:40]!r}", f"must be one of {', '.join(known)}")
+        for what, word, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
+            if word not in known:
+                raise InputError(f"{what} {word[:40]!r}", f"must be one of {', '.join(known)}")
         self._check_model()
         names = [name for name, _ in self.fixed]
         for name, value in self.fixed:
