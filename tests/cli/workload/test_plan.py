@@ -159,6 +159,10 @@ def test_times_are_those_of_the_launcher_or_it_is_told() -> None:
     assert asked["efficiency_notes"] == [
         "times are those of megatron-core, not of TorchTitan: what overlaps may differ"
     ]
+    assert megatron["untold"] is None
+    assert titan["untold"].startswith("the runs of fsdp-h100 do not tell strategies apart: ")
+    told = " ".join(cli("plan", *SCENE, *few, "--launcher", "torchtitan").out.split())
+    assert f"caution {titan['untold']}; this order is assumed" in told
     for more, label in (((), "caution"), (("--details",), "note:")):
         told = cli("plan", *SCENE, *few, "--launcher", "deepspeed", *more).out
         assert f"{label} {speed['efficiency_notes'][0]}" in " ".join(told.split())
