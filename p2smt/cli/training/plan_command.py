@@ -62,6 +62,8 @@ class StrategyOptions:
     zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1.")
     dispatcher: Text = option("NAMES", "Of a mixture: some of alltoall, flex; default: both.")
     overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
+    graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
+    fp8_attention: str = option("0|1", "Core of attention in 8 bits.", default="0")
     flash: str = option("0|1", "Fused attention.", default="1")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
@@ -163,6 +165,10 @@ class StrategyOptions:
             "top": given.count_of(self.top, "--top", MAX_TOP),
             "prices": known[self.prices],
             "flash": parse_value("flash", self.flash, f"--flash {self.flash[:40]!r}"),
+            "graphs": parse_value("graphs", self.graphs, f"--graphs {self.graphs[:40]!r}"),
+            "fp8_attention": parse_value(
+                "fp8_attention", self.fp8_attention, f"--fp8-attention {self.fp8_attention[:40]!r}"
+            ),
             "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
             **self._launcher(batch),
         }

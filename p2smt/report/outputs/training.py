@@ -314,7 +314,8 @@ class NearestStrategy(NamedStrategy):
 
     iteration_s: Seconds
     run: Annotated[str, Said("The measured run.")]
-    run_degrees: StrategyDegrees
+    run_degrees: SearchedDegrees
+    run_strategy: Annotated[StrategyWords | None, Said("All of it, of a mixture.")] = None
     distance: Annotated[
         Ratio, Said("In doublings of degrees and switches that differ; 0: the same.")
     ]

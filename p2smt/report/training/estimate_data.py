@@ -315,7 +315,8 @@ def _nearest(nearest: NearRun) -> NearestStrategy:
         **vars(_named(nearest.planned.strategy)),
         iteration_s=nearest.planned.iteration_s,
         run=nearest.run.name,
-        run_degrees=_all_degrees(nearest.run.strategy),
+        run_degrees=_degrees(nearest.run.strategy),
+        run_strategy=strategy_text(nearest.run.strategy) if nearest.run.strategy.ep > 1 else None,
         distance=nearest.distance,
     )
 

@@ -141,7 +141,9 @@ def time_words(within: PriceRange) -> str:
 
 
 def _span(within: PriceRange) -> str:
-    ends = format_time_range(within.low_s, within.high_s, moved=_MOVED)
+    ends = format_time_range(
+        *(within.low_s, within.high_s, within.seconds), moved=_MOVED
+    )
     return f"{format_time(within.seconds)}, {ends}"
 
 

@@ -81,9 +81,9 @@ class Stages:
         for one, rows in zip(every, table, strict=True):
             rows[len(one) :, 1] = 0
         index, weight, layers, uneven, *kinds = np.moveaxis(table[which], -1, 0)
-        whole = [one.astype(np.int64) for one in (index, weight, layers)]
+        first, many, held = (one.astype(np.int64) for one in (index, weight, layers))
         counts = {name: one.astype(np.int64) for name, one in zip(KINDS, kinds, strict=True)}
-        return Stages(*whole, uneven, counts)
+        return Stages(first, many, held, uneven, counts)
 
 
 def chunk_layers(layers: int, strategy: Strategy, ahead: int = 0) -> tuple[int, ...]:

@@ -103,7 +103,10 @@ def _spread(strategy: Strategy) -> bool:
 
 
 def runs_beside(run: TrainingRun, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
-    """The fitted runs that say something of a run: of a dense model's only such."""
+    """The fitted runs that say something of a run: of a dense model's only such, of a mixture's
+    those of mixtures."""
+    if run.model.experts:
+        return searched_strategies(efficiency, experts=True)
     dense = run.model.seen(run.batch.tokens).dense and _dense(run.strategy)
     return searched_strategies(efficiency) if dense else measured_strategies(efficiency)
 

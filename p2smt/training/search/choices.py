@@ -64,7 +64,7 @@ class Choices:
                 number = DISPATCHERS.index(value) if isinstance(value, str) else int(value)  # type: ignore[arg-type]
                 choices[name] = (number,)
             left_out.pop(name, None)
-        return Choices(_largest(question), choices, left_out, again, question.searched)  # type: ignore[arg-type]
+        return Choices(_largest(question), choices, left_out, again, question.searched)
 
     def allow(self, name: str, value: int) -> bool:
         """Whether a field may have a value."""

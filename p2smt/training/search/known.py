@@ -144,6 +144,8 @@ def value_word(value: object) -> str:
     """A value of a field in words."""
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, tuple):
+        return "+".join(value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

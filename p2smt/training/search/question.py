@@ -244,9 +244,9 @@ class PlanQuestion:
     fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        for what, value, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
-            if value not in known:
-                raise InputError(f"{what} {value[:40]!r}", f"must be one of {', '.join(known)}")
+        for what, word, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
+            if word not in known:
+                raise InputError(f"{what} {word[:40]!r}", f"must be one of {', '.join(known)}")
         self._check_model()
         self._check_given()
         names = [name for name, _ in self.fixed]

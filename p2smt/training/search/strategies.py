@@ -25,7 +25,7 @@ from p2smt.training.search.question import SEARCHED, Again, PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES, Recompute
 from p2smt.training.validity import obey, obey_mixture
 
-Values = dict[str, IntArray]
+SearchedColumns = dict[str, IntArray]
 """Values of searched fields by name; of ``recompute`` indices into the choices."""
 
 
@@ -127,7 +127,9 @@ def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
 # Mixtures: degrees of experts for each of those strategies, then the switches.
 
 
-def _of_mixtures(question: PlanQuestion, choices: Choices, values: Values) -> Values:
+def _of_mixtures(
+    question: PlanQuestion, choices: Choices, values: SearchedColumns
+) -> SearchedColumns:
     """All strategies with these degrees of attention.
 
     Raises:
@@ -166,19 +168,21 @@ def _expert_degrees(question: PlanQuestion, choices: Choices) -> tuple[list[int]
     return found[0], found[1]
 
 
-def _crossed(values: Values, others: Values) -> Values:
+def _crossed(values: SearchedColumns, others: SearchedColumns) -> SearchedColumns:
     """Every row of the one with every row of the others."""
     many, times = len(values["tp"]), len(next(iter(others.values())))
     kept = {name: np.repeat(column, times) for name, column in values.items() if name not in others}
     return kept | {name: np.tile(column, many) for name, column in others.items()}
 
 
-def _obeying(question: PlanQuestion, choices: Choices, values: Values) -> BoolArray:
+def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> BoolArray:
     found = _rule_values(question, choices, values)
     return obey_mixture(question.model, question.batch, found)
 
 
-def _rule_values(question: PlanQuestion, choices: Choices, values: Values) -> Values:
+def _rule_values(
+    question: PlanQuestion, choices: Choices, values: SearchedColumns
+) -> SearchedColumns:
     """The values that rules of mixtures read."""
     full = np.array([again is Recompute.FULL for again in choices.again], dtype=np.int64)
     moe = np.array(["moe" in _modules(again) for again in choices.again], dtype=np.int64)
