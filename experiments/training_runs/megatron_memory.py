@@ -1,0 +1,243 @@
+"""Predicts the memory that Megatron-LM's own tests measured, and writes the table.
+
+python -m experiments.training_runs.megatron_memory
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiments.training_runs.store import HERE
+from p2smt.training.efficiencies.frameworks import framework
+from p2smt.training.efficiency import Framework, TrainingRun
+from p2smt.training.formulas.quantities import quantities
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.measured.mixtures import layout_chunks
+from p2smt.training.pipeline import MEMORY
+from p2smt.training.strategy import MODULES, Batch, Recompute, Strategy
+from p2smt.training.transformer import (
+    Attention,
+    Experts,
+    LatentAttention,
+    LayerKind,
+    LayerRun,
+    Mamba,
+    Mlp,
+    Transformer,
+)
+
+ROWS, PAGE = HERE / "mcore_memory.csv", HERE / "mcore_memory.md"
+FAMILIES = ("gpt", "moe", "hybrid")
+LEAST_BYTES = 2 * 10**9
+"""Peaks below are mostly what no model of layers has: workspaces, graphs, the data's buffers."""
+GPT2_VOCAB = 50257
+Options = Mapping[str, Any]
+
+
+def number(options: Options, name: str, default: int = 0) -> int:
+    return int(options.get(name, default))
+
+
+def vocabulary(options: Options) -> int:
+    tp = number(options, "tensor-model-parallel-size", 1)
+    each = number(options, "make-vocab-size-divisible-by", 128) * tp
+    return -(-number(options, "vocab-size", GPT2_VOCAB) // each) * each
+
+
+LETTERS = {
+    "M": LayerKind(Attention.MAMBA, Mlp.NONE),
+    "*": LayerKind(Attention.FULL, Mlp.NONE),
+    "-": LayerKind(Attention.NONE, Mlp.DENSE),
+    "E": LayerKind(Attention.NONE, Mlp.EXPERTS),
+}
+
+
+def kinds(options: Options) -> list[LayerKind]:
+    pattern = options.get("hybrid-layer-pattern", options.get("hybrid-override-pattern", ""))
+    if pattern:
+        return [LETTERS[one] for one in pattern.split("/")[0]]
+    layers = number(options, "num-layers")
+    if "num-experts" not in options:
+        return [LayerKind()] * layers
+    frequency = options.get("moe-layer-freq", 1)
+    if isinstance(frequency, int) or frequency.isdigit():
+        marks = [int(at % int(frequency) == 0) for at in range(layers)]
+    else:
+        marks = [
+            int(digit)
+            for digit, many in re.findall(r"\[([01])\]\*(\d+)", frequency)
+            for _ in range(int(many))
+        ]
+    return [LayerKind(mlp=Mlp.EXPERTS if mark else Mlp.DENSE) for mark in marks]
+
+
+def model_of(name: str, options: Options) -> Transformer:
+    hidden, heads = number(options, "hidden-size"), number(options, "num-attention-heads")
+    ffn = number(options, "ffn-hidden-size", 4 * hidden)
+    if "swiglu" in options and "ffn-hidden-size" not in options:
+        ffn = int((4 * hidden * 2 / 3) / 64) * 64
+    experts = mla = mamba = None
+    if "num-experts" in options:
+        experts = Experts(
+            number(options, "num-experts"),
+            number(options, "moe-router-topk", 2),
+            number(options, "moe-ffn-hidden-size", ffn),
+            number(options, "moe-shared-expert-intermediate-size"),
+        )
+    if "multi-latent-attention" in options:
+        mla = LatentAttention(
+            number(options, "kv-lora-rank"),
+            number(options, "qk-head-dim"),
+            number(options, "qk-pos-emb-head-dim"),
+            number(options, "v-head-dim"),
+            number(options, "q-lora-rank"),
+        )
+    layers = kinds(options)
+    if any(one.attention is Attention.MAMBA for one in layers):
+        size = number(options, "mamba-head-dim", 64)
+        mamba = Mamba(
+            number(options, "mamba-num-heads", 2 * hidden // size),
+            size,
+            number(options, "mamba-num-groups", 8),
+            number(options, "mamba-state-dim", 128),
+        )
+    grouped = "group-query-attention" in options
+    return Transformer(
+        name=name,
+        layers=len(layers),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=number(options, "num-query-groups", heads) if grouped else heads,
+        ffn=ffn,
+        gated="swiglu" in options,
+        vocab=vocabulary(options),
+        head_size=number(options, "kv-channels", hidden // heads),
+        tied="untie-embeddings-and-output-weights" not in options,
+        experts=experts,
+        mla=mla,
+        mamba=mamba,
+        order=LayerRun.of(layers),
+        mtp=number(options, "mtp-num-layers"),
+    )
+
+
+def strategy_of(options: Options, gpus: int, model: Transformer) -> Strategy:
+    def degree(name: str) -> int:
+        return number(options, f"{name}-model-parallel-size", 1)
+
+    tp, pp = degree("tensor"), degree("pipeline")
+    cp = number(options, "context-parallel-size", 1)
+    mbs = number(options, "micro-batch-size")
+    dp = min(gpus // (tp * pp * cp), number(options, "global-batch-size") // mbs)
+    vpp, split = chunks(options, pp, model)
+    ep = degree("expert")
+    etp = number(options, "expert-tensor-parallel-size", tp if model.experts else 1)
+    modules = tuple(re.findall(r"\w+", str(options.get("recompute-modules", ""))))
+    kept = options.get("recompute-granularity")
+    fsdp = options.get("data-parallel-sharding-strategy") == "optim_grads_params"
+    zero = 3 if fsdp else int("use-distributed-optimizer" in options)
+    return Strategy(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        cp=cp,
+        vpp=vpp,
+        micro_batch=mbs,
+        sequence_parallel="sequence-parallel" in options and tp > 1,
+        zero=zero if dp * cp > 1 else 0,
+        recompute=Recompute.FULL if kept == "full" else Recompute.NONE,
+        modules=tuple(one for one in MODULES if one in modules),
+        flash=not unfused(options),
+        dtype=dtype(options),
+        ep=ep,
+        etp=etp,
+        split=split,
+        overlap="overlap-moe-expert-parallel-comm" in options,
+    )
+
+
+def unfused(options: Options) -> bool:
+    return (
+        options.get("attention-backend") in ("unfused", "local")
+        or options.get("transformer-impl") == "local"
+    )
+
+
+def dtype(options: Options) -> str:
+    if "fp8-format" in options:
+        return "fp8"
+    return "fp16" if "fp16" in options else "bf16"
+
+
+def chunks(options: Options, pp: int, model: Transformer) -> tuple[int, tuple[int, ...]]:
+    if layout := options.get("pipeline-model-parallel-layout"):
+        split = layout_chunks(layout)
+        return len(split) // pp, split
+    first, last = (
+        number(options, f"decoder-{which}-pipeline-num-layers") for which in ("first", "last")
+    )
+    if first or last:
+        inner = (model.layers - first - last) // (pp - 2)
+        return 1, (first, *[inner] * (pp - 2), last)
+    if each := number(options, "num-layers-per-virtual-pipeline-stage"):
+        return model.layers // pp // each, ()
+    return number(options, "num-virtual-stages-per-pipeline-rank", 1), ()
+
+
+def megatron(options: Options) -> Framework:
+    facts = framework("megatron-core")
+    return facts
+
+
+def last_stage_bytes(run: TrainingRun, facts: Framework) -> dict[str, float]:
+    columns = StrategyColumns.of((run.strategy,))
+    found = quantities(run.model, run.batch, columns, facts)
+    at = int(found.stages.index[0].argmax())
+    parts = {name: float(found.of_stage(name)[0, at]) for name in MEMORY}
+    return parts
+
+
+def tests() -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["test"], []).append(row)
+    return found
+
+
+def predicted(name: str, row: Mapping[str, str]):
+    options = json.loads(row["args"])
+    nodes, gpus = map(int, row["nodes_gpus"].split(";")[0].split("x"))
+    model = model_of(name, options)
+    strategy = strategy_of(options, nodes * gpus, model)
+    batch = Batch(
+        number(options, "global-batch-size"),
+        number(options, "seq-length") or number(options, "max-position-embeddings"),
+    )
+    return last_stage_bytes(TrainingRun(model, batch, strategy), megatron(options)), strategy
+
+
+if __name__ == "__main__":
+    from p2smt.training.strategy import strategy_text
+    for name, rows in tests().items():
+        if name.split("/")[0] not in FAMILIES or "grpo" in name: continue
+        measured = [(float(r["mem_max"]), r) for r in rows if "dracooci" not in r["platform"] and r["mem_max"]]
+        if not measured: continue
+        m = statistics.median(x for x, _ in measured)
+        last = statistics.median(float(r["mem_alloc_last"]) for _, r in measured)
+        if m < LEAST_BYTES: continue
+        try:
+            ps = [predicted(name, r) for _, r in measured]
+            s = ps[0][1]
+            tot = statistics.median(sum(p.values()) for p,_ in ps)
+            p = ps[0][0]
+            st = statistics.median(sum(list(p.values())[:3]) for p,_ in ps)
+            print(f"{(tot-m)/m:+.1%} {m/1e9:.2f} pred {tot/1e9:.2f} | state {last/1e9:.2f} pred {st/1e9:.2f} act {(m-last)/1e9:.2f} {p['activation_bytes']/1e9:.2f} {name[:100]} {strategy_text(s)}")
+        except Exception as e:
+            print("ERR", name, repr(e)[:300])
