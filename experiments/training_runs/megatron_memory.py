@@ -159,6 +159,8 @@ def strategy_of(options: Options, gpus: int, model: Transformer) -> Strategy:
         etp=etp,
         split=split,
         overlap="overlap-moe-expert-parallel-comm" in options,
+        fp8_params="fp8-format" not in options or "fp8-param-gather" in options,
+        dropout=float(options.get("hidden-dropout", 0.1)) > 0,
     )
 
 
@@ -192,7 +194,8 @@ def chunks(options: Options, pp: int, model: Transformer) -> tuple[int, tuple[in
 
 def megatron(options: Options) -> Framework:
     facts = framework("megatron-core")
-    return facts
+    fused = "cross-entropy-loss-fusion" in options
+    return replace(facts, loss_bytes=10 if fused else 6)
 
 
 def last_stage_bytes(run: TrainingRun, facts: Framework) -> dict[str, float]:

@@ -28,10 +28,13 @@ MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "
 """Modules that may be computed again one by one, as Megatron-LM names them."""
 DISPATCHERS = ("alltoall", "flex")
 """How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
-MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
+MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention", "fp8_params"),)
 """Fields that dense models in 16 bits leave at their defaults."""
 GRAPHS = ("none", "partial", "full")
 """Which kernels are launched as captured CUDA graphs."""
+
+
+_SWITCHES = ("sequence_parallel", "flash", "overlap", "fp8_attention", "fp8_params", "dropout")
 
 
 class Recompute(Enum):
@@ -56,7 +59,9 @@ class Strategy:
     Of a mixture of experts, ``ep`` expert and ``etp`` expert tensor parallelism lie over the
     devices of dp, cp and tp; ``dispatcher`` moves tokens, beside computing if ``overlap``;
     ``modules`` are computed again one by one.  ``graphs``: which kernels are captured;
-    ``fp8_attention``: the core of attention is in 8 bits.
+    ``fp8_attention``: the core of attention is in 8 bits; ``fp8_params``: parameters are kept and
+    gathered in the low precision of ``dtype`` alone, not in 16 bits beside it.  ``dropout``: hidden states and attention are
+    dropped out, and masks of it kept.
     """
 
     tp: int = 1
@@ -71,6 +76,7 @@ class Strategy:
     flash: bool = True
     dtype: str = "bf16"
     split: tuple[int, ...] = ()
+    dropout: bool = False
     ep: int = 1
     etp: int = 1
     dispatcher: str = "alltoall"
@@ -78,6 +84,7 @@ class Strategy:
     modules: tuple[str, ...] = ()
     graphs: str = "none"
     fp8_attention: bool = False
+    fp8_params: bool = True
 
     def __post_init__(self) -> None:
         for key in (*AXES, "vpp", "micro_batch", "ep", "etp"):
@@ -86,7 +93,7 @@ class Strategy:
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
         if not _is_whole(self.zero) or not 0 <= self.zero <= 3:
             raise InputError(f"strategy zero={self.zero!r:.40}", "ZeRO has stages 0 to 3")
-        for key in ("sequence_parallel", "flash", "overlap", "fp8_attention"):
+        for key in _SWITCHES:
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", "is yes or no")
         if not isinstance(self.recompute, Recompute):
@@ -105,6 +112,9 @@ class Strategy:
         if self.modules and self.recompute is not Recompute.NONE:
             rule = "computes more than these modules again: name modules, or one of the words"
             raise InputError(f"strategy recompute={self.recompute.value}", rule)
+        if not (self.fp8_params or self.low_precision):
+            rule = f"says how a dtype of low precision keeps parameters, which {self.dtype} is not"
+            raise InputError("strategy fp8_params=0", rule, "give dtype=mxfp8, say, or drop it")
         if not all(map(_is_whole, self.split)):
             raise InputError(f"strategy split={self.split!r:.60}", "must hold whole numbers")
 
@@ -270,6 +280,8 @@ _KEYS: Mapping[str, _Key] = MappingProxyType(
         "overlap": _Key("overlap", _switch, _switch_text),
         "graphs": _Key("graphs", _one_of(GRAPHS)),
         "fp8_attention": _Key("fp8_attention", _switch, _switch_text),
+        "fp8_params": _Key("fp8_params", _switch, _switch_text),
+        "dropout": _Key("dropout", _switch, _switch_text),
     }
 )
 KEYS = tuple(_KEYS)
@@ -285,7 +297,8 @@ def parse_strategy(text: str) -> Strategy:
     (micro-batch), ``sp`` and ``flash`` (0 or 1), ``zero`` (0 to 3), ``recompute`` (none, selective,
     full, or modules such as ``moe_act+layernorm``), ``dtype`` (bf16, fp16, fp8, mxfp8, nvfp4),
     ``split`` (layers of each chunk: ``19/20*2/21``); of mixtures ``ep``, ``etp``, ``dispatcher``
-    (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``.  What is not
+    (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``, ``fp8_params``, and
+    ``dropout``.  What is not
     given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
 
     Raises:

@@ -24,7 +24,7 @@ from p2smt.training.validity import FIELDS, RULES
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started
 
-GIVEN = {"flash", "dtype", "split", *MIXTURE_FIELDS}
+GIVEN = {"flash", "dtype", "split", "dropout", *MIXTURE_FIELDS}
 """Fields that a search of dense models does not choose."""
 OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
@@ -81,8 +81,8 @@ def test_columns_texts_and_files_have_every_field() -> None:
 
 def test_columns_keep_every_field() -> None:
     """No value is the default, but of what is computed again the one or the other."""
-    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
-    other = replace(other, ep=8, etp=9, dispatcher="flex", overlap=True)
+    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "mxfp8", (1, *[2] * 17))
+    other = replace(other, dropout=True, fp8_params=False, ep=8, etp=9, dispatcher="flex", overlap=True)
     other = replace(other, graphs="partial", fp8_attention=True)
     modules = replace(other, recompute=Recompute.NONE, modules=("moe", "moe_act"))
     plain = Strategy()

@@ -26,7 +26,8 @@ def estimate(
         "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, or "
         "modules: moe_act+layernorm), flash (0, 1), dtype (bf16, fp16, fp8, mxfp8, nvfp4), split "
         "(layers of each chunk: 19/20*2/21); of mixtures ep, etp, dispatcher (alltoall, flex), "
-        "overlap (0, 1), graphs (none, partial, full), fp8_attention (0, 1).",
+        "overlap (0, 1), graphs (none, partial, full), fp8_attention, fp8_params (0, 1); dropout "
+        "(0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,

@@ -67,6 +67,7 @@ _FRAMEWORK = Noted(
     gradient_bytes=Said("Of an element as it is reduced.", ge=0),
     gradient_bytes_fp16=Said("The same of a training in fp16.", ge=0),
     attention=Said("Of fused attention to matrix products.", ge=0),
+    loss_bytes=Said("Of an element of the logits at the peak of the loss.", ge=0),
 )
 
 
@@ -109,6 +110,8 @@ class StrategyDegrees(SearchedDegrees):
     modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
     graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
     fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
+    fp8_params: Annotated[bool | None, Said("Parameters are kept in low precision.")] = None
+    dropout: Annotated[bool | None, Said("Masks of dropout are kept.")] = None
 
 
 MemoryByPart = Annotated[

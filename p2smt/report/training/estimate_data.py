@@ -130,7 +130,7 @@ def _degrees(strategy: Strategy) -> SearchedDegrees:
 def _mixture(strategy: Strategy) -> dict[str, Any]:
     """What is not as of a dense model in 16 bits."""
     usual = Strategy()
-    found = {name: getattr(strategy, name) for name in MIXTURE_FIELDS}
+    found = {name: getattr(strategy, name) for name in (*MIXTURE_FIELDS, "dropout")}
     told = {name: value for name, value in found.items() if value != getattr(usual, name)}
     return told | ({"modules": list(strategy.modules)} if strategy.modules else {})
 

@@ -254,6 +254,7 @@ class StrategyColumns:
     flash: BoolArray
     dtype: npt.NDArray[np.str_]
     splits: tuple[tuple[int, ...], ...] = ()
+    dropout: BoolArray | None = None
     mixture: MixtureColumns | None = None
 
     @staticmethod
@@ -278,8 +279,9 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name not in ("splits", "mixture")
+            if field.name not in ("splits", "mixture", "dropout")
         }
+        chosen["dropout"] = self.dropped[rows]
         order = np.arange(len(self))[rows].tolist() if self.splits else []
         mixture = self.mixture.take(rows) if self.mixture else None
         return StrategyColumns(
@@ -295,9 +297,15 @@ class StrategyColumns:
             recompute=RECOMPUTES[int(self.recompute[row])],
             flash=bool(self.flash[row]),
             dtype=str(self.dtype[row]),
+            dropout=bool(self.dropped[row]),
             split=self.splits[row] if self.splits else (),
             **(self.mixture.fields(row) if self.mixture else {}),
         )
+
+    @property
+    def dropped(self) -> BoolArray:
+        """Whether each has dropout; None of all: none has."""
+        return np.zeros(len(self), dtype=np.bool_) if self.dropout is None else self.dropout
 
     @property
     def ranks(self) -> Mapping[str, IntArray]:
@@ -314,6 +322,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "sequence_parallel": np.bool_,
     "flash": np.bool_,
     "dtype": np.str_,
+    "dropout": np.bool_,
 }
 
 
@@ -330,6 +339,7 @@ class MixtureColumns:
     overlap: BoolArray
     graphs: npt.NDArray[np.str_]
     fp8_attention: BoolArray
+    fp8_params: BoolArray
     modules: BoolArray
 
     @staticmethod

@@ -64,10 +64,13 @@ zero_3 = _symbol("zero_3")
 selective = _symbol("selective")
 full = _symbol("full")
 flash = _symbol("flash")
+dropout = _symbol("dropout")
 ep = _symbol("ep")
 et = _symbol("et")
 ed = _symbol("ed")
 low = _symbol("low")
+fp8_params = _symbol("fp8_params")
+copy_bytes = _symbol("copy_bytes")
 again_core = _symbol("again_core")
 again_up = _symbol("again_up")
 again_norm = _symbol("again_norm")
@@ -81,6 +84,7 @@ core_8 = _symbol("core_8")
 
 # of the framework
 G = _symbol("G")
+loss_b = _symbol("loss_b")
 fused = _symbol("fused")
 overlap_tp = _symbol("overlap_tp")
 overlap_pp = _symbol("overlap_pp")
@@ -141,7 +145,9 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (selective, "1 if attention is computed again"),
     (full, "1 if whole layers are computed again"),
     (flash, "1 with fused attention"),
+    (dropout, "1 if hidden states and attention are dropped out"),
     (G, "bytes of an element of a gradient"),
+    (loss_b, "bytes of an element of the logits at the peak of the cross-entropy"),
     (fused, "rate of fused attention, as a part of what matrix products reach"),
     (overlap_tp, "1 if collectives of tp run beside matrix products"),
     (overlap_pp, "part of sends between stages that interleaving hides"),
@@ -183,6 +189,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (et, "tensor parallelism of experts"),
     (ed, "data parallelism of experts"),
     (low, "1 if products are in 8 bits or fewer"),
+    (fp8_params, "1 if parameters are kept and gathered so, too"),
+    (copy_bytes, "bytes of a parameter's copies for products in low precision"),
     (again_core, "1 if the core of attention is computed again"),
     (again_up, "1 if latent attention's expansions are"),
     (again_norm, "1 if norms are"),
