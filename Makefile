@@ -113,6 +113,9 @@ training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again
 	$(BIN)/python -m experiments.training_runs.strategies
 	$(BIN)/python -m experiments.training_runs.mixtures
 
+training-memory: setup $(VENV)/.stamp-dev ## compare predicted memory with measured peaks and runs that failed
+	$(BIN)/python -m experiments.training_runs.memory_study
+
 redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks beside DTensor's (minutes)
 	$(BIN)/python -m experiments.redistribution.measured
 

@@ -1,6 +1,7 @@
-"""Predicts the memory that Megatron-LM's own tests measured, and writes the table.
+"""The memory that Megatron-LM's own tests measured, beside what is predicted of their options.
 
-python -m experiments.training_runs.megatron_memory
+Rows of mcore_memory.csv: a golden file of NVIDIA/Megatron-LM each (path and commit), with torch's
+peak of allocated bytes on the last rank, and the options as the test gives them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import csv
 import json
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,10 +33,12 @@ from p2smt.training.transformer import (
     Transformer,
 )
 
-ROWS, PAGE = HERE / "mcore_memory.csv", HERE / "mcore_memory.md"
+ROWS = HERE / "mcore_memory.csv"
 FAMILIES = ("gpt", "moe", "hybrid")
 LEAST_BYTES = 2 * 10**9
 """Peaks below are mostly what no model of layers has: workspaces, graphs, the data's buffers."""
+OTHER_WORK, ANOTHER_CLUSTER = ("grpo",), "dracooci"
+"""Tests of reinforcement learning; and images of a cluster that differs from all others."""
 GPT2_VOCAB = 50257
 Options = Mapping[str, Any]
 
@@ -198,49 +201,55 @@ def megatron(options: Options) -> Framework:
     return replace(facts, loss_bytes=10 if fused else 6)
 
 
-def last_stage_bytes(run: TrainingRun, facts: Framework) -> dict[str, float]:
-    columns = StrategyColumns.of((run.strategy,))
-    found = quantities(run.model, run.batch, columns, facts)
-    at = int(found.stages.index[0].argmax())
-    parts = {name: float(found.of_stage(name)[0, at]) for name in MEMORY}
-    return parts
+@dataclass(frozen=True, slots=True)
+class TestPeak:
+    """A test of Megatron-LM: medians over its images of the peak, measured and predicted."""
+
+    name: str
+    strategy: Strategy
+    measured_bytes: float
+    predicted_bytes: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted_bytes / self.measured_bytes - 1
 
 
-def tests() -> dict[str, list[dict[str, str]]]:
+def peaks() -> Iterator[TestPeak]:
+    """Every test of a decoder with a peak of ``LEAST_BYTES``."""
+    for name, rows in _tests().items():
+        measured = statistics.median(float(row["mem_max"]) for row in rows)
+        if measured >= LEAST_BYTES:
+            found = [_last_stage_bytes(_run(name, row)) for row in rows]
+            strategy = _run(name, rows[0])[0].strategy
+            yield TestPeak(name, strategy, measured, statistics.median(found))
+
+
+def _tests() -> dict[str, list[dict[str, str]]]:
     found: dict[str, list[dict[str, str]]] = {}
     with ROWS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["test"], []).append(row)
+            name = row["test"]
+            decoder = name.split("/")[0] in FAMILIES and not any(one in name for one in OTHER_WORK)
+            if decoder and row["mem_max"] and ANOTHER_CLUSTER not in row["platform"]:
+                found.setdefault(name, []).append(row)
     return found
 
 
-def predicted(name: str, row: Mapping[str, str]):
+def _run(name: str, row: Mapping[str, str]) -> tuple[TrainingRun, Framework]:
     options = json.loads(row["args"])
     nodes, gpus = map(int, row["nodes_gpus"].split(";")[0].split("x"))
     model = model_of(name, options)
     strategy = strategy_of(options, nodes * gpus, model)
-    batch = Batch(
-        number(options, "global-batch-size"),
-        number(options, "seq-length") or number(options, "max-position-embeddings"),
-    )
-    return last_stage_bytes(TrainingRun(model, batch, strategy), megatron(options)), strategy
+    tokens = number(options, "seq-length") or number(options, "max-position-embeddings")
+    batch = Batch(number(options, "global-batch-size"), tokens)
+    return TrainingRun(model, batch, strategy), megatron(options)
 
 
-if __name__ == "__main__":
-    from p2smt.training.strategy import strategy_text
-    for name, rows in tests().items():
-        if name.split("/")[0] not in FAMILIES or "grpo" in name: continue
-        measured = [(float(r["mem_max"]), r) for r in rows if "dracooci" not in r["platform"] and r["mem_max"]]
-        if not measured: continue
-        m = statistics.median(x for x, _ in measured)
-        last = statistics.median(float(r["mem_alloc_last"]) for _, r in measured)
-        if m < LEAST_BYTES: continue
-        try:
-            ps = [predicted(name, r) for _, r in measured]
-            s = ps[0][1]
-            tot = statistics.median(sum(p.values()) for p,_ in ps)
-            p = ps[0][0]
-            st = statistics.median(sum(list(p.values())[:3]) for p,_ in ps)
-            print(f"{(tot-m)/m:+.1%} {m/1e9:.2f} pred {tot/1e9:.2f} | state {last/1e9:.2f} pred {st/1e9:.2f} act {(m-last)/1e9:.2f} {p['activation_bytes']/1e9:.2f} {name[:100]} {strategy_text(s)}")
-        except Exception as e:
-            print("ERR", name, repr(e)[:300])
+def _last_stage_bytes(given: tuple[TrainingRun, Framework]) -> float:
+    """Bytes of a device of the last stage, which the golden values are of."""
+    run, facts = given
+    found = quantities(run.model, run.batch, StrategyColumns.of((run.strategy,)), facts)
+    at = int(found.stages.index[0].argmax())
+    return float(sum(found.of_stage(part)[0, at] for part in MEMORY))

@@ -28,7 +28,9 @@ MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "
 """Modules that may be computed again one by one, as Megatron-LM names them."""
 DISPATCHERS = ("alltoall", "flex")
 """How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
-MIXTURE_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention", "fp8_params"),)
+MIXTURE_FIELDS = (
+    *("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention", "fp8_params"),
+)
 """Fields that dense models in 16 bits leave at their defaults."""
 GRAPHS = ("none", "partial", "full")
 """Which kernels are launched as captured CUDA graphs."""

@@ -82,7 +82,9 @@ def test_columns_texts_and_files_have_every_field() -> None:
 def test_columns_keep_every_field() -> None:
     """No value is the default, but of what is computed again the one or the other."""
     other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "mxfp8", (1, *[2] * 17))
-    other = replace(other, dropout=True, fp8_params=False, ep=8, etp=9, dispatcher="flex", overlap=True)
+    other = replace(
+        other, dropout=True, fp8_params=False, ep=8, etp=9, dispatcher="flex", overlap=True
+    )
     other = replace(other, graphs="partial", fp8_attention=True)
     modules = replace(other, recompute=Recompute.NONE, modules=("moe", "moe_act"))
     plain = Strategy()

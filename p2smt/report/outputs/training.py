@@ -170,6 +170,10 @@ class PredictedFigures(OutputPart):
     memory: MemoryByPart
     capacity_bytes: Annotated[PayloadBytes, Said("That a device may hold.")]
     fits: bool
+    memory_verdict: Annotated[
+        Literal["fits", "tight", "does not fit"],
+        Said("tight: it fits, but of published runs that near to the capacity some failed."),
+    ]
     tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
     tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
     mfu: Annotated[Ratio, Said("That over the device's peak.")]

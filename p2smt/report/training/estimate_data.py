@@ -148,6 +148,7 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         memory=predicted.memory,
         capacity_bytes=found.capacity_bytes,
         fits=found.fits,
+        memory_verdict=found.memory_verdict.value,
         tokens_per_s=found.tokens_per_s,
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,

@@ -9,11 +9,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import (
     AXES,
     DTYPES,
@@ -30,13 +30,6 @@ SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "
 """Fields of a strategy that the search chooses, and that ``fixed`` may name."""
 MAX_TOP = 1000
 MAX_TIE = 0.1
-RESERVE_BYTES = 5 * 10**9
-"""Memory that a strategy leaves free, unless it is told how much there is: CUDA's context and
-NCCL's buffers lie outside of the framework's allocator (3.4 GB in the large job of
-github.com/pytorch/pytorch/issues/71616: 39.59 GiB, of which 36.19 are the allocator's and 0.22
-free), and the allocator's own blocks are never all in use."""
-RESERVE_PART = 8
-"""At most one part in so many of a device's memory is left free."""
 Lacks = Callable[[Strategy, Transformer], tuple[str, ...]]
 """What a launcher lacks to run a strategy of a model, in words; empty: nothing."""
 LARGEST_CP = 32
@@ -71,11 +64,6 @@ def searched_field(key: str, given: str) -> str:
     else:
         rule, remedy = "is not searched for", f"give --{key}"
     raise InputError(given, rule, remedy)
-
-
-def usable_bytes(device: Device, reserve_bytes: int = RESERVE_BYTES) -> int:
-    """Bytes that a training may take on a device: all but a reserve, of small devices a part."""
-    return device.memory_bytes - min(reserve_bytes, device.memory_bytes // RESERVE_PART)
 
 
 class Prices(Enum):
@@ -148,8 +136,8 @@ class PlanQuestion:
     ``fixed``: values of fields of a strategy (``SEARCHED``), each once, and within the limits that
     ``space`` gives.  ``rules`` hold for the
     placement; their axes are indices into :data:`~p2smt.training.strategy.AXES`.  ``memory_bytes``:
-    what a strategy may take; None: what the device has less ``reserve_bytes``, see
-    :func:`usable_bytes`.  ``within``: strategies that take at most so much longer than the best
+    what a strategy may take; None: what the device has less a reserve, see
+    :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that take at most so much longer than the best
     are told apart from the others (0.05: five per cent).  ``top``: how many strategies to list,
     each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
     as equal, and the plainest is named (0: only those of one time).  ``lacks``: what the launcher
@@ -171,7 +159,6 @@ class PlanQuestion:
     dtype: str = "bf16"
     lacks: Lacks | None = field(default=None, compare=False)
     launcher: str = ""
-    reserve_bytes: int = RESERVE_BYTES
     tie: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -198,15 +185,13 @@ class PlanQuestion:
             raise InputError(f"top {self.top}", f"must be 1 to {MAX_TOP}")
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
-        if self.reserve_bytes < 0:
-            raise InputError(f"reserve {self.reserve_bytes} B", "must not be negative")
 
     @property
     def capacity_bytes(self) -> int:
         """Bytes that a strategy may take on a device."""
         if self.memory_bytes is not None:
             return self.memory_bytes
-        return usable_bytes(self.topology.known_device, self.reserve_bytes)
+        return usable_bytes(self.topology.known_device.memory_bytes)
 
     @property
     def free_bytes(self) -> int:
