@@ -21,7 +21,7 @@ from p2smt.training.formulas.quantities import quantities
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.measured.mixtures import layout_chunks
 from p2smt.training.pipeline import MEMORY
-from p2smt.training.strategy import MODULES, Batch, Recompute, Strategy
+from p2smt.training.strategy import MODULES, Batch, Recompute, Strategy, strategy_text
 from p2smt.training.transformer import (
     Attention,
     Experts,
@@ -202,11 +202,11 @@ def megatron(options: Options) -> Framework:
 
 
 @dataclass(frozen=True, slots=True)
-class TestPeak:
-    """A test of Megatron-LM: medians over its images of the peak, measured and predicted."""
+class Peak:
+    """A run's peak, measured and predicted, and its strategy as text."""
 
     name: str
-    strategy: Strategy
+    strategy: str
     measured_bytes: float
     predicted_bytes: float
 
@@ -216,14 +216,14 @@ class TestPeak:
         return self.predicted_bytes / self.measured_bytes - 1
 
 
-def peaks() -> Iterator[TestPeak]:
-    """Every test of a decoder with a peak of ``LEAST_BYTES``."""
+def tests_peaks() -> Iterator[Peak]:
+    """Every test of a decoder from ``LEAST_BYTES`` on: the medians over its images."""
     for name, rows in _tests().items():
         measured = statistics.median(float(row["mem_max"]) for row in rows)
         if measured >= LEAST_BYTES:
             found = [_last_stage_bytes(_run(name, row)) for row in rows]
-            strategy = _run(name, rows[0])[0].strategy
-            yield TestPeak(name, strategy, measured, statistics.median(found))
+            strategy = strategy_text(_run(name, rows[0])[0].strategy)
+            yield Peak(name, strategy, measured, statistics.median(found))
 
 
 def _tests() -> dict[str, list[dict[str, str]]]:

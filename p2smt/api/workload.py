@@ -13,9 +13,9 @@ from p2smt.parallelism.placement import Placement
 from p2smt.training import model_file
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict
+from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.pipeline import default_experts, default_placement
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import Batch, Strategy, parse_strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import check

@@ -62,8 +62,8 @@ class Strategy:
     devices of dp, cp and tp; ``dispatcher`` moves tokens, beside computing if ``overlap``;
     ``modules`` are computed again one by one.  ``graphs``: which kernels are captured;
     ``fp8_attention``: the core of attention is in 8 bits; ``fp8_params``: parameters are kept and
-    gathered in the low precision of ``dtype`` alone, not in 16 bits beside it.  ``dropout``: hidden states and attention are
-    dropped out, and masks of it kept.
+    gathered in the low precision of ``dtype`` alone, not in 16 bits beside it.  ``dropout``: hidden
+    states and attention are dropped out, and masks of it kept.
     """
 
     tp: int = 1
@@ -299,9 +299,9 @@ def parse_strategy(text: str) -> Strategy:
     (micro-batch), ``sp`` and ``flash`` (0 or 1), ``zero`` (0 to 3), ``recompute`` (none, selective,
     full, or modules such as ``moe_act+layernorm``), ``dtype`` (bf16, fp16, fp8, mxfp8, nvfp4),
     ``split`` (layers of each chunk: ``19/20*2/21``); of mixtures ``ep``, ``etp``, ``dispatcher``
-    (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``, ``fp8_params``, and
-    ``dropout``.  What is not
-    given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
+    (alltoall, flex), ``overlap``, ``graphs`` (none, partial, full), ``fp8_attention``,
+    ``fp8_params``, and ``dropout``.  What is not given has the value that
+    :class:`~p2smt.training.strategy.Strategy` gives it.
 
     Raises:
         InputError: a key that is not known or stands twice, or a value that is none of that key.

@@ -102,7 +102,7 @@ def space_lines(answer: PlanAnswer) -> Iterator[str]:
         question = answer.question
         sizes = (question.capacity_bytes, question.topology.known_device.memory_bytes)
         most, has = map(format_gigabytes, sizes)
-        yield f"a run may take {most} of a device's {has}, the rest is a reserve; or give --memory SIZE"
+        yield f"a run may take {most} of a device's {has}: --memory SIZE takes another limit"
 
 
 def bound_lines(answer: PlanAnswer) -> Iterator[str]:

@@ -137,11 +137,11 @@ class PlanQuestion:
     ``space`` gives.  ``rules`` hold for the
     placement; their axes are indices into :data:`~p2smt.training.strategy.AXES`.  ``memory_bytes``:
     what a strategy may take; None: what the device has less a reserve, see
-    :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that take at most so much longer than the best
-    are told apart from the others (0.05: five per cent).  ``top``: how many strategies to list,
-    each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
-    as equal, and the plainest is named (0: only those of one time).  ``lacks``: what the launcher
-    in use lacks; None: any will do.
+    :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that take at most
+    so much longer than the best are told apart from the others (0.05: five per cent).  ``top``: how
+    many strategies to list, each on its best placement.  ``tie``: strategies whose times differ by
+    less, relatively, count as equal, and the plainest is named (0: only those of one time).
+    ``lacks``: what the launcher in use lacks; None: any will do.
     """
 
     model: Transformer
