@@ -16,7 +16,7 @@ ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
 FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
-IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1"
+IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1,fp8_params=0,dropout=1"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
