@@ -13,6 +13,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from experiments.training_runs.store import HERE, runs
 from p2smt.cluster.file import load_topology
 from p2smt.training.efficiencies.frameworks import framework, topology_of
@@ -107,7 +109,7 @@ def published() -> Iterator[Outcome]:
 def predicted_bytes(run: TrainingRun, facts: Framework) -> float:
     """Bytes that a device of the fullest stage holds at its peak."""
     found = quantities(run.model, run.batch, StrategyColumns.of((run.strategy,)), facts)
-    return float(sum(found.of_stage(name) for name in MEMORY).max())
+    return float(np.sum([found.of_stage(name) for name in MEMORY], axis=0).max())
 
 
 def _run(options: str) -> TrainingRun:
