@@ -24,6 +24,8 @@ class Framework:
     ``fetch_hidden``: parameters of ZeRO-3 are gathered while layers compute.
     ``gradient_bytes``: bytes of a gradient's element as it is reduced, where training is in bf16;
     ``gradient_bytes_fp16`` where it is in fp16.
+    ``loss_bytes``: bytes of an element of the logits at the peak of its cross-entropy: logits in 16
+    bits and their softmax in fp32; a fused kernel that does not work in place takes 4 more.
     ``attention``: rate of its fused attention, as a part of what matrix products reach.
     """
 
@@ -35,6 +37,7 @@ class Framework:
     gradient_bytes: int
     gradient_bytes_fp16: int = 2
     attention: float = 1.0
+    loss_bytes: int = 6
 
     def __post_init__(self) -> None:
         whose = f"framework {self.name[:40]}"

@@ -33,7 +33,10 @@ MODULES = (*("layernorm", "core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "
 """Modules that may be computed again one by one, as Megatron-LM names them."""
 DISPATCHERS = ("alltoall", "flex")
 """How tokens go to experts: by an all-to-all, or once to each node or rack that needs them."""
-KIND_FIELDS = (*("ep", "etp", "dispatcher", "overlap", "modules", "graphs", "fp8_attention"),)
+KIND_FIELDS = (
+    *("ep", "etp", "dispatcher", "overlap", "modules", "graphs"),
+    *("fp8_attention", "fp8_params"),
+)
 """Fields that the formulas of equal dense layers in 16 bits do not know."""
 RARE_FIELDS = (
     *("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk"),
@@ -50,6 +53,9 @@ LEAST_OPTIMIZER_BYTES = 4
 parameter (2), and two moments in 8 bits."""
 GRAPHS = ("none", "partial", "full")
 """Which kernels are launched as captured CUDA graphs."""
+
+
+_SWITCHES = ("sequence_parallel", "flash", "overlap", "fp8_attention", "fp8_params", "dropout")
 
 
 class Recompute(Enum):
@@ -74,7 +80,9 @@ class Strategy:
     Of a mixture of experts, ``ep`` expert and ``etp`` expert tensor parallelism lie over the
     devices of dp, cp and tp; ``dispatcher`` moves tokens, beside computing if ``overlap``;
     ``modules`` are computed again one by one.  ``graphs``: which kernels are captured;
-    ``fp8_attention``: the core of attention is in 8 bits.  ``recompute_layers``: with full
+    ``fp8_attention``: the core of attention is in 8 bits; ``fp8_params``: parameters are kept and
+    gathered in the low precision of ``dtype`` alone, not in 16 bits beside it.  ``dropout``: hidden
+    states and attention are dropped out, and masks of it kept.  ``recompute_layers``: with full
     recomputation how many layers of each chunk, from its first, are computed again (0: all).
     ``dp_replicate``: ZeRO shards over the ranks of dp and cp that lie in one of so many parts of
     dp, and between the parts shards are copies (HSDP); ``shared_overlap``: tokens move beside the
@@ -96,6 +104,7 @@ class Strategy:
     flash: bool = True
     dtype: str = "bf16"
     split: tuple[int, ...] = ()
+    dropout: bool = False
     ep: int = 1
     etp: int = 1
     dispatcher: str = "alltoall"
@@ -103,6 +112,7 @@ class Strategy:
     modules: tuple[str, ...] = ()
     graphs: str = "none"
     fp8_attention: bool = False
+    fp8_params: bool = True
     recompute_layers: int = 0
     dp_replicate: int = 1
     shared_overlap: bool = False
@@ -118,7 +128,7 @@ class Strategy:
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
         if not _is_whole(self.zero) or not 0 <= self.zero <= 3:
             raise InputError(f"strategy zero={self.zero!r:.40}", "ZeRO has stages 0 to 3")
-        for key in ("sequence_parallel", "flash", "overlap", "fp8_attention", "shared_overlap"):
+        for key in _SWITCHES:
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", "is yes or no")
         if not isinstance(self.recompute, Recompute):
@@ -137,6 +147,9 @@ class Strategy:
         if self.modules and self.recompute is not Recompute.NONE:
             rule = "computes more than these modules again: name modules, or one of the words"
             raise InputError(f"strategy recompute={self.recompute.value}", rule)
+        if not (self.fp8_params or self.low_precision):
+            rule = f"says how a dtype of low precision keeps parameters, which {self.dtype} is not"
+            raise InputError("strategy fp8_params=0", rule, "give dtype=mxfp8, say, or drop it")
         if not _is_whole(self.recompute_layers) or self.recompute_layers < 0:
             rule = "must be a whole number of layers of a chunk"
             raise InputError(f"strategy recompute=full:{self.recompute_layers!r:.40}", rule)
@@ -368,6 +381,8 @@ _KEYS: Mapping[str, _Key] = MappingProxyType(
         "overlap": _Key("overlap", _switch, _switch_text),
         "graphs": _Key("graphs", _one_of(GRAPHS)),
         "fp8_attention": _Key("fp8_attention", _switch, _switch_text),
+        "fp8_params": _Key("fp8_params", _switch, _switch_text),
+        "dropout": _Key("dropout", _switch, _switch_text),
         "dp_replicate": _Key("dp_replicate", _degree),
         "shared_overlap": _Key("shared_overlap", _switch, _switch_text),
         "imbalance": _Key("imbalance", _number, _number_text),
@@ -403,8 +418,8 @@ def parse_strategy(text: str) -> Strategy:
     chunk: ``19/20*2/21m/0``, m where multi-token prediction is), ``dp_replicate`` (copies of what
     ZeRO shards), ``optimizer_bytes`` (of a parameter), ``offload`` (part of the layers); of
     mixtures ``ep``, ``etp``, ``dispatcher`` (alltoall, flex), ``overlap``, ``shared_overlap``,
-    ``imbalance``, ``graphs`` (none, partial, full), ``fp8_attention``.  What is not
-    given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
+    ``imbalance``, ``graphs`` (none, partial, full), ``fp8_attention``, ``fp8_params``; and
+    ``dropout``.  What is not given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
 
     Raises:
         InputError: a key that is not known or stands twice, or a value that is none of that key.

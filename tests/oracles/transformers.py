@@ -105,14 +105,16 @@ class Oracle:
         for _ in range(2 if model.gated else 1):
             yield "activation input", 2 * ffn
         yield "activation output", 2 * ffn
+        if strategy.dropout:
+            yield "attention dropout mask", whole
+            yield "mlp dropout mask", whole
         if strategy.flash:
             yield "score row sums", Fraction(4 * len(self.query_heads()) * self.tokens)
             return
-        yield "attention dropout mask", whole
-        yield "mlp dropout mask", whole
         yield "score softmax", Fraction(2 * scores)
-        yield "score dropout", Fraction(2 * scores)
-        yield "score dropout mask", Fraction(scores)
+        if strategy.dropout:
+            yield "score dropout", Fraction(2 * scores)
+            yield "score dropout mask", Fraction(scores)
 
     def again(self, number: int) -> bool:
         """Whether the layer of that number in its chunk is computed again whole."""

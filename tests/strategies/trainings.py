@@ -67,6 +67,7 @@ def _strategies(draw: st.DrawFn) -> Strategy:
         recompute=draw(st.sampled_from(list(Recompute))),
         flash=draw(st.booleans()),
         dtype=draw(st.sampled_from(["bf16", "fp16"])),
+        dropout=draw(st.booleans()),
     )
 
 

@@ -116,6 +116,68 @@ def test_a_dense_model_takes_what_the_dense_formulas_say(text: str) -> None:
         assert one[name].payload_bytes == pytest.approx(other[name].payload_bytes, abs=1), name
 
 
+@pytest.mark.parametrize("text", [*STRATEGIES, "dp=8,flash=0,dropout=1", "dp=8,flash=0"])
+def test_a_dense_model_keeps_what_the_dense_formulas_say(text: str) -> None:
+    columns = StrategyColumns.of((parse_strategy(text),))
+    plain = replace(AS_DENSE, layers=None)
+    one, two = (
+        quantities(DENSE, Batch(64, 2048), columns, BRIDGE.framework, efficiency)
+        for efficiency in (AS_DENSE, plain)
+    )
+    for name in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"):
+        many = [found.of_stage(name)[0].max() for found in (one, two)]
+        assert many[0] == pytest.approx(many[1], rel=1e-12), name
+
+
+def test_parameters_in_low_precision() -> None:
+    """Of layers twice 33/32 bytes (as they are, and transposed), and 2 more where they are kept in
+    16 bits as well; embedding and logits stay in 16 bits."""
+    ends = 2 * 100 * 64
+    (layers,) = (
+        rest + experts - ends
+        for rest, experts in zip(
+            of_stage(SMALL, Strategy(), "stage_parameters"),
+            of_stage(SMALL, Strategy(), "stage_experts"),
+            strict=True,
+        )
+    )
+    for more, each in (("bf16", 2), ("mxfp8", 2.0625), ("nvfp4", 1.125)):
+        (found,) = of_stage(SMALL, Strategy(dtype=more), "parameter_bytes")
+        assert found == pytest.approx(each * layers + 2 * ends), more
+    (found,) = of_stage(SMALL, Strategy(dtype="mxfp8", fp8_params=False), "parameter_bytes")
+    assert found == pytest.approx(4.0625 * layers + 2 * ends)
+    with pytest.raises(InputError, match="fp8_params=0: says how a dtype of low precision"):
+        Strategy(fp8_params=False)
+
+
+def test_what_mixtures_keep_besides() -> None:
+    """Tokens of 128: unfused scores, masks of dropout, an activation that no gate is fused with."""
+    plain = Strategy()
+    for gated, kept in ((True, 2 * 2 + 2), (False, 2 + 2 + 2)):
+        model = replace(SMALL, gated=gated)
+        (mixture,) = of_stage(model, plain, "mixture_kept_bytes")
+        norms = 128 * 64 * 4
+        shared = (2 * (1 + gated) + 2) * 32 * 128
+        tokens = 2 * 2 * 128 * 64 + 12 * 8 * 128
+        assert mixture == pytest.approx(norms + shared + tokens + kept * 48 * 2 * 128)
+    fused, unfused, dropped = (
+        of_stage(SMALL, one, "attention_kept_bytes")[0]
+        for one in (plain, Strategy(flash=False), Strategy(flash=False, dropout=True))
+    )
+    assert unfused - fused == pytest.approx(8 * 128 * (2 * 128 - 4))
+    assert dropped - unfused == pytest.approx(8 * 128 * 3 * 128 + 128 * 64)
+
+
+def test_later_tokens_keep_a_softmax_and_an_embedding() -> None:
+    model, strategy = replace(SMALL, mtp=1), Strategy(pp=2, dp=1, split=(2, 2))
+    without = of_stage(replace(model, mtp=0), strategy, "loss_bytes")
+    more = of_stage(model, strategy, "loss_bytes")[1] - without[1]
+    assert more == pytest.approx(128 * (4 * 64 + 4 * 100))
+    parts = ("stage_parameters", "stage_experts", "optimizer_bytes")
+    (_, rest), (_, experts), (_, optimizer) = (of_stage(model, strategy, name) for name in parts)
+    assert optimizer == pytest.approx(12 * (rest + experts + 100 * 64))
+
+
 def test_one_expert_for_all_is_a_dense_model() -> None:
     """E = r = 1, no shared experts: but for the router, and tokens put in order and back."""
     mixture = replace(DENSE, ffn=0, experts=Experts(1, 1, 512))

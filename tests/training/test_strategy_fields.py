@@ -24,7 +24,7 @@ from p2smt.training.validity import FIELDS, RULES
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started
 
-GIVEN = {"flash", "dtype", "split", *MIXTURE_FIELDS}
+GIVEN = {"flash", "dtype", "split", "dropout", *MIXTURE_FIELDS}
 """Fields that a search of dense models does not choose."""
 OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
@@ -84,12 +84,13 @@ def test_columns_texts_and_files_have_every_field() -> None:
 
 def test_columns_keep_every_field() -> None:
     """No value is the default, but of what is computed again the one or the other."""
-    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
-    other = replace(other, ep=8, etp=9, dispatcher="flex", overlap=True)
-    other = replace(other, graphs="partial", fp8_attention=True, recompute_layers=7)
+    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "mxfp8", (1, *[2] * 17))
+    other = replace(other, dropout=True, fp8_params=False, ep=8, etp=9, dispatcher="flex")
+    other = replace(other, overlap=True, graphs="partial", fp8_attention=True, recompute_layers=7)
     other = replace(other, dp_replicate=2, shared_overlap=True, mtp_chunk=18)
     other = replace(other, imbalance=1.5, optimizer_bytes=8, offload=0.25)
-    modules = replace(other, recompute=Recompute.NONE, recompute_layers=0, modules=("moe",))
+    modules = replace(other, recompute=Recompute.NONE, recompute_layers=0)
+    modules = replace(modules, modules=("moe", "moe_act"))
     plain = Strategy()
     given = {**vars_of(other), "modules": modules.modules}
     assert all(given[name] != value for name, value in vars_of(plain).items())

@@ -185,14 +185,16 @@ def test_refused_in_one_line(text: str, part: str) -> None:
 def test_all_keys_are_written() -> None:
     other = Strategy(
         flash=False,
-        dtype="fp16",
+        dtype="fp8",
         split=(1,),
+        dropout=True,
         ep=2,
         etp=2,
         dispatcher="flex",
         overlap=True,
         graphs="full",
         fp8_attention=True,
+        fp8_params=False,
         dp_replicate=2,
         shared_overlap=True,
         imbalance=1.25,

@@ -32,7 +32,7 @@ def estimate(
         "multi-token prediction), dp_replicate (copies of ZeRO's shards), optimizer_bytes (of a "
         "parameter), offload (part of the layers); of mixtures ep, etp, dispatcher (alltoall, "
         "flex), overlap, shared_overlap (0, 1), imbalance, graphs (none, partial, full), "
-        "fp8_attention (0, 1).",
+        "fp8_attention, fp8_params (0, 1); dropout (0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,

@@ -191,6 +191,7 @@ class StrategyBlock(StrictModel):
     flash: bool
     dtype: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
     split: list[Annotated[int, Field(ge=0, lt=2**31)]]
+    dropout: bool = False
     ep: Count = 1
     etp: Count = 1
     dispatcher: Literal["alltoall", "flex"] = "alltoall"
@@ -198,6 +199,7 @@ class StrategyBlock(StrictModel):
     modules: Annotated[list[Name], Field(default_factory=list)]
     graphs: Literal["none", "partial", "full"] = "none"
     fp8_attention: bool = False
+    fp8_params: bool = True
     recompute_layers: Annotated[int, Field(ge=0, lt=2**31)] = 0
     dp_replicate: Count = 1
     shared_overlap: bool = False
@@ -217,6 +219,7 @@ class FrameworkBlock(StrictModel):
     fetch_hidden: bool
     gradient_bytes: Annotated[int, Field(ge=1, le=16)]
     gradient_bytes_fp16: Annotated[int, Field(ge=1, le=16)]
+    loss_bytes: Annotated[int, Field(ge=1, le=16)] = 6
     attention: Annotated[float, Field(gt=0, le=10)]
 
 

@@ -67,6 +67,7 @@ _FRAMEWORK = Noted(
     gradient_bytes=Said("Of an element as it is reduced.", ge=0),
     gradient_bytes_fp16=Said("The same of a training in fp16.", ge=0),
     attention=Said("Of fused attention to matrix products.", ge=0),
+    loss_bytes=Said("Of an element of the logits at the peak of the loss.", ge=0),
 )
 
 
@@ -109,6 +110,8 @@ class StrategyDegrees(SearchedDegrees):
     modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
     graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
     fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
+    fp8_params: Annotated[bool | None, Said("Parameters are kept in low precision.")] = None
+    dropout: Annotated[bool | None, Said("Masks of dropout are kept.")] = None
     recompute_layers: Annotated[
         Count | None, Said("Layers of a chunk, from its first, that are computed again whole.")
     ] = None
@@ -176,6 +179,10 @@ class PredictedFigures(OutputPart):
     memory: MemoryByPart
     capacity_bytes: Annotated[PayloadBytes, Said("That a device may hold.")]
     fits: bool
+    memory_verdict: Annotated[
+        Literal["fits", "tight", "does not fit"],
+        Said("tight: it fits, but of published runs that near to the capacity some failed."),
+    ]
     tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
     tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
     mfu: Annotated[Ratio, Said("That over the device's peak.")]

@@ -133,7 +133,7 @@ def _degrees(strategy: Strategy) -> SearchedDegrees:
 def _mixture(strategy: Strategy) -> dict[str, Any]:
     """What is not as of a dense model in 16 bits."""
     usual = Strategy()
-    found = {name: getattr(strategy, name) for name in MIXTURE_FIELDS}
+    found = {name: getattr(strategy, name) for name in (*MIXTURE_FIELDS, "dropout")}
     told = {name: value for name, value in found.items() if value != getattr(usual, name)}
     return told | ({"modules": list(strategy.modules)} if strategy.modules else {})
 
@@ -153,6 +153,7 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         memory=predicted.memory,
         capacity_bytes=found.capacity_bytes,
         fits=found.fits,
+        memory_verdict=found.memory_verdict.value,
         tokens_per_s=found.tokens_per_s,
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,

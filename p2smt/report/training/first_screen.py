@@ -47,8 +47,6 @@ _MUST = 10
 _MORE = " .."
 _MOVED = 0.1
 """Of a range's width its ends are rounded by at most so much: what lies in it is told by it."""
-LITTLE = 0.1
-"""Memory that is left, as a part of all, below which the verdict is that it is tight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +139,7 @@ def time_words(within: PriceRange) -> str:
 
 
 def _span(within: PriceRange) -> str:
-    ends = format_time_range(
-        *(within.low_s, within.high_s, within.seconds), moved=_MOVED
-    )
+    ends = format_time_range(*(within.low_s, within.high_s, within.seconds), moved=_MOVED)
     return f"{format_time(within.seconds)}, {ends}"
 
 
@@ -161,9 +157,7 @@ def memory_words(found: RunEstimate) -> str:
     if not found.fits:
         return f"does not fit: {of}, {format_gigabytes(found.missing_bytes)} are missing"
     left = f"{of}, {format_gigabytes(given - needed)} are left"
-    if given - needed < LITTLE * given:
-        return f"tight: {left}"
-    return f"fits: {left}"
+    return f"{found.memory_verdict.value}: {left}"
 
 
 def _parts(found: RunEstimate) -> str:

@@ -100,8 +100,10 @@ def space_lines(answer: PlanAnswer) -> Iterator[str]:
     told = ", ".join(f"{count:,} {way}" for way, count in ways if count)
     yield f"{counts.strategies:,} strategies: {told}" if told else "no valid strategies"
     if answer.question.free_bytes:
-        kept = format_gigabytes(answer.question.free_bytes)
-        yield f"{kept} of a device are kept free for what is not counted; --memory SIZE keeps none"
+        question = answer.question
+        sizes = (question.capacity_bytes, question.topology.known_device.memory_bytes)
+        most, has = map(format_gigabytes, sizes)
+        yield f"a run may take {most} of a device's {has}: --memory SIZE takes another limit"
 
 
 def bound_lines(answer: PlanAnswer) -> Iterator[str]:

@@ -184,16 +184,25 @@ CLAMPED = 65
 where they are fused, as full graphs ask for: fitted."""
 
 
+COPY_BYTES_8, COPY_BYTES_4 = 2 + 2 / 32, 1 + 2 / 16
+"""Bytes of a parameter in low precision: once as it is and once transposed, as the backward pass
+takes it, with a scale for each block of 32 or 16 (arXiv 2310.10537; Transformer Engine keeps both
+from the first micro-batch on)."""
+
+
 def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArray]:
     more, ranks = columns.mixture or MixtureColumns.none(len(columns)), columns.ranks
     again = dict(zip(MODULES, more.modules.T, strict=True))
     selective = columns.recompute == RECOMPUTES.index(Recompute.SELECTIVE)
     low = ~np.isin(columns.dtype, SIXTEEN)
+    copies = np.where(columns.dtype == "nvfp4", COPY_BYTES_4, COPY_BYTES_8) * low
     numbers = {
         "ep": ranks["ep"],
         "et": ranks["et"],
         "ed": ranks["ed"] * more.dp_replicate,
         "low": low,
+        "fp8_params": more.fp8_params & low,
+        "copy_bytes": copies,
         "again_core": again["core_attn"] | selective,
         "again_up": again["mla_up_proj"],
         "again_norm": again["layernorm"],
@@ -225,7 +234,7 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
     found: dict[str, FloatArray] = {
         name: np.array(float(number)) for name, number in numbers.items()
     }
-    return {"G": gradients, **found}
+    return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
 
 
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
@@ -247,6 +256,7 @@ def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
         "dr": more.dp_replicate,
         "state": more.optimizer_bytes,
         "off": more.offload,
+        "dropout": columns.dropped,
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 

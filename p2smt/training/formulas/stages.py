@@ -318,6 +318,7 @@ class StrategyColumns:
     flash: BoolArray
     dtype: npt.NDArray[np.str_]
     splits: tuple[tuple[int, ...], ...] = ()
+    dropout: BoolArray | None = None
     mixture: MixtureColumns | None = None
 
     @staticmethod
@@ -342,8 +343,9 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name not in ("splits", "mixture")
+            if field.name not in ("splits", "mixture", "dropout")
         }
+        chosen["dropout"] = self.dropped[rows]
         order = np.arange(len(self))[rows].tolist() if self.splits else []
         mixture = self.mixture.take(rows) if self.mixture else None
         return StrategyColumns(
@@ -359,6 +361,7 @@ class StrategyColumns:
             recompute=RECOMPUTES[int(self.recompute[row])],
             flash=bool(self.flash[row]),
             dtype=str(self.dtype[row]),
+            dropout=bool(self.dropped[row]),
             split=self.splits[row] if self.splits else (),
             **(self.mixture.fields(row) if self.mixture else {}),
         )
@@ -371,6 +374,11 @@ class StrategyColumns:
         more = self.mixture or MixtureColumns.none(len(self))
         filled = {name: np.full(len(self), value) for name, value in values.items()}
         return replace(self, mixture=replace(more, **filled))
+
+    @property
+    def dropped(self) -> BoolArray:
+        """Whether each has dropout; None of all: none has."""
+        return np.zeros(len(self), dtype=np.bool_) if self.dropout is None else self.dropout
 
     @property
     def ranks(self) -> Mapping[str, IntArray]:
@@ -392,6 +400,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "sequence_parallel": np.bool_,
     "flash": np.bool_,
     "dtype": np.str_,
+    "dropout": np.bool_,
 }
 
 
@@ -408,6 +417,7 @@ class MixtureColumns:
     overlap: BoolArray
     graphs: npt.NDArray[np.str_]
     fp8_attention: BoolArray
+    fp8_params: BoolArray
     modules: BoolArray
     recompute_layers: IntArray
     dp_replicate: IntArray

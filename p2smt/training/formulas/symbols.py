@@ -70,10 +70,13 @@ full_m = _symbol("full_m")
 full_d = _symbol("full_d")
 full_x = _symbol("full_x")
 flash = _symbol("flash")
+dropout = _symbol("dropout")
 ep = _symbol("ep")
 et = _symbol("et")
 ed = _symbol("ed")
 low = _symbol("low")
+fp8_params = _symbol("fp8_params")
+copy_bytes = _symbol("copy_bytes")
 again_core = _symbol("again_core")
 again_up = _symbol("again_up")
 again_norm = _symbol("again_norm")
@@ -92,6 +95,7 @@ beside = _symbol("beside")
 
 # of the framework
 G = _symbol("G")
+loss_b = _symbol("loss_b")
 fused = _symbol("fused")
 overlap_tp = _symbol("overlap_tp")
 overlap_pp = _symbol("overlap_pp")
@@ -157,7 +161,9 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (dr, "copies of what ZeRO shards, each on its own part of dp"),
     (state, "bytes of the optimizer for a parameter"),
     (off, "part of the layers whose activations wait on the host"),
+    (dropout, "1 if hidden states and attention are dropped out"),
     (G, "bytes of an element of a gradient"),
+    (loss_b, "bytes of an element of the logits at the peak of the cross-entropy"),
     (fused, "rate of fused attention, as a part of what matrix products reach"),
     (overlap_tp, "1 if collectives of tp run beside matrix products"),
     (overlap_pp, "part of sends between stages that interleaving hides"),
@@ -201,6 +207,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (et, "tensor parallelism of experts"),
     (ed, "data parallelism of experts"),
     (low, "1 if products are in 8 bits or fewer"),
+    (fp8_params, "1 if parameters are kept and gathered so, too"),
+    (copy_bytes, "bytes of a parameter's copies for products in low precision"),
     (again_core, "1 if the core of attention is computed again"),
     (again_up, "1 if latent attention's expansions are"),
     (again_norm, "1 if norms are"),

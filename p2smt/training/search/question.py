@@ -9,12 +9,12 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import (
     AXES,
     DISPATCHERS,
@@ -42,13 +42,6 @@ Again = Recompute | tuple[str, ...]
 """What is computed again: a kind, or modules one by one."""
 MAX_TOP = 1000
 MAX_TIE = 0.1
-RESERVE_BYTES = 5 * 10**9
-"""Memory that a strategy leaves free, unless it is told how much there is: CUDA's context and
-NCCL's buffers lie outside of the framework's allocator (3.4 GB in the large job of
-github.com/pytorch/pytorch/issues/71616: 39.59 GiB, of which 36.19 are the allocator's and 0.22
-free), and the allocator's own blocks are never all in use."""
-RESERVE_PART = 8
-"""At most one part in so many of a device's memory is left free."""
 Lacks = Callable[[Strategy, Transformer], tuple[str, ...]]
 """What a launcher lacks to run a strategy of a model, in words; empty: nothing."""
 LARGEST_CP = 32
@@ -122,11 +115,6 @@ def value_of(strategy: Strategy, name: str) -> FieldValue:
     """The value of a searched field."""
     found: FieldValue = strategy.modules if name == "recompute" else ()
     return found or getattr(strategy, name)
-
-
-def usable_bytes(device: Device, reserve_bytes: int = RESERVE_BYTES) -> int:
-    """Bytes that a training may take on a device: all but a reserve, of small devices a part."""
-    return device.memory_bytes - min(reserve_bytes, device.memory_bytes // RESERVE_PART)
 
 
 class Prices(Enum):
@@ -212,8 +200,8 @@ class PlanQuestion:
     ``space`` gives.  ``rules`` hold for the
     placement; their axes are indices into ``axes``.  ``graphs`` and ``fp8_attention`` are those of
     every strategy.  ``memory_bytes``:
-    what a strategy may take; None: what the device has less ``reserve_bytes``, see
-    :func:`usable_bytes`.  ``within``: strategies that take at most so much longer than the best
+    what a strategy may take; None: what the device has less a reserve, see
+    :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that take at most so much longer than the best
     are told apart from the others (0.05: five per cent).  ``optimizer_bytes`` and ``imbalance`` are
     those of every strategy.  ``top``: how many strategies to list,
     each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
@@ -238,7 +226,6 @@ class PlanQuestion:
     imbalance: float = 1.0
     lacks: Lacks | None = field(default=None, compare=False)
     launcher: str = ""
-    reserve_bytes: int = RESERVE_BYTES
     tie: float = 1e-6
     graphs: str = "none"
     fp8_attention: bool = False
@@ -270,8 +257,6 @@ class PlanQuestion:
             raise InputError(f"top {self.top}", f"must be 1 to {MAX_TOP}")
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
-        if self.reserve_bytes < 0:
-            raise InputError(f"reserve {self.reserve_bytes} B", "must not be negative")
 
     def _check_given(self) -> None:
         """Raise InputError if what all strategies have is out of its range, or of other ones."""
@@ -292,7 +277,7 @@ class PlanQuestion:
         """Bytes that a strategy may take on a device."""
         if self.memory_bytes is not None:
             return self.memory_bytes
-        return usable_bytes(self.topology.known_device, self.reserve_bytes)
+        return usable_bytes(self.topology.known_device.memory_bytes)
 
     @property
     def free_bytes(self) -> int:

@@ -76,7 +76,7 @@ def test_a_person_reads_the_same() -> None:
     assert "fits: " in screen.out
     assert "strategy tp=2,pp=2,dp=2,cp=1" in done.out
     assert f"MFU {data['mfu']:.1%}" in done.out
-    assert "fits into 75 GB" in done.out
+    assert "fits into 71.2 GB" in done.out
     assert "efficiency megatron-h100: " in done.out
     assert "the default here" in done.out
     assert done.err == ""
@@ -99,6 +99,20 @@ def test_what_does_not_fit_has_every_number_and_what_would_help() -> None:
     assert "still lacks" in done.out
     least = data["memory_bytes"] - 1
     assert " fits: " in cli(*arguments(memory=f"{least}B")).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_verdict_on_memory_is_told_in_words_and_in_json() -> None:
+    needed = estimated()["memory_bytes"]
+    said = {
+        "fits": (needed * 89 // 76 + 1, True, "fits into "),
+        "tight": (needed, True, "tight in "),
+        "does not fit": (needed - 1, False, "does not fit into "),
+    }
+    for verdict, (given, fits, words) in said.items():
+        data = estimated(memory=f"{given}B")
+        assert (data["memory_verdict"], data["fits"]) == (verdict, fits)
+        assert f"\n{words}" in cli(*arguments(memory=f"{given}B")).out
 
 
 @pytest.mark.usefixtures("folder")
