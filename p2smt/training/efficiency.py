@@ -97,21 +97,6 @@ class LayerConstants:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Relative errors of runs that were predicted by constants of others, without sign.
-
-    ``by``: what was left out at once with all its runs, ``model`` or ``device`` (of a device left
-    out, its constants are those that one without runs would get).  ``within``: nine of ten runs are
-    no further off.
-    """
-
-    by: str
-    mean: float
-    median: float
-    within: float
-
-
-@dataclass(frozen=True, slots=True)
 class Efficiency:
     """The part of the peak that matrix products reach by a framework on a device.
 
@@ -119,7 +104,6 @@ class Efficiency:
     (launches of kernels), forward and backward together.  ``runs``: how many measured runs it was
     fitted to; ``error``: their mean relative error where the group of each was left out.
     ``layers``: constants of a fit by kinds of layers; None: of dense models in 16 bits alone.
-    ``left_out``: how far off such runs were, by what was left out; nothing: not known.
     """
 
     name: str
@@ -130,7 +114,6 @@ class Efficiency:
     runs: int
     error: float
     layers: LayerConstants | None = None
-    left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
         whose = f"efficiency {self.name[:40]}"

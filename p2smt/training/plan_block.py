@@ -37,12 +37,8 @@ def _strategy(strategy: Strategy) -> dict[str, Any]:
 
 
 def _constants(efficiency: Efficiency) -> dict[str, Any]:
-    """An efficiency as plain data; without constants by kinds of layers where it has none.
-
-    How far off it was on runs left out is no part of what a prediction follows from.
-    """
+    """An efficiency as plain data; without constants by kinds of layers where it has none."""
     found = asdict(efficiency)
-    del found["left_out"]
     if efficiency.layers is None:
         del found["layers"]
     else:

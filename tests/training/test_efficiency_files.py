@@ -10,7 +10,6 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.training.efficiencies import file, frameworks
 from p2smt.training.efficiencies import frameworks as hardware
-from p2smt.training.efficiency import LeftOut
 from tests.refusals import refusal
 
 NAMES = ("fsdp-a100", "fsdp-h100", "megatron-a100", "megatron-h100", "nemo-h100")
@@ -122,19 +121,3 @@ def test_the_small_a100_has_its_own_memory() -> None:
 def test_devices_that_fill_no_nodes_are_refused() -> None:
     with pytest.raises(InputError, match="multiple of 8"):
         hardware.topology_of("h100", 12)
-
-
-def test_errors_of_what_was_left_out_are_read_again() -> None:
-    """By model and by device; a file without them says nothing."""
-    known = (LeftOut("model", 0.0812, 0.05, 0.2), LeftOut("device", 0.1, 0.0701, 0.25))
-    found = replace(file.read_efficiency("nemo-h100"), left_out=known)
-    assert file.parse_efficiency(file.dump_efficiency(found), "it") == found
-    plain = replace(found, left_out=())
-    assert file.parse_efficiency(file.dump_efficiency(plain), "it") == plain
-
-
-@pytest.mark.parametrize("text", ["{rack: {mean: 1, median: 1, within: 1}}", "{model: {mean: -1}}"])
-def test_errors_of_what_was_left_out_are_checked(text: str) -> None:
-    whole = file.dump_efficiency(file.read_efficiency("nemo-h100"))
-    with pytest.raises(InputError, match="left_out"):
-        file.parse_efficiency(f"{whole}left_out: {text}\n", "it")

@@ -122,9 +122,7 @@ def test_programs_never_take_longer(strategy: str) -> None:
     ],
 )
 def test_blocks_have_every_field(block: Any, kind: Any) -> None:
-    """But what nothing follows from: where an efficiency is from, and how far off it was."""
-    own = {field.name for field in fields(kind)} - {"sources", "left_out"}
-    assert set(block.model_fields) == own
+    assert set(block.model_fields) == {field.name for field in fields(kind)} - {"sources"}
 
 
 def test_what_is_as_of_dense_models_in_16_bits_is_left_out() -> None:

@@ -13,14 +13,14 @@ from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml, read_text
 from p2smt.training.efficiencies.file_model import EfficiencyModel, LayerConstantsModel
 from p2smt.training.efficiencies.frameworks import FOLDER, framework
-from p2smt.training.efficiency import Efficiency, LayerConstants, LeftOut
+from p2smt.training.efficiency import Efficiency, LayerConstants
 
 _SUFFIX = ".yaml"
 _NOT_EFFICIENCIES = ("frameworks", "hardware")
 MEGATRON = ("megatron-core", "megatron")
-"""The frameworks of the default efficiency: the first that was fitted on a device."""
 BY_KINDS = ("megatron-bridge", "primus")
 """The frameworks of the default efficiency of mixtures and of low precision."""
+"""The frameworks of the default efficiency: the first that was fitted on a device."""
 DIGITS = 4
 
 
@@ -64,7 +64,6 @@ def parse_efficiency(text: str, source: str) -> Efficiency:
         runs=read.runs,
         error=read.error,
         layers=None if read.layers is None else _layers(read.layers),
-        left_out=tuple(LeftOut(by, **one.model_dump()) for by, one in read.left_out.items()),
     )
 
 
@@ -163,14 +162,7 @@ def dump_efficiency(efficiency: Efficiency, sources: Sequence[str] = ()) -> str:
     }
     if efficiency.layers is not None:
         data["layers"] = _layers_data(efficiency.layers)
-    if efficiency.left_out:
-        data["left_out"] = {one.by: _left_out_data(one) for one in efficiency.left_out}
     return dump_yaml(data | ({"sources": list(sources)} if sources else {}))
-
-
-def _left_out_data(one: LeftOut) -> dict[str, float]:
-    numbers = {"mean": one.mean, "median": one.median, "within": one.within}
-    return {name: float(f"{number:.{DIGITS}g}") for name, number in numbers.items()}
 
 
 def _layers_data(layers: LayerConstants) -> dict[str, object]:

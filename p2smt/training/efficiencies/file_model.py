@@ -71,14 +71,6 @@ class LayerConstantsModel(StrictModel):
     dispatch: Part | None = None
 
 
-class LeftOutModel(StrictModel):
-    """As :class:`~p2smt.training.efficiency.LeftOut` has it."""
-
-    mean: Annotated[Number, Field(ge=0)]
-    median: Annotated[Number, Field(ge=0)]
-    within: Annotated[Number, Field(ge=0)]
-
-
 class EfficiencyModel(StrictModel):
     """A constant with what it was fitted to."""
 
@@ -90,7 +82,6 @@ class EfficiencyModel(StrictModel):
     runs: Annotated[int, Field(ge=0)]
     error: Annotated[Number, Field(ge=0)]
     layers: LayerConstantsModel | None = None
-    left_out: dict[Literal["model", "device"], LeftOutModel] = Field(default_factory=dict)
     sources: list[str] = Field(default_factory=list)
 
 

@@ -9,14 +9,14 @@ nearby; constants moved one by one while the error falls; seconds computed anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import BoolArray, FloatArray
-from p2smt.training.efficiencies.file import CHIPS
+from p2smt.training.efficiencies.file import BY_KINDS, PEAKS
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Efficiency, LayerConstants
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
@@ -51,20 +51,22 @@ START: Mapping[str, float] = {
 """Where the fit of the shape begins: round numbers."""
 _PARTS = ("core_h100", "core_b200", "core_b300", "memory", "dispatch", "hides")
 
+CORE: Mapping[str, str] = {
+    "h100": "core_h100",
+    "b200": "core_b200",
+    "gb200": "core_b200",
+    "gb300": "core_b300",
+}
+"""Which of these a device's core of attention is: chips of B300 have twice the exponentials."""
 Shape = Mapping[str, float]
 """Constants of all layers by name; ``core_*`` of a chip."""
 
 
-def chip(hardware: str) -> str:
-    """The chip of a device."""
-    return CHIPS.get(hardware, hardware)
-
-
 def constants(shape: Shape, hardware: str) -> LayerConstants:
-    """The shape as constants on a device; of a chip that it lacks, the core's are the usual."""
+    """The shape as constants on a device."""
     own = {field.name for field in fields(LayerConstants)}
     named = {name: value for name, value in shape.items() if name in own}
-    return LayerConstants(core=shape.get(f"core_{chip(hardware)}", START["core_b200"]), **named)
+    return LayerConstants(core=shape[CORE[hardware]], **named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,6 @@ class Fit:
         many = Counter(alike)
         self._weights = np.array([many[one] ** -0.5 for one in alike])
         self._known: dict[tuple[float, ...], FloatArray] = {}
-
-    @property
-    def everything(self) -> BoolArray:
-        """All runs, as a mask."""
-        return np.ones(len(self.runs), dtype=bool)
 
     def powers(self, shape: Shape) -> FloatArray:
         """Logarithms of predicted over measured seconds: (runs, parts of the peak)."""
@@ -227,3 +224,113 @@ class KindFit:
     fitted: FloatArray
     other_models: FloatArray
     other_devices: FloatArray
+
+
+def fit_by_kinds(
+    runs: Sequence[MeasuredRun], apart: Sequence[MeasuredRun] = ()
+) -> tuple[KindFit, ...]:
+    """The constants of every framework and device that has runs; what is left out is left out of
+    the fit of the shape, too.
+
+    ``apart``: runs that no constant is fitted to, which only get errors; their sets have others.
+    """
+    fit = Fit((*runs, *apart))
+    told_by = np.arange(len(fit.runs)) < len(runs)
+    shape = fit_shape(fit, told_by)
+    powers = fit.powers(shape)
+    parts = fit.parts(powers, told_by)
+    errors = fit.errors(powers, parts)
+    models, devices = errors_by_other_models(fit, told_by), errors_by_other_devices(fit, told_by)
+    found = []
+    for (name, hardware), mine in fit.sets.items():
+        fraction = float(FRACTIONS[parts[name, hardware]])
+        told = int((mine & told_by).sum())
+        error = float(np.abs(models[mine & told_by]).mean())
+        efficiency = _efficiency(name, hardware, shape, fraction, told, error)
+        rows = tuple(run for run, own in zip(fit.runs, mine, strict=True) if own)
+        found.append(KindFit(efficiency, rows, errors[mine], models[mine], devices[mine]))
+    return tuple(found)
+
+
+def errors_by_other_models(fit: Fit, told_by: BoolArray) -> FloatArray:
+    """Relative errors of all runs by constants that no run of their model told."""
+    groups = np.array([run.group for run in fit.runs])
+    found = np.zeros(len(groups))
+    for group in dict.fromkeys(groups.tolist()):
+        others = told_by & (groups != group)
+        powers = fit.powers(fit_shape(fit, others))
+        own = groups == group
+        found[own] = fit.errors(powers, fit.parts(powers, others))[own]
+    return found
+
+
+def errors_by_other_devices(fit: Fit, told_by: BoolArray) -> FloatArray:
+    """The same by those that no run on their device told: a device without runs takes what the
+    default framework reaches on the nearest one."""
+    devices = np.array([run.hardware for run in fit.runs])
+    every = dict.fromkeys(devices.tolist())
+    found = np.zeros(len(devices))
+    for device in every:
+        others, own = told_by & (devices != device), devices == device
+        known = [one for one in every if one != device and (BY_KINDS[0], one) in fit.sets]
+        near = nearest(device, known)
+        shape = dict(fit_shape(fit, others))
+        shape[CORE[device]] = shape[CORE[near]]
+        powers = fit.powers(shape)
+        place = fit.parts(powers, others)[BY_KINDS[0], near]
+        found[own] = np.expm1(powers[own, place])
+    return found
+
+
+def nearest(device: str, known: Sequence[str]) -> str:
+    """Of known devices that of the same chip, else that whose peak of 16 bits is nearest."""
+
+    def far(one: str) -> tuple[bool, float]:
+        return (CORE[one] != CORE[device], abs(np.log(PEAKS[one] / PEAKS[device])))
+
+    return min(known, key=far)
+
+
+def _efficiency(
+    name: str, hardware: str, shape: Shape, fraction: float, runs: int, error: float
+) -> Efficiency:
+    return Efficiency(
+        name=f"{name}-{hardware}",
+        device=hardware,
+        framework=framework(name),
+        fraction=fraction,
+        layer_s=0.0,
+        runs=runs,
+        error=error,
+        layers=constants(shape, hardware),
+    )
+
+
+# What a prediction has to be better than: a count of operations.
+
+
+def one_utilisation(runs: Sequence[MeasuredRun]) -> tuple[FloatArray, FloatArray]:
+    """Relative errors of runs by their operations at one utilisation: the one that is best for
+    them, and the one that is best for the runs of other models (of all, where there is one)."""
+    reached = np.array([utilisation(run) for run in runs])
+    groups = np.array([run.group for run in runs])
+    others = np.array([_best_use(_or_all(reached, groups != group)) for group in groups])
+    return reached / _best_use(reached) - 1, reached / others - 1
+
+
+def _or_all(reached: FloatArray, some: BoolArray) -> FloatArray:
+    return reached[some] if some.any() else reached
+
+
+def _best_use(reached: FloatArray) -> float:
+    uses = np.linspace(0.05, 1.0, 191)
+    return float(uses[np.abs(reached / uses[:, None] - 1).mean(axis=1).argmin()])
+
+
+def utilisation(run: MeasuredRun) -> float:
+    """The part of the peak that the model's operations took."""
+    training, strategy = run.training, run.training.strategy
+    device = topology_of(run.hardware, strategy.devices).known_device
+    tokens = training.batch.sequences * training.batch.tokens
+    done = training.model.token_flops(training.batch.tokens) * tokens
+    return done / (strategy.devices * device.peak_flops(PEAK_OF[strategy.dtype]) * run.step_s)
