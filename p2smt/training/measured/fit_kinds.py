@@ -115,10 +115,14 @@ class Prepared:
 
 
 class Fit:
-    """Runs whose seconds are known at any shape; equal trainings are computed once."""
+    """Runs whose seconds are known at any shape; equal trainings are computed once.
 
-    def __init__(self, runs: Sequence[MeasuredRun]) -> None:
-        self.runs = tuple(runs)
+    ``told_by``: the runs that tell constants, as a mask: all but those ``apart``.
+    """
+
+    def __init__(self, told: Sequence[MeasuredRun], apart: Sequence[MeasuredRun] = ()) -> None:
+        runs = self.runs = (*told, *apart)
+        self.told_by = np.arange(len(runs)) < len(told)
         self._measured_s = np.array([run.step_s for run in runs])
         own = [(run.framework, run.hardware, run.training) for run in runs]
         first = {key: at for at, key in reversed(list(enumerate(own)))}
@@ -127,7 +131,8 @@ class Fit:
         sets = [(run.framework, run.hardware) for run in runs]
         self.sets = {key: np.array([one == key for one in sets]) for key in dict.fromkeys(sets)}
         alike = [(*key, _peak(run), run.group) for key, run in zip(sets, runs, strict=True)]
-        many = Counter(alike)
+        many = Counter(alike[: len(told)])
+        many.update(set(alike) - set(many))
         self._weights = np.array([many[one] ** -0.5 for one in alike])
         self._known: dict[tuple[float, ...], FloatArray] = {}
 
@@ -160,6 +165,8 @@ class Fit:
         return float((self._weights * off)[told_by].sum() / self._weights[told_by].sum())
 
 
+DRAW = 0.01
+"""How much constants are drawn to where they begin: one that few runs tell stays there."""
 ROUNDS, STEPS, FAR, NEAR = 4, (0.2, 0.08, 0.03), 0.4, 0.05
 
 
@@ -170,7 +177,7 @@ def fit_shape(fit: Fit, told_by: BoolArray, start: Shape = START) -> Shape:
         moved = _moved(fit, shape, told_by)
         for _ in range(3):
             tried = _times(shape, moved)
-            loss = fit.loss(fit.powers(tried), told_by)
+            loss = fit.loss(fit.powers(tried), told_by) + _drawn(tried)
             if loss < least:
                 shape, least = tried, loss
                 break
@@ -178,6 +185,11 @@ def fit_shape(fit: Fit, told_by: BoolArray, start: Shape = START) -> Shape:
         else:
             break
     return shape
+
+
+def _drawn(shape: Shape) -> float:
+    """What constants lose that lie far from where they begin."""
+    return DRAW * sum(float(np.log(shape[name] / start)) ** 2 for name, start in START.items())
 
 
 def _times(shape: Shape, moves: Mapping[str, float]) -> dict[str, float]:
@@ -190,7 +202,7 @@ def _moved(fit: Fit, shape: Shape, told_by: BoolArray) -> dict[str, float]:
     """How far each constant moves, as a logarithm, where seconds go by their powers."""
     now = fit.powers(shape)
     slopes = {name: (fit.powers(_times(shape, {name: -NEAR})) - now) / -NEAR for name in shape}
-    moves, least = dict.fromkeys(shape, 0.0), fit.loss(now, told_by)
+    moves, least = dict.fromkeys(shape, 0.0), fit.loss(now, told_by) + _drawn(shape)
     for step in STEPS:
         falls = True
         while falls:
@@ -199,7 +211,8 @@ def _moved(fit: Fit, shape: Shape, told_by: BoolArray) -> dict[str, float]:
                 for move in (step, -step):
                     if abs(moves[name] + move) > FAR:
                         continue
-                    loss = fit.loss(now + move * slope, told_by)
+                    tried = _times(shape, {**moves, name: moves[name] + move})
+                    loss = fit.loss(now + move * slope, told_by) + _drawn(tried)
                     if loss < least:
                         now, least, falls = now + move * slope, loss, True
                         moves[name] += move
@@ -234,13 +247,13 @@ def fit_by_kinds(
 
     ``apart``: runs that no constant is fitted to, which only get errors; their sets have others.
     """
-    fit = Fit((*runs, *apart))
-    told_by = np.arange(len(fit.runs)) < len(runs)
+    fit = Fit(runs, apart)
+    told_by = fit.told_by
     shape = fit_shape(fit, told_by)
     powers = fit.powers(shape)
     parts = fit.parts(powers, told_by)
     errors = fit.errors(powers, parts)
-    models, devices = errors_by_other_models(fit, told_by), errors_by_other_devices(fit, told_by)
+    models, devices = errors_by_other_models(fit), errors_by_other_devices(fit)
     found = []
     for (name, hardware), mine in fit.sets.items():
         fraction = float(FRACTIONS[parts[name, hardware]])
@@ -252,26 +265,26 @@ def fit_by_kinds(
     return tuple(found)
 
 
-def errors_by_other_models(fit: Fit, told_by: BoolArray) -> FloatArray:
+def errors_by_other_models(fit: Fit) -> FloatArray:
     """Relative errors of all runs by constants that no run of their model told."""
     groups = np.array([run.group for run in fit.runs])
     found = np.zeros(len(groups))
     for group in dict.fromkeys(groups.tolist()):
-        others = told_by & (groups != group)
+        others = fit.told_by & (groups != group)
         powers = fit.powers(fit_shape(fit, others))
         own = groups == group
         found[own] = fit.errors(powers, fit.parts(powers, others))[own]
     return found
 
 
-def errors_by_other_devices(fit: Fit, told_by: BoolArray) -> FloatArray:
+def errors_by_other_devices(fit: Fit) -> FloatArray:
     """The same by those that no run on their device told: a device without runs takes what the
     default framework reaches on the nearest one."""
     devices = np.array([run.hardware for run in fit.runs])
     every = dict.fromkeys(devices.tolist())
     found = np.zeros(len(devices))
     for device in every:
-        others, own = told_by & (devices != device), devices == device
+        others, own = fit.told_by & (devices != device), devices == device
         known = [one for one in every if one != device and (BY_KINDS[0], one) in fit.sets]
         near = nearest(device, known)
         shape = dict(fit_shape(fit, others))
