@@ -85,6 +85,7 @@ def _runs(one: KindFit) -> Iterable[dict[str, Any]]:
             "measured_s": run.step_s,
             "token_s": _rounded(run.step_s * devices / tokens),
             "fitted": _rounded(float(one.fitted[at])),
+            "part_left_out": _rounded(float(one.other_parts[at])),
             "left_out": _rounded(float(one.other_models[at])),
             "device_left_out": _rounded(float(one.other_devices[at])),
             "one_utilisation": _rounded(plain[at][0]),

@@ -12,10 +12,14 @@ A_SET = 10
 """Runs from which a set of one GPU, framework, precision and kind has a line of its own."""
 NEAR_PARAMETERS, NEAR_FLOPS = 0.001, 0.003
 KINDS = ("MoE", "dense", "Mamba", "all")
-ERRORS = ("fitted", "left_out", "device_left_out", "one_utilisation", "one_utilisation_left_out")
+ERRORS = (
+    *("fitted", "part_left_out", "left_out", "device_left_out"),
+    *("one_utilisation", "one_utilisation_left_out"),
+)
 HEAD = (
     "runs",
     "fitted",
+    "part left out",
     "model left out",
     "device left out",
     "one utilisation, fitted",
@@ -118,22 +122,24 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
 
 TEXT = """# Mixtures of experts, hybrids and low precision beside measured runs
 
-Written by `make training-runs` from [mixtures.csv](mixtures.csv): {runs} published runs that count, a
-source and a licence in each row; [mixtures.json](mixtures.json) has every one with its predictions.
-No number here has another origin.
+Written by `make training-runs` from [mixtures.csv](mixtures.csv): {runs} published runs that
+count, a source and a licence in each row; [mixtures.json](mixtures.json) has every one with its
+predictions. No number here has another origin.
 
 One part of the peak is fitted for each framework and device, and one of the core of attention for
-each chip; the other constants, the *shape*, are common to all runs. [fit_kinds.py](
-../../p2smt/training/measured/fit_kinds.py) fits them; [docs/mixtures.md](../../docs/mixtures.md) says
-what each one is. Errors are means, medians in brackets:
+each chip; the other constants, the *shape*, are common to all runs
+([fit_kinds.py](../../p2smt/training/measured/fit_kinds.py)).
+[docs/mixtures.md](../../docs/mixtures.md) says what each one is. Errors are means, medians in
+brackets:
 
 * *fitted*: by the constants of all runs;
+* *part left out*: by the shape of all runs, and parts of the peak that no run of the model told;
 * *model left out*: shape and parts by constants that no run of the model told, on no device and in
   no framework; what nothing else tells has the usual value;
-* *device left out*: the same of a device, with what Megatron-Bridge reaches on the nearest one, which
-  is what a device without runs gets;
-* *one utilisation*: the model's operations at one part of the peak, for each GPU, framework, precision
-  and kind of model: the best one of these runs themselves, and the best one of those of other models.
+* *device left out*: the same of a device, with what Megatron-Bridge reaches on the nearest one,
+  which is what a device without runs gets;
+* *one utilisation*: the model's operations at one part of the peak, for each GPU, framework,
+  precision and kind of model: the best one of these runs themselves, and of those of other models.
 
 {kinds}
 
@@ -171,8 +177,8 @@ fastest the predicted fastest took.
 
 ## Runs that no constant was fitted to
 
-{aparts} dense runs are published without their recipe's flags: they are predicted as if they had none,
-and take part in no fit.
+{aparts} dense runs are published without their recipe's flags: they are predicted as if they had
+none, and take part in no fit.
 
 {apart}
 
@@ -183,8 +189,8 @@ and take part in no fit.
 * `deepseek-v3` in NeMo 2 on GB200 ran with unfused latent attention, 2.6 times slower than later
   releases on the same racks.
 * `gpt-oss-120b`: the release 26.06.01 took 1.6 times as long as the ones before and after it.
-* `nemotron-3-super`, `-nano` and `-ultra` with automodel: kernels and transports differ from run to run.
-* Without `llama-3-70b` three runs are left that tell anything of dense MLPs, and none of FP4.
+* `nemotron-3-*` with automodel: kernels and transports differ from run to run.
+* Without `llama-3-70b` three runs of a dense model are left, all of one small one.
 
 ## Parameters of models
 
@@ -195,12 +201,12 @@ Billions, of all layers and of those that a token meets, beside public figures
 
 ## Operations of a token
 
-Forward and backward, beside published TFLOP/s over tokens/s, {many_flops} models and releases; *off*:
-the largest difference of the runs, bold beyond 0.3 %, all for these reasons:
+Forward and backward, beside published TFLOP/s over tokens/s, {many_flops} models and releases;
+*off*: the largest difference of the runs, bold beyond 0.3 %, all for these reasons:
 
 * `gpt-oss-120b` before 26.06: the framework counted other operations then;
 * `nemotron-3-nano`: Megatron counts Mamba-2 with twice the hidden size where heads are narrower;
-  `-super`, `-ultra`: it counts a part of what precedes the experts otherwise (1.5 %);
+  `-super`, `-ultra`: attention in their layers of multi-token prediction is left out here;
 * NeMo Automodel counts operations in its own way;
 * four rows of `llama-3-70b` in 26.04.01, where published figures contradict each other;
 * figures of three digits scatter by up to 0.9 %.

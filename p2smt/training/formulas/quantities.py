@@ -88,6 +88,23 @@ def with_seconds(
     Raises:
         InputError: the device states no peak for a data type.
     """
+    return timed(counted, given(counted, columns, device, efficiency))
+
+
+def timed(counted: Quantities, values: Mapping[str, FloatArray]) -> Quantities:
+    """Quantities of these values, with the seconds that they give."""
+    seconds = counted.table.seconds(values)
+    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def given(
+    counted: Quantities, columns: StrategyColumns, device: Device, efficiency: Efficiency
+) -> dict[str, FloatArray]:
+    """All that seconds follow from: what is counted, a device, and its constants.
+
+    Raises:
+        InputError: as of :func:`with_seconds`.
+    """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
     kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
@@ -100,8 +117,7 @@ def with_seconds(
     }
     if counted.stages.kinds:
         values |= _of_constants(columns, device, efficiency, names, peaks)
-    seconds = counted.table.seconds(values)
-    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+    return values
 
 
 def _of_constants(

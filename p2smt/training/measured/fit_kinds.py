@@ -19,7 +19,7 @@ from p2smt.parallelism.placement import BoolArray, FloatArray
 from p2smt.training.efficiencies.file import BY_KINDS, PEAKS
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Efficiency, LayerConstants
-from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
+from p2smt.training.formulas.quantities import Quantities, given, quantities, timed
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import call_prices
 from p2smt.training.measured.run import MeasuredRun
@@ -102,16 +102,13 @@ class Prepared:
     def seconds(self, shape: Shape) -> FloatArray:
         """Seconds of an iteration at each of these parts."""
         layers = constants(shape, self.run.hardware)
-        timed = with_seconds(
-            self.counted, self.columns, self.device, replace(self.efficiency, layers=layers)
-        )
+        known = replace(self.efficiency, layers=layers)
+        values = given(self.counted, self.columns, self.device, known)
         parts = {"eta": _COMPUTED[:, None], "eta_low": _COMPUTED[:, None]}
-        values = {**timed.values, **parts}
-        again = replace(timed, values={**values, **timed.table.seconds(values)})
         call_s = dict(self.call_s)
         if self.run.training.strategy.dispatcher != "flex" and DISPATCH_REQUEST in call_s:
             call_s[DISPATCH_REQUEST] /= layers.dispatch
-        return combine(work_of(again, self.columns), call_s)
+        return combine(work_of(timed(self.counted, {**values, **parts}), self.columns), call_s)
 
 
 class Fit:
@@ -150,7 +147,9 @@ class Fit:
         """The part of the peak of every set that some of the runs tell, by its place."""
         off = np.abs(np.expm1(powers)) * told_by[:, None]
         pull = PULL * np.abs(np.log(FRACTIONS / USUAL))
-        return {key: int((off[mine].sum(axis=0) + pull).argmin()) for key, mine in self.sets.items()}
+        return {
+            key: int((off[mine].sum(axis=0) + pull).argmin()) for key, mine in self.sets.items()
+        }
 
     def errors(self, powers: FloatArray, parts: Mapping[tuple[str, str], int]) -> FloatArray:
         """Relative errors of all runs with these parts."""
@@ -230,11 +229,13 @@ def _peak(run: MeasuredRun) -> str:
 @dataclass(frozen=True, slots=True)
 class KindFit:
     """An efficiency by kinds of layers, its runs, and their relative errors: by the constants of
-    all runs, and by those of the runs of other models, and of other devices."""
+    all runs; by the shape of all and the part of other models; and by those that no run of their
+    model, or of their device, told at all."""
 
     efficiency: Efficiency
     runs: tuple[MeasuredRun, ...]
     fitted: FloatArray
+    other_parts: FloatArray
     other_models: FloatArray
     other_devices: FloatArray
 
@@ -253,7 +254,9 @@ def fit_by_kinds(
     powers = fit.powers(shape)
     parts = fit.parts(powers, told_by)
     errors = fit.errors(powers, parts)
+    by_parts = errors_by_other_models(fit, shape)
     models, devices = errors_by_other_models(fit), errors_by_other_devices(fit)
+    every = (errors, by_parts, models, devices)
     found = []
     for (name, hardware), mine in fit.sets.items():
         fraction = float(FRACTIONS[parts[name, hardware]])
@@ -261,17 +264,18 @@ def fit_by_kinds(
         error = float(np.abs(models[mine & told_by]).mean())
         efficiency = _efficiency(name, hardware, shape, fraction, told, error)
         rows = tuple(run for run, own in zip(fit.runs, mine, strict=True) if own)
-        found.append(KindFit(efficiency, rows, errors[mine], models[mine], devices[mine]))
+        found.append(KindFit(efficiency, rows, *(one[mine] for one in every)))
     return tuple(found)
 
 
-def errors_by_other_models(fit: Fit) -> FloatArray:
-    """Relative errors of all runs by constants that no run of their model told."""
+def errors_by_other_models(fit: Fit, shape: Shape | None = None) -> FloatArray:
+    """Relative errors of all runs by constants that no run of their model told; with a shape, by
+    it and parts of the peak that none told."""
     groups = np.array([run.group for run in fit.runs])
     found = np.zeros(len(groups))
     for group in dict.fromkeys(groups.tolist()):
         others = fit.told_by & (groups != group)
-        powers = fit.powers(fit_shape(fit, others))
+        powers = fit.powers(shape or fit_shape(fit, others))
         own = groups == group
         found[own] = fit.errors(powers, fit.parts(powers, others))[own]
     return found

@@ -48,7 +48,9 @@ def seconds(name: str, training: TrainingRun, hardware: str, shape: fit_kinds.Sh
     return predict(training, topology, known).time.iteration_s
 
 
-def runs_of(shape: fit_kinds.Shape, devices: Sequence[str] = ("h100", "gb200")) -> list[MeasuredRun]:
+def runs_of(
+    shape: fit_kinds.Shape, devices: Sequence[str] = ("h100", "gb200")
+) -> list[MeasuredRun]:
     """Runs that take what these constants say."""
     found = []
     for hardware in devices:
@@ -105,7 +107,8 @@ def slower(runs: Sequence[MeasuredRun], times: float, **which: str) -> list[Meas
     ]
 
 
-def test_a_model_left_out_tells_nothing_of_itself(short: None) -> None:
+@pytest.mark.usefixtures("short")
+def test_a_model_left_out_tells_nothing_of_itself() -> None:
     """Its runs take longer: what is predicted of them stays."""
     before = errors_by_other_models(Fit(RUNS))
     after = errors_by_other_models(Fit(slower(RUNS, 1.5, group="mixture")))
@@ -114,7 +117,8 @@ def test_a_model_left_out_tells_nothing_of_itself(short: None) -> None:
     assert np.abs(after[~own] - before[~own]).max() > 0.01
 
 
-def test_a_device_left_out_tells_nothing_of_itself(short: None) -> None:
+@pytest.mark.usefixtures("short")
+def test_a_device_left_out_tells_nothing_of_itself() -> None:
     before = errors_by_other_devices(Fit(RUNS))
     after = errors_by_other_devices(Fit(slower(RUNS, 1.5, hardware="h100")))
     own = np.array([run.hardware == "h100" for run in RUNS])
@@ -122,7 +126,8 @@ def test_a_device_left_out_tells_nothing_of_itself(short: None) -> None:
     assert np.abs(after[~own] - before[~own]).max() > 0.01
 
 
-def test_runs_apart_change_no_constant(short: None) -> None:
+@pytest.mark.usefixtures("short")
+def test_runs_apart_change_no_constant() -> None:
     apart = slower(RUNS[:1], 3.0)
     (alone, _), (both, _) = fit_by_kinds(RUNS), fit_by_kinds(RUNS, apart)
     assert both.efficiency == alone.efficiency
