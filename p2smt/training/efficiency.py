@@ -68,19 +68,19 @@ class LayerConstants:
     tokens reach on their way; ``hides``: part of a stage's computing under which they may move.
     """
 
-    core: float = 0.45
+    core: float = 0.43
     low: tuple[tuple[str, float], ...] = ()
-    memory: float = 0.64
-    edge: float = 365.0
-    quantised: float = 4.3
-    state_bytes: float = 100.0
-    host_attention_s: float = 0.9e-3
-    host_mlp_s: float = 3.0e-3
-    host_mamba_s: float = 6.7e-3
-    host_experts_s: float = 1.2e-3
-    host_expert_s: float = 0.32e-3
-    dispatch: float = 0.85
-    hides: float = 0.68
+    memory: float = 0.6
+    edge: float = 249.7
+    quantised: float = 4.247
+    state_bytes: float = 57.08
+    host_attention_s: float = 1.792e-3
+    host_mlp_s: float = 2.071e-3
+    host_mamba_s: float = 6.246e-3
+    host_experts_s: float = 1.752e-3
+    host_expert_s: float = 0.279e-3
+    dispatch: float = 1.0
+    hides: float = 0.6923
 
     def __post_init__(self) -> None:
         parts = (self.core, self.memory, self.dispatch, *(one for _, one in self.low))
