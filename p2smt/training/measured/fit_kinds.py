@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ Shape = Mapping[str, float]
 def constants(shape: Shape, hardware: str) -> LayerConstants:
     """The shape as constants on a device."""
     own = {field.name for field in fields(LayerConstants)}
-    named = {name: value for name, value in shape.items() if name in own}
+    named: dict[str, Any] = {name: value for name, value in shape.items() if name in own}
     return LayerConstants(core=shape[CORE[hardware]], **named)
 
 
@@ -111,7 +112,7 @@ class Prepared:
         return combine(work_of(timed(self.counted, {**values, **parts}), self.columns), call_s)
 
 
-class Fit:
+class RunFit:
     """Runs whose seconds are known at any shape; equal trainings are computed once.
 
     ``told_by``: the runs that tell constants, as a mask: all but those ``apart``.
@@ -169,7 +170,7 @@ DRAW = 0.01
 ROUNDS, STEPS, FAR, NEAR = 4, (0.2, 0.08, 0.03), 0.4, 0.05
 
 
-def fit_shape(fit: Fit, told_by: BoolArray, start: Shape = START) -> Shape:
+def fit_shape(fit: RunFit, told_by: BoolArray, start: Shape = START) -> Shape:
     """The shape with the least loss of some runs, from round numbers on."""
     shape, least = dict(start), fit.loss(fit.powers(start), told_by)
     for _ in range(ROUNDS):
@@ -197,7 +198,7 @@ def _times(shape: Shape, moves: Mapping[str, float]) -> dict[str, float]:
     return {name: min(one, 1.0) if name in _PARTS else one for name, one in found.items()}
 
 
-def _moved(fit: Fit, shape: Shape, told_by: BoolArray) -> dict[str, float]:
+def _moved(fit: RunFit, shape: Shape, told_by: BoolArray) -> dict[str, float]:
     """How far each constant moves, as a logarithm, where seconds go by their powers."""
     now = fit.powers(shape)
     slopes = {name: (fit.powers(_times(shape, {name: -NEAR})) - now) / -NEAR for name in shape}
@@ -248,7 +249,7 @@ def fit_by_kinds(
 
     ``apart``: runs that no constant is fitted to, which only get errors; their sets have others.
     """
-    fit = Fit(runs, apart)
+    fit = RunFit(runs, apart)
     told_by = fit.told_by
     shape = fit_shape(fit, told_by)
     powers = fit.powers(shape)
@@ -268,7 +269,7 @@ def fit_by_kinds(
     return tuple(found)
 
 
-def errors_by_other_models(fit: Fit, shape: Shape | None = None) -> FloatArray:
+def errors_by_other_models(fit: RunFit, shape: Shape | None = None) -> FloatArray:
     """Relative errors of all runs by constants that no run of their model told; with a shape, by
     it and parts of the peak that none told."""
     groups = np.array([run.group for run in fit.runs])
@@ -281,7 +282,7 @@ def errors_by_other_models(fit: Fit, shape: Shape | None = None) -> FloatArray:
     return found
 
 
-def errors_by_other_devices(fit: Fit) -> FloatArray:
+def errors_by_other_devices(fit: RunFit) -> FloatArray:
     """The same by those that no run on their device told: a device without runs takes what the
     default framework reaches on the nearest one."""
     devices = np.array([run.hardware for run in fit.runs])

@@ -16,7 +16,7 @@ from p2smt.training.measured.fit_kinds import (
     CORE,
     FRACTIONS,
     START,
-    Fit,
+    RunFit,
     constants,
     errors_by_other_devices,
     errors_by_other_models,
@@ -52,7 +52,7 @@ def runs_of(
     shape: fit_kinds.Shape, devices: Sequence[str] = ("h100", "gb200")
 ) -> list[MeasuredRun]:
     """Runs that take what these constants say."""
-    found = []
+    found: list[MeasuredRun] = []
     for hardware in devices:
         for model in (DENSE, MIXTURE):
             for text in ("dp=8,zero=1", "tp=2,dp=4,sp=1,zero=1,dtype=fp8"):
@@ -80,7 +80,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_seconds_are_those_of_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the constants that the runs were made of, and at the part of the peak."""
     monkeypatch.setattr(fit_kinds, "PULL", 0.0)
-    fit = Fit(RUNS)
+    fit = RunFit(RUNS)
     powers = fit.powers(OTHERS)
     at = int(np.abs(FRACTIONS - PART).argmin())
     assert np.expm1(powers[:, at]) == pytest.approx(np.zeros(len(RUNS)), abs=2e-3)
@@ -91,7 +91,7 @@ def test_a_shape_is_found_that_meets_the_runs(monkeypatch: pytest.MonkeyPatch) -
     """From where it begins on; constants that pull alike need not be found apart."""
     monkeypatch.setattr(fit_kinds, "DRAW", 1e-6)
     monkeypatch.setattr(fit_kinds, "ROUNDS", 2)
-    fit = Fit(RUNS)
+    fit = RunFit(RUNS)
     before = fit.loss(fit.powers(START), ALL)
     after = fit.loss(fit.powers(fit_shape(fit, ALL)), ALL)
     assert after < before / 2
@@ -110,8 +110,8 @@ def slower(runs: Sequence[MeasuredRun], times: float, **which: str) -> list[Meas
 @pytest.mark.usefixtures("short")
 def test_a_model_left_out_tells_nothing_of_itself() -> None:
     """Its runs take longer: what is predicted of them stays."""
-    before = errors_by_other_models(Fit(RUNS))
-    after = errors_by_other_models(Fit(slower(RUNS, 1.5, group="mixture")))
+    before = errors_by_other_models(RunFit(RUNS))
+    after = errors_by_other_models(RunFit(slower(RUNS, 1.5, group="mixture")))
     own = np.array([run.group == "mixture" for run in RUNS])
     assert after[own] * 1.5 + 0.5 == pytest.approx(before[own])
     assert np.abs(after[~own] - before[~own]).max() > 0.01
@@ -119,8 +119,8 @@ def test_a_model_left_out_tells_nothing_of_itself() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_a_device_left_out_tells_nothing_of_itself() -> None:
-    before = errors_by_other_devices(Fit(RUNS))
-    after = errors_by_other_devices(Fit(slower(RUNS, 1.5, hardware="h100")))
+    before = errors_by_other_devices(RunFit(RUNS))
+    after = errors_by_other_devices(RunFit(slower(RUNS, 1.5, hardware="h100")))
     own = np.array([run.hardware == "h100" for run in RUNS])
     assert after[own] * 1.5 + 0.5 == pytest.approx(before[own])
     assert np.abs(after[~own] - before[~own]).max() > 0.01
@@ -145,7 +145,7 @@ def test_the_nearest_device_has_the_same_chip_or_the_nearest_peak() -> None:
 def test_far_from_where_it_begins_a_shape_is_drawn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As much as anything: it stays there, whatever the runs say."""
     monkeypatch.setattr(fit_kinds, "DRAW", 1e6)
-    assert fit_shape(Fit(RUNS), ALL) == START
+    assert fit_shape(RunFit(RUNS), ALL) == START
 
 
 def test_constants_of_a_device_have_its_cores_rate() -> None:
