@@ -71,7 +71,7 @@ def constants(shape: Shape, hardware: str) -> LayerConstants:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRun:
     """A run with all that does not depend on constants; ``call_s`` at a full rate of dispatch."""
 
     run: MeasuredRun
@@ -82,7 +82,7 @@ class Prepared:
     call_s: Mapping[str, float]
 
     @staticmethod
-    def of(run: MeasuredRun) -> Prepared:
+    def of(run: MeasuredRun) -> PreparedRun:
         """The run at every part of the peak that is computed."""
         training = run.training
         layers = LayerConstants(dispatch=1.0)
@@ -98,7 +98,7 @@ class Prepared:
         counted = quantities(training.model, training.batch, columns, start.framework, start)
         topology = topology_of(run.hardware, training.strategy.devices)
         call_s = call_prices(training, topology, start, None, None)
-        return Prepared(run, columns, counted, topology.known_device, start, call_s)
+        return PreparedRun(run, columns, counted, topology.known_device, start, call_s)
 
     def seconds(self, shape: Shape) -> FloatArray:
         """Seconds of an iteration at each of these parts."""
@@ -124,7 +124,7 @@ class RunFit:
         self._measured_s = np.array([run.step_s for run in runs])
         own = [(run.framework, run.hardware, run.training) for run in runs]
         first = {key: at for at, key in reversed(list(enumerate(own)))}
-        self._prepared = {key: Prepared.of(self.runs[at]) for key, at in first.items()}
+        self._prepared = {key: PreparedRun.of(self.runs[at]) for key, at in first.items()}
         self._row = [list(first).index(key) for key in own]
         sets = [(run.framework, run.hardware) for run in runs]
         self.sets = {key: np.array([one == key for one in sets]) for key in dict.fromkeys(sets)}
