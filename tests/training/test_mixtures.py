@@ -81,7 +81,7 @@ def test_tokens_of_experts_do_not_shrink_with_ep() -> None:
 DENSE = Transformer("dense", 8, 256, 8, 4, 512, True, 1000, 32)
 AS_DENSE = Efficiency(
     *("x", "h100", BRIDGE.framework, 0.6, 1e-4, 0, 0.0),
-    LayerConstants(0.6, (), 0.6, *[0.0] * 8, 1.0),
+    LayerConstants(0.6, (), 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
 )
 STRATEGIES = [
     "dp=8",
