@@ -477,7 +477,11 @@ def work(
         InputError: a split does not fit the model, or the device has no peak for a data type.
     """
     counted = quantities(model, batch, columns, efficiency.framework, efficiency)
-    timed = with_seconds(counted, columns, device, efficiency)
+    return work_of(with_seconds(counted, columns, device, efficiency), columns)
+
+
+def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
+    """The same of quantities that are known, with seconds."""
     backward_s = timed.of_stage("stage_backward_s")
     return StrategyWork(
         micro_batches=timed.of_strategy("micro_batches"),

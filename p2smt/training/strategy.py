@@ -419,7 +419,8 @@ def parse_strategy(text: str) -> Strategy:
     ZeRO shards), ``optimizer_bytes`` (of a parameter), ``offload`` (part of the layers); of
     mixtures ``ep``, ``etp``, ``dispatcher`` (alltoall, flex), ``overlap``, ``shared_overlap``,
     ``imbalance``, ``graphs`` (none, partial, full), ``fp8_attention``, ``fp8_params``; and
-    ``dropout``.  What is not given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
+    ``dropout``.  What is not given has the value that :class:`~p2smt.training.strategy.Strategy`
+    gives it.
 
     Raises:
         InputError: a key that is not known or stands twice, or a value that is none of that key.

@@ -38,7 +38,7 @@ def runs_of(name: str) -> list[MeasuredRun]:
     """The runs of the file, and of the groups or of the framework on the devices, of sources."""
     text = _yaml(name)
     if mixtures.RUNS.name in text:
-        every = read_mixtures(str(mixtures.RUNS)).runs
+        every = read_mixtures(str(mixtures.RUNS)).counted
         return [run for run in every if f"{run.framework}-{run.hardware}" == name]
     groups = text.replace(",", " ").split()
     return [run for run in read_runs(str(RUNS)).counted if run.group in groups]

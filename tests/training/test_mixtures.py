@@ -82,7 +82,7 @@ def test_tokens_of_experts_do_not_shrink_with_ep() -> None:
 DENSE = Transformer("dense", 8, 256, 8, 4, 512, True, 1000, 32)
 AS_DENSE = Efficiency(
     *("x", "h100", BRIDGE.framework, 0.6, 1e-4, 0, 0.0),
-    LayerConstants(0.6, (), 0.6, 0.6, 0.0, 0.0, 0.0, 0.0, 1.0),
+    LayerConstants(0.6, (), 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
 )
 STRATEGIES = [
     "dp=8",
@@ -97,11 +97,11 @@ STRATEGIES = [
 @pytest.mark.parametrize("text", STRATEGIES)
 def test_a_dense_model_takes_what_the_dense_formulas_say(text: str) -> None:
     """The same constants: computing, calls and bytes agree; the dense formulas count what fused
-    attention reads and writes besides."""
+    attention reads and writes besides, and a loss that is not fused: of few words here."""
     strategy, topology = parse_strategy(text), load_topology("dgx-h100:1")
     batch = Batch(64, 2048)
     plain = replace(AS_DENSE, layers=None)
-    model = replace(DENSE, head_size=128)
+    model = replace(DENSE, head_size=128, vocab=128)
     kinds = predict(TrainingRun(model, batch, strategy), topology, AS_DENSE)
     dense = predict(TrainingRun(model, batch, strategy), topology, plain)
     assert kinds.time.compute_s == pytest.approx(dense.time.compute_s, rel=0.05)

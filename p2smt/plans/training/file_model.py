@@ -18,6 +18,7 @@ from p2smt.files.validation import StrictModel
 Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -229,8 +230,12 @@ class LayersBlock(StrictModel):
     core: Positive
     low: dict[Literal["fp4", "fp8"], Positive]
     memory: Positive
-    logits: Positive
-    host_dense_s: Seconds
+    edge: NotNegative
+    quantised: NotNegative
+    state_bytes: NotNegative
+    hides: Part
+    host_attention_s: Seconds
+    host_mlp_s: Seconds
     host_mamba_s: Seconds
     host_experts_s: Seconds
     host_expert_s: Seconds

@@ -169,9 +169,7 @@ def _layers_data(layers: LayerConstants) -> dict[str, object]:
     """What differs from the defaults, and the core's rate."""
     usual = asdict(LayerConstants())
     rounded = {name: float(f"{part:.{DIGITS}g}") for name, part in layers.low}
-    told = {
-        name: float(f"{value:.{DIGITS}g}")
-        for name, value in asdict(layers).items()
-        if name != "low" and (name == "core" or value != usual[name])
-    }
+    own = {name: value for name, value in asdict(layers).items() if name != "low"}
+    numbers = {name: float(f"{value:.{DIGITS}g}") for name, value in own.items()}
+    told = {name: one for name, one in numbers.items() if name == "core" or one != usual[name]}
     return told | ({"low": rounded} if rounded else {})

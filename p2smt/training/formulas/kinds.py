@@ -195,7 +195,7 @@ def moved_rows(mla: bool) -> tuple[FormulaRow, ...]:
     in_order = 8 * _R * w + 12 * E * _TAU
     rows = (
         ("attention_moved", around + turned, "norm (4), residual with dropout (7), rotation"),
-        ("mamba_moved", around + 20 * _T * HP / t, "norm, residual, convolution, gate"),
+        ("mamba_moved", around, "norm, residual"),
         ("dense_moved", around + 2 * (g + 1) * _T * f / t, "norm, residual, activation"),
         ("act_moved", inside, "activation inside experts; clamped and biased ones move more"),
         (

@@ -52,6 +52,7 @@ from p2smt.training.formulas.symbols import (
     full_x,
     h,
     hidden_dispatch,
+    hides,
     last,
     n,
     nd,
@@ -81,8 +82,6 @@ from p2smt.training.formulas.symbols import (
 from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow, copies
 from p2smt.training.prediction import DISPATCH_REQUEST, Cover
 
-HIDES = Rational(89, 100)
-"""Part of a stage's computing under which tokens of another micro-batch move: fitted."""
 _AR, _AG, _RS = RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER, RequestKind.REDUCE_SCATTER
 _T = TOKENS.symbol
 _FORWARD_S, _BACKWARD_S = row_symbol("stage_forward_s"), row_symbol("stage_backward_s")
@@ -184,7 +183,7 @@ def _experts() -> tuple[TrafficRow, ...]:
             GSHARD,
             Cover.COMPUTE,
             Max(hidden_dispatch, beside),
-            (1 - beside) * HIDES * _STAGE_S + beside * nx * shared,
+            (1 - beside) * hides * _STAGE_S + beside * nx * shared,
         ),
         TrafficRow("et gather", _AG, ("et",), rows, 2 * nx, GSHARD),
         TrafficRow("et scatter", _RS, ("et",), rows, 2 * nx, GSHARD),

@@ -91,6 +91,23 @@ def with_seconds(
     Raises:
         InputError: the device states no peak for a data type.
     """
+    return timed(counted, given(counted, columns, device, efficiency))
+
+
+def timed(counted: Quantities, values: Mapping[str, FloatArray]) -> Quantities:
+    """Quantities of these values, with the seconds that they give."""
+    seconds = counted.table.seconds(values)
+    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def given(
+    counted: Quantities, columns: StrategyColumns, device: Device, efficiency: Efficiency
+) -> dict[str, FloatArray]:
+    """All that seconds follow from: what is counted, a device, and its constants.
+
+    Raises:
+        InputError: as of :func:`with_seconds`.
+    """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
     kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
@@ -103,8 +120,7 @@ def with_seconds(
     }
     if counted.stages.kinds:
         values |= _of_constants(columns, device, efficiency, names, peaks)
-    seconds = counted.table.seconds(values)
-    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+    return values
 
 
 def _of_constants(
@@ -121,8 +137,12 @@ def _of_constants(
     numbers = {
         "eta_memory": layers.memory,
         "eta_core": layers.core,
-        "eta_logits": layers.logits,
-        "host_dense_s": layers.host_dense_s,
+        "edge": layers.edge,
+        "quantised": layers.quantised,
+        "state_bytes": layers.state_bytes,
+        "hides": layers.hides,
+        "host_attention_s": layers.host_attention_s,
+        "host_mlp_s": layers.host_mlp_s,
         "host_mamba_s": layers.host_mamba_s,
         "host_experts_s": layers.host_experts_s,
         "host_expert_s": layers.host_expert_s,

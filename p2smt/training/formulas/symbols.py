@@ -111,8 +111,12 @@ peak_low = _symbol("peak_low")
 eta_low = _symbol("eta_low")
 eta_memory = _symbol("eta_memory")
 eta_core = _symbol("eta_core")
-eta_logits = _symbol("eta_logits")
-host_dense_s = _symbol("host_dense_s")
+edge = _symbol("edge")
+quantised = _symbol("quantised")
+state_bytes = _symbol("state_bytes")
+hides = _symbol("hides")
+host_attention_s = _symbol("host_attention_s")
+host_mlp_s = _symbol("host_mlp_s")
 host_mamba_s = _symbol("host_mamba_s")
 host_experts_s = _symbol("host_experts_s")
 host_expert_s = _symbol("host_expert_s")
@@ -225,10 +229,14 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (eta_low, "part of it that they reach"),
     (eta_memory, "part of the memory's bandwidth that is reached"),
     (eta_core, "part of the peak of 16 bits that the core of attention reaches"),
-    (eta_logits, "part of it that logits reach"),
-    (host_dense_s, "seconds of launches of a dense layer, forward and backward"),
-    (host_mamba_s, "of a Mamba-2 layer"),
-    (host_experts_s, "of a layer with experts"),
+    (edge, "inner elements of a product that starting and writing its outputs takes as long as"),
+    (quantised, "bytes that quantising moves for an element of a product's input"),
+    (state_bytes, "bytes that the scan of Mamba-2 moves for an element of its heads"),
+    (hides, "part of a stage's computing under which tokens of another micro-batch move"),
+    (host_attention_s, "seconds of launches of an attention, forward and backward"),
+    (host_mamba_s, "of Mamba-2"),
+    (host_mlp_s, "of a dense MLP"),
+    (host_experts_s, "of a mixture of experts"),
     (host_expert_s, "more for each expert on a device"),
     (nf, "layers of the stage with full attention"),
     (nw, "with a window"),

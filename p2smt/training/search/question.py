@@ -197,16 +197,14 @@ class PlanQuestion:
     """Which strategy and placement trains ``model`` with ``batch`` on ``topology`` fastest?
 
     ``fixed``: values of fields of a strategy (``SEARCHED``), each once, and within the limits that
-    ``space`` gives.  ``rules`` hold for the
-    placement; their axes are indices into ``axes``.  ``graphs`` and ``fp8_attention`` are those of
-    every strategy.  ``memory_bytes``:
-    what a strategy may take; None: what the device has less a reserve, see
-    :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that take at most so much longer than the best
-    are told apart from the others (0.05: five per cent).  ``optimizer_bytes`` and ``imbalance`` are
-    those of every strategy.  ``top``: how many strategies to list,
-    each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
-    as equal, and the plainest is named (0: only those of one time).  ``lacks``: what the launcher
-    in use lacks; None: any will do.
+    ``space`` gives.  ``rules`` hold for the placement; their axes are indices into ``axes``.
+    ``graphs``, ``fp8_attention``, ``optimizer_bytes`` and ``imbalance`` are those of every
+    strategy.  ``memory_bytes``: what a strategy may take; None: what the device has less a
+    reserve, see :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that
+    take at most so much longer than the best are told apart from the others (0.05: five per cent).
+    ``top``: how many strategies to list, each on its best placement.  ``tie``: strategies whose
+    times differ by less, relatively, count as equal, and the plainest is named (0: only those of
+    one time).  ``lacks``: what the launcher in use lacks; None: any will do.
     """
 
     model: Transformer
