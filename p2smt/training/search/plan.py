@@ -50,6 +50,7 @@ from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
     MIXTURE_SEARCHED,
     SEARCHED,
+    FieldValue,
     PlanQuestion,
     Prices,
     SpaceLimits,
@@ -415,9 +416,14 @@ def _values(
     found = []
     for name in names:
         values = {value_of(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=_word if name == "recompute" else None)  # type: ignore[type-var]
+        ordered = sorted(values, key=_order)
         found.append((name, tuple(map(_word, ordered))))
     return found
+
+
+def _order(value: FieldValue) -> tuple[int, str]:
+    """Numbers by size, others by their words."""
+    return (int(value), "") if isinstance(value, int) else (0, _word(value))
 
 
 def _word(value: object) -> str:
