@@ -108,7 +108,8 @@ class Space:
 
     @property
     def question(self) -> PlanQuestion:
-        space = SpaceLimits(**self.most, recompute=self.again, **self.rest)
+        limits: dict[str, Any] = {**self.most, "recompute": self.again, **self.rest}
+        space = SpaceLimits(**limits)
         given = {"efficiency": constants()} | dict(self.more)
         return PlanQuestion(self.model, self.batch, self.topology, space=space, **given)
 
