@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings small-model choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -112,6 +112,10 @@ training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again
 	$(BIN)/python -m experiments.training_runs.page
 	$(BIN)/python -m experiments.training_runs.strategies
 	$(BIN)/python -m experiments.training_runs.mixtures
+	$(BIN)/python -m experiments.training_runs.left_out
+
+training-memory: setup $(VENV)/.stamp-dev ## compare predicted memory with measured peaks and runs that failed
+	$(BIN)/python -m experiments.training_runs.memory_study
 
 redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks beside DTensor's (minutes)
 	$(BIN)/python -m experiments.redistribution.measured
@@ -123,6 +127,10 @@ crossings: setup ## prove the least sufficient sets of all small sizes again (tw
 small-model: setup ## search the programs of all sizes again: the finite check of the theorem (a core, minutes)
 	$(BIN)/python -m experiments.small_model.study
 	$(BIN)/python -m experiments.small_model.page
+
+mixture-search: setup ## prove the best strategies of DeepSeek-V3 on 256 to 16,384 GPUs again (a core, minutes)
+	$(BIN)/python -m experiments.mixture_search.study
+	$(BIN)/python -m experiments.mixture_search.page
 
 large-plan: setup-dev ## plan 405B on 16,384 GPUs over two Dask workers, kill one, verify the journal (idle cores, minutes)
 	$(BIN)/python -m experiments.scaling.large_plan

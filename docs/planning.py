@@ -10,12 +10,16 @@ import io
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from p2smt.cli import run
+from p2smt.training.efficiency import LayerConstants
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
 from p2smt.training.formulas.table import count_rows, kind_rows, second_rows
+from p2smt.training.measured.fit_kinds import START
+from p2smt.training.megatron_rules import GIVEN_RULES, SOURCES
 from p2smt.training.validity import RULES
 
 PAGE = Path(__file__).parent / "planning.md"
@@ -44,9 +48,24 @@ def with_tables(text: str) -> str:
 def rules() -> str:
     """Every rule of validity by its name, with the names of what has a number."""
     names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
+    named = {name: f"`{name}`" for name in names} | {"ahead": ""}
+    rows = ((f"`{rule.name}`", rule.sentence.format(**named), SOURCES[rule.name]) for rule in RULES)
+    return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
+
+
+def given_rules() -> str:
+    """Every rule on what is given, and where those of mixtures are from."""
+    names = ("most", "dp", "ed", "name")
     named = {name: f"`{name}`" for name in names}
-    sentences = ((f"`{rule.name}`", rule.sentence.format(**named)) for rule in RULES)
-    return _table(("rule", "what must hold"), sentences)
+    usual = {rule.name for rule in RULES}
+    own = {rule.name: rule.sentence.format(**named) for rule in GIVEN_RULES}
+    rows = [
+        (f"`{name}`", "as above", lines)
+        for name, lines in SOURCES.items()
+        if name not in usual | set(own)
+    ]
+    rows += [(f"`{rule.name}`", own[rule.name], rule.source) for rule in GIVEN_RULES]
+    return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
 
 
 def symbols() -> str:
@@ -81,9 +100,43 @@ def kind_formulas(mla: bool) -> str:
     return _table(("name", "formula", "unit", "meaning", "source"), cells)
 
 
+TOLD_BY: Mapping[str, str] = {
+    "core": "of each chip; exponentials bound it (arXiv 2407.08608): runs of long sequences",
+    "memory": "streaming kernels reach less than the data sheet: elementwise work of all runs",
+    "edge": "each tile of outputs is started and written once (arXiv 2301.03598): runs in FP8 and "
+    "FP4, which are less fast than their peak, and narrow experts",
+    "quantised": "2 bytes read, 1 written, more for scales and transposed: FP8 and FP4",
+    "state_bytes": "inputs, gates, convolution and states of chunks, read and written by several "
+    "kernels (arXiv 2405.21060 section 6): hybrids",
+    "host_attention_s": "kernels launched one by one: small micro-batches without graphs",
+    "host_mlp_s": "the same",
+    "host_mamba_s": "the same: hybrids",
+    "host_experts_s": "the same: routers, permutations, dispatch",
+    "host_expert_s": "products of experts started one by one: many experts on a device",
+    "dispatch": "part of the library's rate: an all-to-all over several nodes",
+    "hides": "a second stream takes part of the multiprocessors: runs with overlap",
+}
+"""What each constant by kinds of layers comes from, and which runs tell it."""
+
+
+def constants() -> str:
+    """Every constant that is common to all runs, and where its fit began."""
+    found = []
+    for name, value in asdict(LayerConstants()).items():
+        if name in TOLD_BY:
+            begins = START.get(name, START["core_b200"])
+            shown = "by chip" if name == "core" else f"{value:g}"
+            found.append((f"`{name}`", shown, f"{begins:g}", TOLD_BY[name]))
+    return _table(
+        ("constant", "fitted", "drawn to", "where it comes from, and what tells it"), found
+    )
+
+
 def mixtures_page(text: str) -> str:
     """The page on mixtures with what its commands print and the tables of now."""
     text = re.sub(r"```console\n\$ p2smt (.*?)\n(.*?)```", _command, text, flags=re.S)
+    text = _between(text, "rules", given_rules())
+    text = _between(text, "constants", constants())
     text = _between(text, "symbols", kind_symbols())
     text = _between(text, "formulas", kind_formulas(mla=False))
     return _between(text, "latent", kind_formulas(mla=True))

@@ -155,6 +155,7 @@ if TYPE_CHECKING:
     from p2smt.training.efficiency import Efficiency as Efficiency
     from p2smt.training.efficiency import Framework as Framework
     from p2smt.training.plan import TrainingPlan as TrainingPlan
+    from p2smt.training.plan import training_plan as training_plan
     from p2smt.training.prediction import Prediction as Prediction
     from p2smt.training.prediction import RunEstimate as RunEstimate
     from p2smt.training.search.answer import PlanAnswer as PlanAnswer
@@ -383,7 +384,7 @@ _HOMES = {
         "Prices",
         "SpaceLimits",
     ),
-    "p2smt.training.plan": ("TrainingPlan",),
+    "p2smt.training.plan": ("TrainingPlan", "training_plan"),
     "p2smt.training.transformer": ("Transformer",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

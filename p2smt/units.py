@@ -267,11 +267,34 @@ def format_time(seconds: float) -> str:
     return _scaled(seconds, {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9})
 
 
-def format_time_range(low_s: float, high_s: float) -> str:
-    """A range of times in the unit of its end, for people: ``0.7 to 1.1 ms``."""
+def format_time_range(
+    low_s: float, high_s: float, holding_s: float | None = None, moved: float = math.inf
+) -> str:
+    """A range of times in the unit of its end, for people: ``0.7 to 1.1 ms``.
+
+    It has two digits, or as many more as keep its ends apart and round these by at most ``moved``
+    of its width; four at most.  Rounded, it still holds the time ``holding_s``.
+    """
     steps = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
     unit, size = next((step for step in steps.items() if high_s >= step[1]), ("ns", 1e-9))
-    ends = [low_s / size, high_s / size]
-    texts = [[f"{float(f'{end:.{n}g}'):.12g}" for end in ends] for n in (2, 3, 4)]
-    low, high = next((found for found in texts if found[0] != found[1]), texts[-1])
+    ends = (low_s / size, high_s / size)
+    value = None if holding_s is None else holding_s / size
+    most = moved * (ends[1] - ends[0]) if high_s > low_s else math.inf
+    texts = [(_rounded(ends[0], n, value, -1), _rounded(ends[1], n, value, 1)) for n in (2, 3, 4)]
+    fitting = (
+        found
+        for found in texts
+        if found[0] != found[1]
+        and all(abs(float(a) - b) <= most for a, b in zip(found, ends, strict=True))
+    )
+    low, high = next(fitting, texts[-1])
     return f"{low} to {high} {unit}"
+
+
+def _rounded(end: float, digits: int, value: float | None, sign: int) -> str:
+    """An end of a range with so many digits; outward, if the nearest left a value outside."""
+    nearest = float(f"{end:.{digits}g}")
+    if value is not None and (value - nearest) * sign > 0 and end > 0:
+        step = 10.0 ** (math.floor(math.log10(end)) - digits + 1)
+        nearest = step * (math.ceil(end / step) if sign > 0 else math.floor(end / step))
+    return f"{float(f'{nearest:.{digits + 1}g}'):.12g}"

@@ -15,6 +15,7 @@ from p2smt.cluster.file import parse_topology
 from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
 from p2smt.cluster.topology import Algorithm, LinkKind
 from p2smt.plans.file_model import PlanModel
+from p2smt.plans.training.file_model import TransformerModel
 from tests.cli.tools import cli
 from tests.pages import script
 
@@ -66,11 +67,17 @@ def models_in(
 
 def test_every_key_of_a_plan_file_is_described() -> None:
     text = (DOCS / "plans.md").read_text()
-    models = models_in(PlanModel) - models_in(TopologyModel)
+    models = models_in(PlanModel) - models_in(TopologyModel) - models_in(TransformerModel)
     assert len(models) >= 12
     fields = (pair for model in models for pair in model.model_fields.items())
     keys = {field.alias or name for name, field in fields}
     assert {key for key in keys if f"`{key}`" not in text} == set()
+
+
+def test_every_key_of_a_model_is_described() -> None:
+    text = (DOCS / "models.md").read_text()
+    keys = {key for model in models_in(TransformerModel) for key in model.model_fields}
+    assert {key for key in keys if not re.search(rf"`{key}`|\b{key}: ", text)} == set()
 
 
 def test_links_between_pages_lead_somewhere() -> None:

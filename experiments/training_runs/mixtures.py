@@ -5,179 +5,115 @@ python -m experiments.training_runs.mixtures
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
+from experiments.training_runs.mixtures_page import page
+from experiments.training_runs.published import flop_rows, parameter_rows, ranking_rows
 from experiments.training_runs.shipped import FOLDER
 from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.training.efficiencies.file import dump_efficiency
 from p2smt.training.measured.fit_kinds import CORE, KindFit, fit_by_kinds, one_utilisation
 from p2smt.training.measured.mixtures import dense_or_mixture, read_mixtures
-from p2smt.training.strategy import strategy_text
+from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.strategy import PEAK_OF, strategy_text
 
 RUNS, RESULTS, PAGE = HERE / "mixtures.csv", HERE / "mixtures.json", HERE / "mixtures.md"
-KINDS = ("MoE", "dense", "Mamba")
-MOST_WRONG = 25
 DIGITS = 4
 SHIPPED = ("megatron-bridge-", "automodel-")
 """Beginnings of the names of efficiencies that come with p2smt."""
 
 
 def study() -> dict[str, Any]:
-    """All results: the constants, and every run with its predictions."""
+    """All results: the constants, every run with its predictions, and counts of models."""
     read = read_mixtures(str(RUNS))
     known = [run for run in read.runs if run.hardware in CORE]
     unknown = [(run.name, f"no preset of {run.hardware}") for run in read.runs if run not in known]
-    found = fit_by_kinds(known)
+    counted = [run for run in known if run.counted]
+    found = fit_by_kinds(counted, [run for run in known if not run.counted])
+    rows = [row for one in found for row in _runs(one)]
     return {
         "refused": Counter(why for _, why in (*read.refused, *unknown)),
         "sets": [_set(one) for one in found],
-        "runs": [row for one in found for row in _runs(one)],
+        "runs": [row for row in rows if row["counted"]],
+        "apart": [row for row in rows if not row["counted"]],
+        "rankings": ranking_rows([row for row in rows if row["counted"]]),
+        "parameters": parameter_rows(),
+        "flops": flop_rows(known, RUNS.read_text(encoding="utf-8")),
     }
 
 
 def _set(one: KindFit) -> dict[str, Any]:
     assert one.efficiency.layers
+    mine = [at for at, run in enumerate(one.runs) if run.counted]
     return {
         "name": one.efficiency.name,
         "text": dump_efficiency(one.efficiency, (f"experiments/training_runs/{RUNS.name}",)),
         "fraction": one.efficiency.fraction,
-        "low": dict(one.efficiency.layers.low),
-        "runs": len(one.runs),
-        "models": len({run.group for run in one.runs}),
-        "fitted": _rounded(statistics.fmean(map(abs, one.errors(left_out=False)))),
+        "core": _rounded(one.efficiency.layers.core),
+        "runs": len(mine),
+        "models": len({one.runs[at].group for at in mine}),
+        "fitted": _rounded(float(np.abs(one.fitted[mine]).mean())),
         "left_out": _rounded(one.efficiency.error),
     }
 
 
 def _runs(one: KindFit) -> Iterable[dict[str, Any]]:
-    kinds = [dense_or_mixture(run) for run in one.runs]
-    plain: dict[int, float] = {}
-    for kind in KINDS:
-        rows = [at for at, mine in enumerate(kinds) if mine == kind]
-        if rows:
-            errors = one_utilisation([one.runs[at] for at in rows])
-            plain |= dict(zip(rows, errors, strict=True))
-    both = zip(one.errors(left_out=False), one.errors(), strict=True)
-    for at, (run, (fitted, left_out)) in enumerate(zip(one.runs, both, strict=True)):
+    plain = _utilisations(one.runs)
+    for at, run in enumerate(one.runs):
+        training, devices = run.training, run.training.strategy.devices
+        tokens = training.batch.sequences * training.batch.tokens
         yield {
             "id": run.name,
             "set": one.efficiency.name,
-            "kind": kinds[at],
+            "counted": run.counted,
+            "kind": dense_or_mixture(run),
+            "gpu": run.hardware,
+            "framework": run.framework,
+            "precision": precision(run),
             "model": run.group,
-            "strategy": strategy_text(run.training.strategy),
+            "devices": devices,
+            "strategy": strategy_text(training.strategy),
             "measured_s": run.step_s,
-            "fitted": _rounded(fitted),
-            "left_out": _rounded(left_out),
-            "one_utilisation": _rounded(plain[at]),
+            "token_s": _rounded(run.step_s * devices / tokens),
+            "fitted": _rounded(float(one.fitted[at])),
+            "part_left_out": _rounded(float(one.other_parts[at])),
+            "left_out": _rounded(float(one.other_models[at])),
+            "device_left_out": _rounded(float(one.other_devices[at])),
+            "one_utilisation": _rounded(plain[at][0]),
+            "one_utilisation_left_out": _rounded(plain[at][1]),
         }
+
+
+def precision(run: MeasuredRun) -> str:
+    """The peak that its products have."""
+    peak = PEAK_OF[run.training.strategy.dtype]
+    return "bf16" if peak == "fp16" else peak
+
+
+def _utilisations(runs: Sequence[MeasuredRun]) -> dict[int, tuple[float, float]]:
+    """Errors by one utilisation for each precision and kind; of runs apart by their own."""
+    places: dict[tuple[str, str, bool], list[int]] = {}
+    for at, run in enumerate(runs):
+        key = (precision(run), dense_or_mixture(run), run.counted)
+        places.setdefault(key, []).append(at)
+    found: dict[int, tuple[float, float]] = {}
+    for mine in places.values():
+        best, others = one_utilisation([runs[at] for at in mine])
+        found |= {at: (float(best[i]), float(others[i])) for i, at in enumerate(mine)}
+    return found
 
 
 def _rounded(value: float) -> float:
     return results.rounded(value, DIGITS)
-
-
-def page(data: Mapping[str, Any]) -> str:
-    """The page of the study."""
-    runs = data["runs"]
-    wrong = sorted(runs, key=lambda one: -abs(one["left_out"]))[:MOST_WRONG]
-    return TEXT.format(
-        runs=len(runs),
-        kinds=_table(_kinds(runs), ("kind", "runs", *COLUMNS)),
-        sets=_table(map(_set_row, data["sets"]), ("efficiency", "runs", "models", *SETS)),
-        models=_table(_models(runs), ("model", "runs", *COLUMNS)),
-        wrong=_table(map(_wrong_row, wrong), WRONG),
-        refused="\n".join(f"* {many}: {why}" for why, many in data["refused"].items()),
-    )
-
-
-COLUMNS = ("fitted: mean (median)", "model left out: mean (median)", "one utilisation: mean")
-SETS = ("part of the peak", "fitted: mean", "model left out: mean")
-WRONG = ("run", "efficiency", "model", "strategy", "measured", "model left out", "fitted")
-
-
-def _kinds(runs: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
-    for kind in KINDS:
-        yield (kind, *_errors([one for one in runs if one["kind"] == kind]))
-    yield ("all", *_errors(runs))
-
-
-def _models(runs: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
-    for model in sorted({one["model"] for one in runs}):
-        yield (model, *_errors([one for one in runs if one["model"] == model]))
-
-
-def _errors(runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    def of(key: str, how: Callable[[Iterable[float]], float]) -> str:
-        return f"{how([abs(one[key]) for one in runs]):.1%}"
-
-    mean, median = statistics.fmean, statistics.median
-    pairs = [f"{of(key, mean)} ({of(key, median)})" for key in ("fitted", "left_out")]
-    return (str(len(runs)), *pairs, of("one_utilisation", mean))
-
-
-def _set_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    parts = {"16 bits": one["fraction"], **one["low"]}
-    text = ", ".join(f"{name} {part:.2f}" for name, part in parts.items())
-    numbers = (str(one["runs"]), str(one["models"]), text)
-    return (f"`{one['name']}`", *numbers, f"{one['fitted']:.1%}", f"{one['left_out']:.1%}")
-
-
-def _wrong_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    named = (one["id"], one["set"], one["model"], f"`{one['strategy']}`")
-    errors = (f"{one['left_out']:+.0%}", f"{one['fitted']:+.0%}")
-    return (*named, f"{one['measured_s']:g} s", *errors)
-
-
-def _table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-TEXT = """# Mixtures of experts, hybrids and low precision beside measured runs
-
-Written by `make training-runs` from [mixtures.csv](mixtures.csv): {runs} published runs, a source
-and a licence in each row; [mixtures.json](mixtures.json) has every one with its predictions. No
-number here has another origin.
-
-One part of the peak is fitted for each framework, device and precision; the other constants are
-common to all runs ([efficiency.py](../../p2smt/training/efficiency.py)). *Model left out*: by the
-constants of the runs of other models of the same set, in the same precision where there are any.
-*One utilisation*: the model's operations at one part of the peak, fitted to the runs of each set
-and kind themselves.
-
-{kinds}
-
-{sets}
-
-A part of 1.00 says that the runs of the set took no longer than the other constants allow: it
-measures what these leave out, not the products.
-
-## By model
-
-{models}
-
-## Where the model is wrong
-
-{wrong}
-
-* `deepseek-v3` in NeMo 2 on GB200 ran with unfused latent attention, 2.6 times slower than later
-  releases on the same racks.
-* `gpt-oss-120b`: the release 26.06.01 took 1.6 times as long as the ones before and after it;
-  runs with one all-to-all over 64 GPUs of eight nodes are predicted far too slow.
-* `nemotron-3-super` and `-ultra` with automodel: kernels and transports differ from run to run.
-
-## Rows that are set aside
-
-{refused}
-"""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -37,7 +37,7 @@ def _dense() -> Rows:
 
 def _mixtures() -> Rows:
     """Those of mixtures and low precision, of the efficiencies that come with the package."""
-    for run in read_mixtures(str(mixtures.RUNS)).runs:
+    for run in read_mixtures(str(mixtures.RUNS)).counted:
         name = f"{run.framework}-{run.hardware}"
         if name.startswith(mixtures.SHIPPED) and run.hardware in CORE:
             yield run, run.hardware, [name]

@@ -84,13 +84,13 @@ def calibrate(
         allow_above_nominal: a rate may be fitted that is higher than the link's own.
 
     Raises:
-        InputError: too few sizes were measured, or a rate is above the nominal one.
+        InputError: too few sizes were measured, or a rate of files is above the nominal one.
     """
     return build.calibrate(
         measurements.topology,
         measurements.samples,
         algorithms,
         measurements.sources,
-        measurements.always_own,
+        measurements.here,
         allow_above_nominal,
     )

@@ -14,6 +14,10 @@ from p2smt.training.efficiencies.file import (
     same_device,
 )
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.errors import errors_by_run
+from p2smt.training.measured.run import runs_beside
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.known import Known, known
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath
@@ -27,11 +31,12 @@ def efficiency_of(
 ) -> Efficiency:
     """An efficiency by its name or from a file; None: the default of the topology's device.
 
-    That is one of the launcher's framework if there is one, else Megatron's; ``kinds``: one that
-    was fitted by kinds of layers, for mixtures, hybrids and low precision.
+    That is one of the launcher's framework if there is one, else Megatron's, of the nearest device
+    where none was fitted on this one; ``kinds``: one that was fitted by kinds of layers, for
+    mixtures, hybrids and low precision.
 
     Raises:
-        InputError: there is no such efficiency or launcher, or none was fitted on the device.
+        InputError: there is no such efficiency or launcher.
     """
     if name_or_path is not None:
         return read_efficiency(os.fspath(name_or_path))
@@ -41,12 +46,9 @@ def efficiency_of(
 
 
 def is_default(topology: Topology, efficiency: Efficiency, launcher: str = "") -> bool:
-    """Whether an efficiency is the one that is taken where none is named."""
-    device = topology.known_device
-    kinds = efficiency.layers is not None
-    if not kinds and find_efficiency(device) is None:
-        return False
-    return efficiency == efficiency_of(topology, None, launcher, kinds)
+    """Whether an efficiency is one that is taken where none is named."""
+    kinds = (False, True) if efficiency.layers is not None else (False,)
+    return efficiency in [efficiency_of(topology, None, launcher, one) for one in kinds]
 
 
 def efficiency_notes(
@@ -57,10 +59,29 @@ def efficiency_notes(
     if not same_device(device, efficiency.device):
         fitted = f"efficiency {efficiency.name} is of {efficiency.device}"
         notes.append(f"{fitted}, and the devices here are {device}: times may be far off")
+    return (*notes, *launcher_notes(topology, efficiency, launcher))
+
+
+def launcher_notes(
+    topology: Topology, efficiency: Efficiency, launcher: str = ""
+) -> tuple[str, ...]:
+    """That an efficiency is not of the launcher's framework."""
     trainer = find_trainer(launcher) if launcher else None
-    if trainer is not None and efficiency.framework.name not in trainer.frameworks:
-        whose = f"times are those of {efficiency.framework.name}, not of {trainer.title}"
-        none = find_efficiency(topology.known_device, trainer.frameworks) is None
-        why = f", of which no runs on {device} were fitted" if none else ""
-        notes.append(f"{whose}{why}: what overlaps may differ")
-    return tuple(notes)
+    if trainer is None or efficiency.framework.name in trainer.frameworks:
+        return ()
+    whose = f"times are those of {efficiency.framework.name}, not of {trainer.title}"
+    none = find_efficiency(topology.known_device, trainer.frameworks) is None
+    why = f", of which no runs on {topology.known_device.name} were fitted" if none else ""
+    return (f"{whose}{why}: what overlaps may differ",)
+
+
+def known_of(found: RunEstimate) -> Known:
+    """What the measured runs say of a run that the constants of its estimate were fitted to.
+
+    Their errors say nothing of another device.
+    """
+    run, efficiency = found.run, found.efficiency
+    here = same_device(found.topology.known_device.name, efficiency.device)
+    errors = errors_by_run(efficiency) if here else {}
+    beside = runs_beside(run, efficiency)
+    return known(run.strategy, beside, errors, efficiency.device)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
+from p2smt.api.efficiencies import known_of
+from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
+from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import Lacks, PlanQuestion
 from p2smt.training.strategy import Batch, Strategy
@@ -24,6 +29,9 @@ from p2smt.training.transformer import Transformer
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath
+
+
+_DIGITS = 4
 
 
 def launcher_lacks(name: str, batch: Batch) -> Lacks:
@@ -61,34 +69,81 @@ def trainer_options(
     return found
 
 
+class Why(Enum):
+    """Why a strategy is the one to run."""
+
+    NEAREST = "nearest to a measured run, of those in the range of the fastest"
+    FASTEST = "the fastest"
+    PICKED = "picked"
+
+
+FASTEST = "fastest"
+"""What is picked by name; others are by their number in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """The strategy to run: ``number`` of the listed ones, from 1, as a plan.
+
+    ``known``: what measured runs say of it.
+    """
+
+    number: int
+    why: Why
+    plan: TrainingPlan
+    known: Known
+
+    @property
+    def estimate(self) -> RunEstimate:
+        """The strategy with its programs."""
+        return self.plan.estimate
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What was found: the answer, its best strategies estimated, the best one as a plan.
 
-    ``options``: the best strategy as trainers take it.
+    ``listed``: the best strategies, and behind them the one nearest to a measured run where it is
+    none of them.  ``recommended``: the one to run; None: there is none.  ``options``: that strategy
+    as trainers take it.  ``known``: what measured runs say of the best.
     """
 
     answer: PlanAnswer
-    top: tuple[RunEstimate, ...]
+    listed: tuple[RunEstimate, ...]
     plan: TrainingPlan | None
+    recommended: Recommended | None
     options: tuple[TrainerOptions, ...]
+    known: Known | None = None
+
+    @property
+    def top(self) -> tuple[RunEstimate, ...]:
+        """The best strategies."""
+        return self.listed[: len(self.answer.top)]
 
     @property
     def interrupted(self) -> bool:
         """Whether the user stopped it: the answer, or its programs, are the best until then."""
-        solution = None if self.plan is None else self.plan.solution
-        return self.answer.interrupted or (solution is not None and solution.interrupted)
+        plans = (self.plan, None if self.recommended is None else self.recommended.plan)
+        stopped = any(one is not None and one.interrupted for one in plans)
+        return self.answer.interrupted or stopped
 
 
 def plan(
-    question: PlanQuestion, limits: SearchLimits | None = None, spread: Spread | None = None
+    question: PlanQuestion,
+    limits: SearchLimits | None = None,
+    spread: Spread | None = None,
+    pick: str | None = None,
 ) -> Planned:
-    """The fastest strategy and placement, with a proof, and programs for its requests.
+    """The fastest strategy and placement, with a proof, and programs for its requests; beside it
+    the one to run.
 
     Args:
         question: model, batch, topology, efficiency, and what restricts the answer.
         limits: of wall time, for all of it.
         spread: search part by part, in several processes or with a journal; None: in one piece.
+        pick: which of the listed strategies to run, by its number or ``fastest``; None: of those
+            near the best whose times lie in the range of its time, the one nearest to a measured
+            run.
 
     Raises:
         InputError: what is asked cannot be.
@@ -96,38 +151,83 @@ def plan(
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set; no programs are
     sought after it.
     """
+    number = _picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
-    measured = searched_strategies(question.efficiency)
+    mixture = question.model.experts is not None
+    measured = searched_strategies(question.efficiency, experts=mixture)
     answer = search_plan(question, limits, measured, spread)
     if not measured:
-        answer = replace(answer, outside=(_unmeasured(question.efficiency),))
-    top = tuple(_estimated(question, one) for one in answer.top)
-    if not top:
-        return Planned(answer, (), None, ())
-    strategy, framework = top[0].run.strategy, question.efficiency.framework
-    options = trainer_options(question.model, question.batch, strategy, framework)
-    known, search = answer.top[0].programs, not answer.interrupted
-    best = training_plan(top[0], watch.left(), known=known, search=search)
-    if best.solution is not None:  # the plan says the limits of all of it, not what was left
-        best = replace(best, solution=replace(best.solution, limits=limits))
-    return Planned(answer, top, best, tuple(options))
-
-
-def _unmeasured(efficiency: Efficiency) -> str:
-    what = "of a dense model by" if measured_strategies(efficiency) else "of"
-    return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
-
-
-def _estimated(question: PlanQuestion, one: PlannedStrategy) -> RunEstimate:
-    return RunEstimate(
-        TrainingRun(question.model, question.batch, one.strategy),
-        question.topology,
-        question.efficiency,
-        one.placement,
-        one.with_programs or one.prediction,
-        question.capacity_bytes,
+        answer = replace(answer, outside=(_unmeasured(question.efficiency, mixture),))
+    listed = _listed(answer)
+    if not listed:
+        return Planned(answer, (), None, None, ())
+    if number > len(listed):
+        rule = f"is not listed: there are {len(listed)}"
+        raise InputError(f"--pick {number}", rule, "pick one of these, or list more with --top")
+    chosen, why = _chosen(answer, listed, number)
+    sought: dict[int, TrainingPlan] = {}
+    stopped = answer.interrupted
+    for at in dict.fromkeys((chosen, 0)):
+        one = sought[at] = _with_programs(question, listed[at], limits, watch, search=not stopped)
+        stopped |= one.interrupted
+    said = {at: known_of(one.estimate) for at, one in sought.items()}
+    run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
+    options = trainer_options(
+        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework)
     )
+    estimates = tuple(one.estimate(question) for one in listed)
+    return Planned(answer, estimates, sought[0], run, tuple(options), said[0])
+
+
+def _picked(pick: str | None, most: int) -> int:
+    """The number that is picked; 0: none is.
+
+    Raises:
+        InputError: it is neither a number nor ``fastest``, or there cannot be so many.
+    """
+    if pick is None or pick == FASTEST:
+        return int(pick == FASTEST)
+    number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= _DIGITS else 0
+    if not 1 <= number <= most + 1:
+        rule = f"must be {FASTEST}, or a number of the list, from 1 to {most + 1}"
+        raise InputError(f"--pick {pick[:40]!r}", rule, "list more with --top")
+    return number
+
+
+def _listed(answer: PlanAnswer) -> tuple[PlannedStrategy, ...]:
+    near = None if answer.recommended is None else answer.recommended.planned
+    behind = near is not None and near.strategy not in [one.strategy for one in answer.top]
+    return answer.top + ((near,) if near is not None and behind else ())
+
+
+def _chosen(answer: PlanAnswer, listed: Sequence[PlannedStrategy], number: int) -> tuple[int, Why]:
+    """Which of the listed ones to run, from 0, and why."""
+    if number:
+        return number - 1, Why.PICKED
+    if answer.recommended is None:
+        return 0, Why.FASTEST
+    strategies = [one.strategy for one in listed]
+    return strategies.index(answer.recommended.planned.strategy), Why.NEAREST
+
+
+def _with_programs(
+    question: PlanQuestion,
+    one: PlannedStrategy,
+    limits: SearchLimits,
+    watch: StopWatch,
+    *,
+    search: bool,
+) -> TrainingPlan:
+    """A strategy as a plan, which says the limits of all of it, not what was left."""
+    asked = one.estimate(question), watch.left()
+    return training_plan(*asked, known=one.programs, search=search).within(limits)
+
+
+def _unmeasured(efficiency: Efficiency, mixture: bool) -> str:
+    kind = "mixture of experts" if mixture else "dense model"
+    what = f"of a {kind} by" if measured_strategies(efficiency) else "of"
+    return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
 def write_training_plan(found: TrainingPlan, path: StrPath) -> None:

@@ -13,9 +13,9 @@ from p2smt.parallelism.placement import Placement
 from p2smt.training import model_file
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict
+from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.pipeline import default_experts, default_placement
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.question import usable_bytes
 from p2smt.training.strategy import Batch, Strategy, parse_strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import check
@@ -59,7 +59,7 @@ def estimate(
         placement: a matrix with rows for pp, dp, cp, tp; None: ranks in that order.
         experts: of a mixture, a matrix with rows for pp, ed, ep, et; None: ranks in that order.
         memory: bytes that a run may take on a device; None: all but a reserve, see
-            :func:`~p2smt.training.search.question.usable_bytes`.
+            :func:`~p2smt.training.memory_verdict.usable_bytes`.
 
     Raises:
         InputError: the strategy breaks a rule, which is named, or something is not known.
@@ -79,5 +79,5 @@ def estimate(
     if experts is None and trained.experts is not None:
         experts = default_experts(topology, chosen)
     found = predict(run, topology, constants, where, experts)
-    capacity = usable_bytes(topology.known_device) if memory is None else memory
+    capacity = usable_bytes(topology.known_device.memory_bytes) if memory is None else memory
     return RunEstimate(run, topology, constants, where, found, capacity, experts)

@@ -45,7 +45,8 @@ class Calibration:
     ``constants`` what was fitted or kept of a library's (none without one).  ``tables`` holds
     errors by table, ``unexplained`` the times that a library's constants cannot explain, with the
     predicted one: those off by more than a factor of ``unexplained_beyond`` (1 without a library).
-    ``notes`` says in words which samples cannot have run by the algorithms named.
+    ``notes`` says in words which samples cannot have run by the algorithms named; ``here``: they
+    are of ranks of the cluster itself, so that no rate is doubted.
     """
 
     topology: Topology
@@ -56,6 +57,7 @@ class Calibration:
     unexplained: tuple[tuple[Sample, float], ...] = ()
     unexplained_beyond: float = 1.0
     notes: tuple[str, ...] = ()
+    here: bool = False
 
 
 def calibrate(
@@ -63,13 +65,14 @@ def calibrate(
     samples: Sequence[Sample],
     algorithms: Sequence[Algorithm] | None = None,
     sources: Sequence[str] = (),
-    always_own: bool = False,
+    here: bool = False,
     allow_above_nominal: bool = False,
 ) -> Calibration:
     """The topology fitted to ``samples``, which come from one table or several.
 
     ``sources`` join those it has.  ``algorithms`` is what ran; None: what the library chooses, a
-    ring without one.  ``always_own``: without a library, every collective gets pieces of its own.
+    ring without one.  ``here``: the samples are of ranks of the cluster itself, so that its rates
+    hold whatever the topology had, and without a library every collective gets pieces of its own.
 
     Raises:
         InputError: no sample, too few message sizes, a sample whose groups the topology does not
@@ -80,12 +83,12 @@ def calibrate(
         raise InputError("a calibration", "has no measurement", "give at least one file")
     start = replace(topology, sources=(*topology.sources, *sources))
     ran = None if algorithms is None else tuple(algorithms)
-    notes, allow = sample_notes(start, samples, ran), allow_above_nominal
+    notes, allow = sample_notes(start, samples, ran), allow_above_nominal or here
     if topology.library:
         found = _with_library(running(start, ran), samples, tuple(sources), allow)
     else:
-        found = _in_pieces(start, samples, ran or RING, tuple(sources), always_own, allow)
-    return replace(found, notes=notes)
+        found = _in_pieces(start, samples, ran or RING, tuple(sources), here, allow)
+    return replace(found, notes=notes, here=here)
 
 
 def _with_library(
@@ -178,7 +181,7 @@ def doubts(calibration: Calibration) -> Iterator[str]:
             yield _table(table)
     yield from map(_disagreement, disagreements(calibration.tables))
     yield from _few_sizes(calibration.tables)
-    for found in calibration.constants:
+    for found in () if calibration.here else calibration.constants:
         rate = found.constant.quantity is Quantity.EFFICIENCY
         if rate and found.fitted and found.value < IMPLAUSIBLE * found.before:
             yield _rate(calibration, found)

@@ -83,15 +83,15 @@ def _inside(topology: Topology, members: int) -> Topology:
 class Measurements:
     """What a calibration starts from; ``wrong`` are rows left out for wrong results.
 
-    ``sources`` say in a line each what was measured.  ``always_own``: collectives get pieces of
-    their own even where they agree with the link's.
+    ``sources`` say in a line each what was measured.  ``here``: by ranks of the cluster
+    itself, so that the rates of the topology are a start and bound nothing.
     """
 
     topology: Topology
     samples: tuple[Sample, ...]
     sources: tuple[str, ...]
     wrong: tuple[str, ...] = ()
-    always_own: bool = False
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ def export(
     to: str = required(
         "NAME",
         "csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, torchtitan, "
-        "deepspeed; python or jax (programs); megatron-options, torchtitan-options, "
-        "deepspeed-options (of plan -o); jax-shard-map (of redistribute -o).",
+        "deepspeed; python or jax (programs); megatron-options, megatron-bridge, "
+        "torchtitan-options, deepspeed-options (of plan -o); jax-shard-map (of redistribute -o).",
     ),
     output: Text = option("FILE", "Where to; default: stdout.", "-o"),
     hosts: Text = option(

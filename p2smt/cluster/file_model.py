@@ -125,7 +125,8 @@ Size = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_DEVI
 class LevelModel(StrictModel):
     """One level: its name, its size and the link of each of its entities.
 
-    ``whole``: how many there are, where only the first ``size`` of them are used.
+    ``whole``: how many there are, where only the first ``size`` of them are used.  ``groups``: the
+    name of so many of them as one machine has, which ``--use`` makes a level.
     """
 
     name: Annotated[
@@ -133,6 +134,7 @@ class LevelModel(StrictModel):
     ]
     size: Size
     whole: Size | None = None
+    groups: Annotated[dict[str, Size], Field(min_length=1, max_length=1)] | None = None
     link: LinkModel
 
 
@@ -308,7 +310,8 @@ def _located(where: str) -> Iterator[None]:
 def _level(model: LevelModel, where: str) -> Level:
     link = _link(model.link, f"{where}.link")
     with _located(where):
-        return Level(model.name, model.size, link, model.whole or 0)
+        groups = next(iter(model.groups.items())) if model.groups else None
+        return Level(model.name, model.size, link, model.whole or 0, groups)
 
 
 def _link(model: LinkModel, where: str) -> Link:
@@ -381,8 +384,10 @@ def dump_topology(topology: Topology) -> dict[str, object]:
 
 
 def _dump_level(level: Level) -> dict[str, object]:
-    whole = {"whole": level.whole} if level.whole else {}
-    return {"name": level.name, "size": level.size, **whole, "link": _dump_link(level.link)}
+    parts: dict[str, object] = {"whole": level.whole} if level.whole else {}
+    if level.groups is not None:
+        parts["groups"] = dict([level.groups])
+    return {"name": level.name, "size": level.size, **parts, "link": _dump_link(level.link)}
 
 
 def _dump_link(link: Link) -> dict[str, object]:

@@ -293,5 +293,8 @@ class Device:
         found = dict(self.peaks).get(dtype)
         if found is None:
             given = ", ".join(name for name, _ in self.peaks)
-            raise InputError(f"device {self.name}", f"gives no peak of {dtype}, but of {given}")
+            rule = f"gives no peak of {dtype}, but of {given}"
+            raise InputError(
+                f"device {self.name}", rule, f"take a device that has {dtype}, or these"
+            )
         return found

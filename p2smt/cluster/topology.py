@@ -68,13 +68,15 @@ def _check_name(name: str) -> None:
 class Level:
     """One level of the hierarchy: ``size`` siblings under each entity of the level above.
 
-    ``whole``: how many there are where only the first ``size`` are used (0: all are).
+    ``whole``: how many there are where only the first ``size`` are used (0: all are).  ``groups``:
+    a name for so many of them as one machine has, where these may become a level of their own.
     """
 
     name: str
     size: int
     link: Link
     whole: int = 0
+    groups: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(_NAME, self.name) or self.name in RESERVED:
@@ -89,6 +91,9 @@ class Level:
         if self.whole and not self.size < self.whole <= MAX_DEVICES:
             given = f"level {self.name}: {self.size} used of {self.whole}"
             raise InputError(given, f"whole must be more than its size, up to {MAX_DEVICES}")
+        if self.groups is not None and self.full_size % self.groups[1]:
+            given = f"level {self.name}: groups of {self.groups[1]}"
+            raise InputError(given, f"must divide its {self.full_size}")
         if self.link.torus and math.prod(self.link.torus) != self.size:
             raise InputError(
                 f"level {self.name} of size {self.size} with dims {list(self.link.torus)}",
@@ -99,6 +104,12 @@ class Level:
     def full_size(self) -> int:
         """How many siblings there are, used or not."""
         return self.whole or self.size
+
+    def groups_those(self, below: Level | None) -> bool:
+        """Whether it only groups the entities of the level below it, on the links of these."""
+        if below is None or self.link.ports != below.link.ports * below.full_size:
+            return False
+        return replace(self.link, ports=below.link.ports) == below.link
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,19 @@ def parse_uses(texts: Sequence[str]) -> dict[str, int]:
 def trimmed(topology: Topology, uses: Mapping[str, int]) -> Topology:
     """The topology of which each entity keeps its first so many children at the levels named.
 
-    What was measured of whole nodes says nothing of their parts: a calibration's errors go.
+    What was measured of whole nodes says nothing of their parts: a calibration's errors go.  The
+    groups of a level are a level where they are named: 16 trays of each rack.
 
     Raises:
         InputError: a level that there is not or that has fewer, hosts that are named (they are
             chosen by their names), a ring or torus, or ports that the rest reaches unevenly.
     """
+    topology = _with_groups(topology, uses)
     for name in uses:
         if name not in topology.names:
-            remedy = did_you_mean(name, topology.names) or f"it has {', '.join(topology.names)}"
+            groups = [level.groups[0] for level in topology.levels if level.groups is not None]
+            known = [*topology.names, *groups]
+            remedy = did_you_mean(name, known) or f"it has {', '.join(known)}"
             raise InputError(f"--use {name[:40]}", f"is no level of {topology.name}", remedy)
     sizes = [uses.get(level.name, level.size) for level in topology.levels]
     changed = [j for j, level in enumerate(topology.levels) if sizes[j] != level.size]
@@ -61,6 +65,20 @@ def trimmed(topology: Topology, uses: Mapping[str, int]) -> Topology:
     levels = [_level(topology, j, sizes) for j in range(len(sizes))]
     inside = any(j > topology.node_level for j in changed)
     return replace(topology, levels=tuple(levels), errors=() if inside else topology.errors)
+
+
+def _with_groups(topology: Topology, uses: Mapping[str, int]) -> Topology:
+    """The topology with a level for each group that is named; the wires stay what they are."""
+    levels = list[Level]()
+    for level in topology.levels:
+        if level.groups is None or level.groups[0] not in uses or level.size != level.full_size:
+            levels.append(level)
+            continue
+        name, size = level.groups
+        link = replace(level.link, ports=level.link.ports * size)
+        levels.append(Level(name, level.size // size, link))
+        levels.append(replace(level, size=size, groups=None))
+    return replace(topology, levels=tuple(levels))
 
 
 def _check(topology: Topology, j: int, size: int) -> None:
@@ -81,8 +99,11 @@ def _level(topology: Topology, j: int, sizes: Sequence[int]) -> Level:
     old = topology.levels[j]
     ports = _ports(topology, j, sizes)
     link = old.link if ports == old.link.ports else replace(old.link, ports=ports)
-    inside = j > topology.node_level and sizes[j] != old.size
-    return replace(old, size=sizes[j], link=link, whole=old.full_size if inside else old.whole)
+    changed = sizes[j] != old.size
+    whole = old.full_size if changed and j > topology.node_level else old.whole
+    return replace(
+        old, size=sizes[j], link=link, whole=whole, groups=None if changed else old.groups
+    )
 
 
 def _ports(topology: Topology, j: int, sizes: Sequence[int]) -> int:

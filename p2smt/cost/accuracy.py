@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,12 @@ class PriceRange:
     @property
     def text(self) -> str:
         """The range and what it rests on, for people: ``0.7 to 1.1 ms: fitted here``."""
-        return f"{format_time_range(self.low_s, self.high_s)}: {self.known}"
+        return f"{self.ends}: {self.known}"
+
+    @property
+    def ends(self) -> str:
+        """The range alone, which holds the predicted time also as it is rounded."""
+        return format_time_range(self.low_s, self.high_s, self.seconds)
 
     def times(self, factor: float) -> PriceRange:
         """So many executions."""
@@ -325,7 +331,8 @@ def system_name(topology: Topology, level: int, local: int = 0) -> str:
     devices = math.prod(level.full_size for level in topology.levels[node + 1 :])
     local = local or math.prod(topology.sizes[node + 1 :])
     part = f"{local} of " if local < devices else ""
-    links = " and ".join(f"{one.link.fabric} {one.link.kind.value} {_rate(one)}" for one in inside)
+    wires = [one for one, below in zip_longest(inside, inside[1:]) if not one.groups_those(below)]
+    links = " and ".join(f"{one.link.fabric} {one.link.kind.value} {_rate(one)}" for one in wires)
     networks = [f"{one.link.fabric} {_rate(one)}" for one in reversed(crossed)]
     return ", ".join((f"{part}{devices} x {links}" if inside else f"{devices} device", *networks))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from p2smt.interop.config_keys import ConfigKeys
-from p2smt.training.model_file import HYBRID
+from p2smt.plans.training.file_model import HYBRID
 from p2smt.training.transformer import (
     Attention,
     Experts,

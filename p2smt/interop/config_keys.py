@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2smt.errors import InputError
-from p2smt.training.transformer import MAX_SIZE
+from p2smt.plans.training.file_model import MAX_SIZE
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from p2smt.interop.meshes.programs.jax_writer import write_jax
 from p2smt.interop.meshes.programs.torch_writer import write_torch
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import options_writer
 
@@ -42,6 +43,7 @@ WRITERS = (
     Writer("python", "torch.distributed: a function for each request", ".py", write_torch),
     Writer("jax", "JAX: a function for each request", ".py", write_jax),
     options_writer(MEGATRON, ""),
+    options_writer(MEGATRON_BRIDGE, ".py", MEGATRON_BRIDGE.name),
     options_writer(TORCHTITAN, ""),
     options_writer(DEEPSPEED, ".json"),
 )

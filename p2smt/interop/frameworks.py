@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,13 @@ def roles_of(plan: PlacedPlan, known: Mapping[str, str], framework: str) -> tupl
     known: the framework's names by those that an axis may have.
 
     Raises:
-        InputError: an axis has a name that stands for nothing there, or two stand for the same.
+        InputError: an axis has a name that stands for nothing there, two stand for the same, or
+            the plan has another matrix of experts, which degrees do not tell.
     """
+    if plan.experts is not None:
+        rule = f"also says where experts lie, which sizes of axes do not tell {framework}"
+        remedy = f"take --to {framework.partition('-')[0].lower()}-options, or device-mesh"
+        raise InputError(plan.source, rule, remedy)
     found: list[str] = []
     for axis in plan.problem.axes:
         role = known.get(axis.name.lower())
@@ -128,18 +134,20 @@ def _topology(plan: PlacedPlan, sizes: dict[str, int]) -> str:
 def write_device_mesh(plan: PlacedPlan, path: str) -> Exported:
     """A Python function that makes the mesh; JSON with tensor and names if the path ends in .json.
 
+    Of a plan of two matrices also the mesh of experts, over the same ranks.
+
     Raises:
-        InputError: the tensor does not increase along every axis.
+        InputError: a tensor does not increase along every axis.
     """
-    tensor = increasing_ranks(plan)
+    meshes = {"": plan, "expert_": plan.by_experts}
+    tensors = {name: (one, increasing_ranks(one)) for name, one in meshes.items() if one}
     if os.path.splitext(path)[1].lower() == ".json":
-        return Exported(_data(plan, tensor))
-    return Exported(_module(plan, tensor))
-
-
-def _data(plan: PlacedPlan, tensor: IntArray) -> str:
-    names = json.dumps(list(plan.problem.axis_names))
-    return f'{{"mesh_dim_names": {names}, "mesh": {json.dumps(tensor.tolist())}}}\n'
+        data: dict[str, Any] = {}
+        for name, (one, tensor) in tensors.items():
+            data[f"{name}mesh_dim_names"] = list(one.problem.axis_names)
+            data[f"{name}mesh"] = tensor.tolist()
+        return Exported(json.dumps(data) + "\n")
+    return Exported(_module(plan, tensors))
 
 
 def names_text(plan: PlacedPlan) -> str:
@@ -148,27 +156,35 @@ def names_text(plan: PlacedPlan) -> str:
     return f"({names},)" if len(plan.problem.axes) == 1 else f"({names})"
 
 
-def _module(plan: PlacedPlan, tensor: IntArray) -> str:
-    shape = ", ".join(map(str, tensor.shape)) + ("," if tensor.ndim == 1 else "")
-    plain = bool((np.diff(tensor.ravel()) == 1).all())
-    if plain:
-        module, call = "init_device_mesh", f"init_device_mesh(device_type, ({shape}), "
-        before = []
-    else:
-        module, call = "DeviceMesh", "DeviceMesh(device_type, mesh, "
-        before = [f"mesh = {tensor_text(tensor, 'torch.arange', 'torch.tensor', 'permute')}"]
+def _module(plan: PlacedPlan, tensors: Mapping[str, tuple[PlacedPlan, IntArray]]) -> str:
+    plain = {name: bool((np.diff(one.ravel()) == 1).all()) for name, (_, one) in tensors.items()}
+    made = {"DeviceMesh", *("init_device_mesh" for one in plain.values() if one)}
     lines = [
         f'"""The device mesh of {comment_name(plan.source)}, written by p2smt."""',
         "",
-        *([] if plain else ["import torch"]),
-        f"from torch.distributed.device_mesh import {', '.join(sorted({'DeviceMesh', module}))}",
+        *([] if all(plain.values()) else ["import torch"]),
+        f"from torch.distributed.device_mesh import {', '.join(sorted(made))}",
+    ]
+    for name, (one, tensor) in tensors.items():
+        lines += _device_mesh(name or "device_", one, tensor, plain[name])
+    return "\n".join(lines) + "\n"
+
+
+def _device_mesh(name: str, plan: PlacedPlan, tensor: IntArray, plain: bool) -> list[str]:
+    """The function that makes a mesh; ``plain``: of ranks 0, 1, .. row-major over the axes."""
+    shape = ", ".join(map(str, tensor.shape)) + ("," if tensor.ndim == 1 else "")
+    if plain:
+        call, before = f"init_device_mesh(device_type, ({shape}), ", []
+    else:
+        call = "DeviceMesh(device_type, mesh, "
+        before = [f"mesh = {tensor_text(tensor, 'torch.arange', 'torch.tensor', 'permute')}"]
+    return [
         "",
         "",
-        'def device_mesh(device_type: str = "cuda") -> DeviceMesh:',
+        f'def {name}mesh(device_type: str = "cuda") -> DeviceMesh:',
         *(f"    {line}" for text in before for line in text.splitlines()),
         f"    return {call}mesh_dim_names={names_text(plan)})",
     ]
-    return "\n".join(lines) + "\n"
 
 
 # JAX ``Mesh``: devices in the order of launched ranks, brought to their coordinates.
@@ -178,25 +194,32 @@ def _module(plan: PlacedPlan, tensor: IntArray) -> str:
 
 
 def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
-    """A Python function that makes the mesh."""
-    tensor = launched_ranks(plan)
-    order = tensor_text(tensor, "np.arange", "np.array", "transpose")
+    """A Python function that makes the mesh, and of a plan of two matrices that of experts."""
     lines = [
         f'"""The mesh of {comment_name(plan.source)}, written by p2smt."""',
         "",
         "import jax",
         "import numpy as np",
         "from jax.sharding import Mesh",
+    ]
+    for name, one in (("mesh", plan), ("expert_mesh", plan.by_experts)):
+        lines += [] if one is None else _jax_mesh(name, one)
+    return Exported("\n".join(lines) + "\n", process_notes(plan))
+
+
+def _jax_mesh(name: str, plan: PlacedPlan) -> list[str]:
+    tensor = launched_ranks(plan)
+    order = tensor_text(tensor, "np.arange", "np.array", "transpose")
+    return [
         "",
         "",
-        "def mesh() -> Mesh:",
+        f"def {name}() -> Mesh:",
         "    devices = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))",
         f"    if len(devices) != {tensor.size}:",
         f'        raise RuntimeError(f"made for {tensor.size} devices, not {{len(devices)}}")',
         *(f"    {line}" for line in f"ranks = {order}".splitlines()),
         f"    return Mesh(np.array(devices)[ranks], {names_text(plan)})",
     ]
-    return Exported("\n".join(lines) + "\n", process_notes(plan))
 
 
 # Megatron-LM: the order in which it numbers ranks, or the launch that its orders need.

@@ -13,6 +13,7 @@ from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import plan_problem
+from p2smt.plans.sides import plan_sides
 
 MOST_OF_MACHINE = 16
 """Devices of one machine; a node that has more is several, as the racks of NVL72 are."""
@@ -39,6 +40,9 @@ class PlacedPlan:
     source: what messages call the plan.
     hosts: the hosts that have ranks, in the order of the topology; each has ``per_host`` ranks.
     places: by rank; ranks are row-major over the axes of ``problem``, the first most significant.
+
+    Of a plan of two matrices these are of attention, by which ranks lie; ``experts`` are the
+    problem on the axes of experts and their matrix, where they send anything.
     """
 
     source: str
@@ -48,6 +52,15 @@ class PlacedPlan:
     hosts: tuple[str, ...]
     per_host: int
     places: tuple[RankPlace, ...]
+    experts: tuple[Problem, RankMap] | None = None
+
+    @property
+    def by_experts(self) -> PlacedPlan | None:
+        """The same ranks over the axes of experts; None: the plan has one matrix."""
+        if self.experts is None:
+            return None
+        problem, where = self.experts
+        return replace(self, problem=problem, where=where, experts=None)
 
 
 def placed(
@@ -65,7 +78,7 @@ def placed(
             are too few, too many, named twice, or named by the plan itself, or a node is no whole
             number of them.
     """
-    problem, where = plan_problem(plan, source)
+    (problem, where), *more = (plan_problem(one.plan, source) for one in plan_sides(plan, source))
     ranks = where.rank_tensor().ravel().tolist()
     if plan.ranks != ranks:
         rule = "ranks are not those of its matrix"
@@ -77,7 +90,8 @@ def placed(
         for rank, device in enumerate(ranks)
     )
     _check_hosts(plan, tuple(named.values()), places, source)
-    return PlacedPlan(source, plan, problem, where, tuple(named.values()), each, places)
+    experts = more[0] if more else None
+    return PlacedPlan(source, plan, problem, where, tuple(named.values()), each, places, experts)
 
 
 def _check_hosts(

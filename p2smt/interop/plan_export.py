@@ -20,6 +20,7 @@ from p2smt.interop.mscclpp.read import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import plan_problem
+from p2smt.plans.sides import attention_of
 from p2smt.schedules.cost.links import Routes, alike
 from p2smt.schedules.cost.predict import cost_on
 from p2smt.schedules.lower.assemble import Lowering
@@ -179,7 +180,7 @@ def export_plan(
             large a schedule, or one that the runtime would not run.
     """
     given = _Source(plan, request, source, target, group, force)
-    problem, where = plan_problem(plan, source)
+    problem, where = plan_problem(attention_of(plan, source), source)
     ranks = _Ranks.of(problem, where)
     best, files = _best(_tried(given, problem.topology, algorithm), given, ranks)
     means = f"{best.algorithm} {best.groups[0].schedule.protocol}"

@@ -95,7 +95,7 @@ class FoldedPlacement:
         broken = self._broken()
         if broken:
             given = f"attention {self.attention.text()} with experts {self.experts.text()}"
-            raise InputError(given, broken)
+            raise InputError(given, broken, "change one of them, or leave one out")
 
     def _broken(self) -> str:
         """The first rule that the pair breaks; empty if there is none."""
@@ -248,7 +248,7 @@ _counts = lru_cache(maxsize=4096)(count_matrices)
 class _Sides(NamedTuple):
     """The rows of pp that rules allow, and for each matrix its other sizes with their rules."""
 
-    stages: list[_Sizes]
+    stages: tuple[_Sizes, ...]
     rest: list[tuple[_Sizes, tuple[AxisRule | FixedEntry, ...]]]
 
 
@@ -272,10 +272,13 @@ def _sides(
     )
 
 
-def _stages(levels: _Sizes, size: int, rules: PlacementRules) -> list[_Sizes]:
+@lru_cache(maxsize=4096)
+def _stages(
+    levels: _Sizes, size: int, rules: tuple[AxisRule | FixedEntry, ...]
+) -> tuple[_Sizes, ...]:
     """The rows that an axis of this size can have."""
     found = matrices(levels, (size, math.prod(levels) // size), rules)[:, 0]
-    return [tuple(row) for row in found.tolist()]
+    return tuple(tuple(row) for row in found.tolist())
 
 
 def _between(rules: PlacementRules, first: int, end: int) -> tuple[AxisRule | FixedEntry, ...]:

@@ -19,7 +19,7 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
-from p2smt.plans.ranges import request_ranges, together
+from p2smt.plans.ranges import RequestRange, request_ranges, together
 from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
@@ -47,9 +47,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
     problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
-    ranges: list[PriceRange | None] = [None] * len(problem.requests)
-    if not unstated_levels(problem.topology):
-        ranges = list(request_ranges(problem, alternative))
+    known = not unstated_levels(problem.topology)
+    ranges = list(request_ranges(problem, alternative)) if known else []
     data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
@@ -66,20 +65,23 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "basis": basis_names(solution.bases),
         "peak_bytes": alternative.peak_bytes,
         "requests": [
-            _request_data(problem, alternative.placement, r) | _range_data(within, "basis")
-            for r, within in zip(alternative.requests, ranges, strict=True)
+            _request_data(problem, alternative.placement, r, ranges[n] if known else None)
+            for n, r in enumerate(alternative.requests)
         ],
     }
     data |= _on_hosts(solution, alternative)
-    data |= _range_data(together(problem, ranges), "range_basis")
-    return without_times(data) if unstated_levels(problem.topology) else data
+    if not known:
+        untold: dict[str, Any] = without_times(data)
+        return untold
+    return data | range_data(together(problem, [one.whole for one in ranges]), "range_basis")
 
 
-def _range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:
+def range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:
     """The range of a time under the name that its basis has; nothing where there is no time."""
     if within is None:
         return {}
-    return {"range_s": [within.low_s, within.high_s], basis: within.basis.value}
+    ends, known = [within.low_s, within.high_s], within.basis.value
+    return {"range_s": ends, basis: known, f"{basis}_why": within.why}
 
 
 def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:
@@ -118,7 +120,9 @@ def _step_groups(
         yield lower(whole, hierarchy.factors, hierarchy.grouping(instruction)).tolist()
 
 
-def _request_data(problem: Problem, where: RankMap, answer: RequestAnswer) -> dict[str, Any]:
+def _request_data(
+    problem: Problem, where: RankMap, answer: RequestAnswer, ranges: RequestRange | None
+) -> dict[str, Any]:
     fixed = (answer.request.kind.value,) * len(answer.steps)
     texts = map(str, answer.program.instructions if answer.program else fixed)
     groups = _step_groups(problem, where, answer)
@@ -126,6 +130,8 @@ def _request_data(problem: Problem, where: RankMap, answer: RequestAnswer) -> di
         _step_data(problem.topology, *one)
         for one in zip(texts, groups, answer.steps, answer.payloads, strict=True)
     ]
+    for step, within in zip(steps, () if ranges is None else ranges.steps, strict=False):
+        step |= range_data(within, "basis")
     kind = answer.request.kind
     return {
         "kind": kind.value,
@@ -143,6 +149,7 @@ def _request_data(problem: Problem, where: RankMap, answer: RequestAnswer) -> di
         "peak_bytes": answer.peak_bytes,
         "shards": None if answer.shards is None else list(answer.shards),
         "steps": steps,
+        **range_data(None if ranges is None else ranges.whole, "basis"),
     }
 
 

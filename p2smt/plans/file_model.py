@@ -57,7 +57,8 @@ class StepModel(StrictModel):
     """One step: all ``groups`` (device ids) run the instruction at the same time.
 
     ``payload_bytes`` is the vector that the algorithm works on; ``bottleneck`` the level
-    whose worst link carries ``load_bytes`` in one direction.
+    whose worst link carries ``load_bytes`` in one direction; ``range_s`` and ``basis`` are as of a
+    request, with ``basis_why``.
     """
 
     instruction: str
@@ -68,6 +69,9 @@ class StepModel(StrictModel):
     protocol: str
     bottleneck: str | None
     load_bytes: Load
+    range_s: SecondsRange | None = None
+    basis: PriceBasisName | None = None
+    basis_why: str | None = None
 
 
 class AxisRuleModel(StrictModel):
@@ -174,12 +178,14 @@ class RequestModel(StrictModel):
 
     In ``chunks`` chunks the program is pipelined: ``seconds`` is the time of all of them, and
     the numbers of ``steps`` are those of one.  ``dispatch``: of that kind, and of no other.
-    ``range_s`` is low and high of ``seconds``, and ``basis`` what both rest on; null: the file does
-    not say.
+    ``matrix``: whose rows the ``axes`` are, in a plan of two; null: the plan has one.
+    ``range_s`` is low and high of ``seconds``, ``basis`` what both rest on, and ``basis_why`` why
+    on no more, in words; null: the file does not say.
     """
 
     kind_name: Annotated[KindName, Field(alias="kind")]
     dispatch: DispatchModel | None = None
+    matrix: Literal["attention", "experts"] | None = None
     axes: Annotated[list[str], Field(min_length=1)]
     bytes: Count
     times: Count
@@ -195,6 +201,7 @@ class RequestModel(StrictModel):
     steps: list[StepModel]
     range_s: SecondsRange | None = None
     basis: PriceBasisName | None = None
+    basis_why: str | None = None
 
     @model_validator(mode="after")
     def _a_dispatch_says_where(self) -> Self:
@@ -263,7 +270,8 @@ class PlanModel(_PlanFields):
     the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
     ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: the file
     does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
-    ``range_s`` is low and high of ``objective_s``, and ``range_basis`` what both rest on.
+    ``range_s`` is low and high of ``objective_s``, ``range_basis`` what both rest on, and
+    ``range_basis_why`` why on no more, in words.
     """
 
     schema_version: Literal[2]
@@ -278,6 +286,15 @@ class PlanModel(_PlanFields):
     training: TrainingBlock | None = None
     range_s: SecondsRange | None = None
     range_basis: PriceBasisName | None = None
+    range_basis_why: str | None = None
+
+    @model_validator(mode="after")
+    def _requests_say_which_matrix(self) -> Self:
+        """Requests name their matrix where there are two, and nowhere else."""
+        two = self.training is not None and self.training.placement is not None
+        if any((one.matrix is not None) != two for one in self.requests):
+            raise ValueError("requests have a `matrix` where `training` has a placement, else none")
+        return self
 
     @property
     def links_alone(self) -> bool:

@@ -6,7 +6,7 @@ How ranges combine is said in :mod:`p2smt.cost.accuracy`: low sums with low and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,36 +25,62 @@ from p2smt.cost.requested_algorithms import running
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray, rank_groups
 from p2smt.parallelism.request import Problem, Request
-from p2smt.programs.program import Hierarchy, Instruction
+from p2smt.programs.program import Hierarchy, Program
 
 if TYPE_CHECKING:
     from p2smt.plans.solution import Alternative, RequestAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRange:
+    """The range of one execution of a request, and of each step (of one chunk); None: no time."""
+
+    whole: PriceRange | None
+    steps: tuple[PriceRange | None, ...]
+
+
 def range_of_request(
     topology: Topology, answer: RequestAnswer, groups: IntArray | None = None
-) -> PriceRange | None:
-    """The range of one execution; None where it takes no time.
+) -> RequestRange:
+    """The range of one execution, and its steps'.
 
     ``groups``: the devices of each group, of a rank list, whose hierarchy says nothing of levels.
     """
-    if answer.program is None:
-        operation = answer.request.kind.value
-        names: Sequence[str] = (operation,) * len(answer.steps)
+    program, hierarchy = answer.program, answer.hierarchy
+    if program is not None and groups is None:
+        steps = range_of_program(topology, hierarchy, program, answer.steps).steps
     else:
-        names = [one.collective.value for one in answer.program.instructions]
-    local = None if groups is None else most_in_node(topology, groups)
-    found = [
-        range_of_step(topology, name, step, _local(topology, answer, n) if local is None else local)
-        for n, (name, step) in enumerate(zip(names, answer.steps, strict=True))
-    ]
-    whole = summed([one for one in found if one is not None])
+        whole = members_in_node(topology, hierarchy, 0, hierarchy.depth) if groups is None else 0
+        local = whole if groups is None else most_in_node(topology, groups)
+        one = [answer.request.kind.value] * len(answer.steps)
+        names = one if program is None else _operations(program)
+        pairs = zip(names, answer.steps, strict=True)
+        steps = tuple(range_of_step(topology, name, step, local) for name, step in pairs)
+    return RequestRange(_whole(steps, answer.seconds, answer.chunks), steps)
+
+
+def _operations(program: Program) -> list[str]:
+    return [one.collective.value for one in program.instructions]
+
+
+def range_of_program(
+    topology: Topology, hierarchy: Hierarchy, program: Program, steps: Sequence[StepTime]
+) -> RequestRange:
+    """The range of a program whose steps take so long, in one chunk."""
+    groupings = map(hierarchy.grouping, program.instructions)
+    local = (members_in_node(topology, hierarchy, one.outer, one.inner) for one in groupings)
+    each = zip(_operations(program), steps, local, strict=True)
+    found = tuple(range_of_step(topology, *one) for one in each)
+    return RequestRange(_whole(found, sum(step.seconds for step in steps), 1), found)
+
+
+def _whole(steps: Sequence[PriceRange | None], seconds: float, chunks: int) -> PriceRange | None:
+    """The range of all steps together, which take so long in so many chunks."""
+    whole = summed([one for one in steps if one is not None])
     if whole is None or whole.seconds <= 0:
         return None
-    whole = replace(whole.times(answer.seconds / whole.seconds), seconds=answer.seconds)
-    if answer.chunks > 1:
-        return replace(whole, basis=PriceBasis.ASSUMED, why=PIPELINED)
-    return whole
+    whole = replace(whole.times(seconds / whole.seconds), seconds=seconds)
+    return replace(whole, basis=PriceBasis.ASSUMED, why=PIPELINED) if chunks > 1 else whole
 
 
 def range_of_step(
@@ -67,16 +93,6 @@ def range_of_step(
         return None
     what = PricedStep(operation, round(step.payload_bytes), step.seconds, level, local)
     return price_range(topology, what)
-
-
-def _local(topology: Topology, answer: RequestAnswer, n: int) -> int:
-    """How many members of a group the n-th step has in a node."""
-    hierarchy = answer.hierarchy
-    if answer.program is None:
-        return members_in_node(topology, hierarchy, 0, hierarchy.depth)
-    instruction: Instruction = answer.program.instructions[n]
-    grouping = hierarchy.grouping(instruction)
-    return members_in_node(topology, hierarchy, grouping.outer, grouping.inner)
 
 
 def members_in_node(topology: Topology, hierarchy: Hierarchy, outer: int, inner: int) -> int:
@@ -98,16 +114,16 @@ def together(problem: Problem, found: Sequence[PriceRange | None]) -> PriceRange
 
 def range_of(problem: Problem, found: Alternative) -> PriceRange | None:
     """The range of an alternative's objective."""
-    return together(problem, list(request_ranges(problem, found)))
+    return together(problem, [one.whole for one in request_ranges(problem, found)])
 
 
-def range_of_answer(problem: Problem, found: Alternative) -> PriceRange | None:
-    """The range of one execution of the first request of an alternative."""
+def range_of_answer(problem: Problem, found: Alternative) -> RequestRange:
+    """The ranges of one execution of the first request of an alternative."""
     return next(request_ranges(problem, found))
 
 
-def request_ranges(problem: Problem, found: Alternative) -> Iterator[PriceRange | None]:
-    """Of each request of an alternative the range of one execution."""
+def request_ranges(problem: Problem, found: Alternative) -> Iterator[RequestRange]:
+    """Of each request of an alternative the ranges of one execution."""
     topology = running(problem.topology, problem.algorithms)
     ranks = None if found.rank_list is None else found.placement.rank_tensor()
     for answer in found.requests:

@@ -49,7 +49,7 @@ def _proof_data(proof: PlanProof, known: bool) -> ProofOfPlan:
         basis=bases_of(proof.solution.bases),
         objective_s=proof.objective_s if known else None,
         bound_s=proof.bound_s if bounded else None,
-        better=None if better is None else alternative_data(better, topology),
+        better=None if better is None else alternative_data(proof.solution.problem, better),
         better_hosts=None if better is None else rank_hosts(topology, better.ranks),
         false=proof.false,
         unsettled=proof.unsettled,

@@ -8,7 +8,7 @@ from typing import Any
 
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import ProgramGain
-from p2smt.report.costs.request_table import choice_lines
+from p2smt.report.costs.request_table import after_comma, choice_lines, how_of
 from p2smt.report.outputs.programs import (
     BestPrograms,
     BestProgramsOfRequest,
@@ -22,6 +22,7 @@ from p2smt.report.outputs.programs import (
     RequestProgramsOutput,
     TimedProgramEntry,
 )
+from p2smt.report.outputs.shape import range_data
 from p2smt.result import Status
 from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
@@ -67,11 +68,14 @@ def _best(listing: Catalog, counted: CountedPrograms) -> BestPrograms:
     return BestPrograms(
         **vars(counted),
         single_collective_s=None if single is None else single.step.seconds,
+        **range_data(None if single is None else single.within, "range_basis"),
         program_gain=None if gain is None else gain.over_singles,
         gain_by_choice=None if gain is None else gain.by_choice,
         named_algorithm=next((named_data(way) for _, way in named), None),
         programs=[
-            TimedProgramEntry(**_words(one), seconds=one.seconds, checked=one.checked)
+            TimedProgramEntry(
+                **_words(one), seconds=one.seconds, checked=one.checked, **range_data(one.within)
+            )
             for one in listing.found.programs
         ],
     )
@@ -103,8 +107,9 @@ def list_lines(listing: Catalog, best: bool) -> Iterator[str]:
     """A line per program, then what there is in all."""
     found = listing.found
     for listed in found.programs:
-        time = "" if listed.seconds is None else f"{format_time(listed.seconds):>12}  "
-        yield f"{time}{listed.program}"
+        time = "" if listed.seconds is None else f"{format_time(listed.seconds):>12}"
+        time += after_comma(listed.within)
+        yield f"{time}  {listed.program}" if time else str(listed.program)
     status, counted = found.status.value, _counted(found)
     if found.note:
         yield f"{status}: no programs, {found.note}"
@@ -136,7 +141,8 @@ def _beside(listing: Catalog) -> Iterator[str]:
     if listing.single is None:
         return
     step, gain = listing.single.step, listing.gain
-    yield f"single collective {format_time(step.seconds)}, {step.algorithm} {step.protocol}".strip()
+    within = after_comma(listing.single.within)
+    yield f"single collective {format_time(step.seconds)}, {how_of(step)}{within}"
     if gain is not None:
         yield from choice_lines(gain)
 

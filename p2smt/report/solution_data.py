@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
-from p2smt.cost.accuracy import PriceBasis
+from p2smt.cost.accuracy import PriceBasis, PriceRange
 from p2smt.cost.regime import regime
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.cost.scene import NamedWay
+from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import (
     SEARCHED,
     Explanation,
     NearestTippingPoint,
     ProgramClaim,
 )
-from p2smt.plans.ranges import range_of
+from p2smt.plans.ranges import range_of, request_ranges, together
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -106,7 +108,7 @@ def _answer(solution: Solution, beside: Comparison | None) -> AnswerFields:
         physical_bound_s=known_bound(links_s, objective_s) if bounded else None,
         plan=None if best is None else plan_data(solution, best),
         ranking=solution.ranking,
-        alternatives=[alternative_data(one, topology) for one in solution.alternatives],
+        alternatives=[alternative_data(solution.problem, one) for one in solution.alternatives],
         **range_data(within, "range_basis"),
     )
 
@@ -156,27 +158,30 @@ def named_data(way: NamedWay) -> NamedAlgorithm:
 
 def _near(solution: Solution) -> NearFields:
     """How many placements are near the optimum; each one, where they were asked for."""
-    near, best, topology = solution.near, solution.best, solution.problem.topology
+    near, best, problem = solution.near, solution.best, solution.problem
     least_s = best.objective_s if best is not None else 0.0
     return NearFields(
         near_optimal=None if near is None else len(near.alternatives),
         near_optimal_status=None if near is None else cast(NearStatus, near.status.value),
         near_optimal_within=None if near is None else near.within,
         near_optimal_placements=[
-            _near_placement(one, topology, least_s) for one in near.alternatives
+            _near_placement(problem, one, least_s) for one in near.alternatives
         ]
         if near is not None and near.listed
         else None,
     )
 
 
-_OF_NEAR = ("matrix", "objective_s", "status", "programs", "chunks", "seconds", "regime")
+_OF_NEAR = (
+    *("matrix", "objective_s", "status", "programs", "chunks", "seconds", "regime"),
+    *("range_s", "basis"),
+)
 
 
-def _near_placement(alternative: Alternative, topology: Topology, least_s: float) -> NearPlacement:
+def _near_placement(problem: Problem, alternative: Alternative, least_s: float) -> NearPlacement:
     """A placement with the programs that make it so fast, and how much slower than the best."""
     gap = alternative.objective_s / least_s - 1 if least_s > 0 else 0.0
-    found = vars(alternative_data(alternative, topology))
+    found = vars(alternative_data(problem, alternative))
     return NearPlacement(**{key: found[key] for key in _OF_NEAR}, gap=max(0.0, gap))
 
 
@@ -202,11 +207,13 @@ def _compared(solution: Solution) -> ComparedFields:
     )
 
 
-def alternative_data(alternative: Alternative, topology: Topology) -> RankedPlacement:
-    """An alternative on its topology, without its groups; without times where the bandwidth of
-    some level is not stated."""
+def alternative_data(problem: Problem, alternative: Alternative) -> RankedPlacement:
+    """An alternative of a problem, without its groups; without times where the bandwidth of some
+    level is not stated."""
     matrix, requests = alternative.matrix, alternative.requests
+    topology = problem.topology
     known = not unstated_levels(topology)
+    ranges = list(request_ranges(problem, alternative)) if known else []
     return RankedPlacement(
         matrix=matrix,
         ranks=None if matrix else alternative.ranks,
@@ -218,20 +225,24 @@ def alternative_data(alternative: Alternative, topology: Topology) -> RankedPlac
         checked_on=[r.checked for r in requests],
         seconds=[r.seconds if known else None for r in requests],
         regime=[regime(topology, r.steps, r.chunks) for r in requests],
-        steps=[_steps(r, known) for r in requests],
+        steps=[_steps(r, ranges[n].steps if known else None) for n, r in enumerate(requests)],
+        **range_data(together(problem, [one.whole for one in ranges]) if known else None),
     )
 
 
-def _steps(answer: RequestAnswer, known: bool) -> list[TimedStep]:
-    """Per step: instruction, time, and the level whose worst link bounds it with its load."""
+def _steps(answer: RequestAnswer, ranges: Sequence[PriceRange | None] | None) -> list[TimedStep]:
+    """Per step: instruction, time and range (None: no time is known), and the level whose worst
+    link bounds it with its load."""
+    steps = timed_steps(answer)
     return [
         TimedStep(
             instruction=step["instruction"],
-            seconds=step["seconds"] if known else None,
+            seconds=None if ranges is None else step["seconds"],
             bottleneck=step["bottleneck"],
             load_bytes=step["load_bytes"],
+            **range_data(within),
         )
-        for step in timed_steps(answer)
+        for step, within in zip(steps, ranges or [None] * len(steps), strict=True)
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
+from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import (
     SEARCHED,
     Explanation,
@@ -215,17 +216,18 @@ def _ranking(solution: Solution, named: Mapping[str, str]) -> Group:
     title = "best placements" + ("" if proved else " found; the search stopped before it was done")
     best_s = max(solution.alternatives[0].objective_s, 1e-300)
     ratios = [f"{one.objective_s / best_s:.3g}x" for one in solution.alternatives]
-    return _placements(title, "ratio", solution.alternatives, ratios, named)
+    return _placements(solution.problem, title, "ratio", solution.alternatives, ratios, named)
 
 
 def _near_table(solution: Solution, near: Sequence[Alternative], named: Mapping[str, str]) -> Group:
     """The placements near the optimum, each with its gap to the answer."""
     best_s = max(solution.alternatives[0].objective_s, 1e-300)
     gaps = [f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %" for one in near]
-    return _placements(near_line(solution), "gap", near, gaps, named)
+    return _placements(solution.problem, near_line(solution), "gap", near, gaps, named)
 
 
 def _placements(
+    problem: Problem,
     title: str,
     compared: str,
     placements: Sequence[Alternative],
@@ -241,10 +243,12 @@ def _placements(
             one.placement.text(),
             format_bytes(one.peak_bytes),
             " ".join(_letter(named, r) for r in one.requests),
+            range_cell(range_of(problem, one)),
         ]
         for n, (one, text) in enumerate(zip(placements, beside, strict=True), start=1)
     ]
-    return table(title, [">rank", ">time", f">{compared}", "placement", ">peak", "programs"], rows)
+    columns = [">rank", ">time", f">{compared}", "placement", ">peak", "programs", RANGE]
+    return table(title, columns, rows)
 
 
 def _legend(named: Mapping[str, str], answers: Sequence[RequestAnswer]) -> Group:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from p2smt.cost.accuracy import PriceRange
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import NamedWay, Scene, named_way
 from p2smt.cost.step_time import StepTime
@@ -80,10 +81,15 @@ def advises(scene: Scene, request: Request, way: NamedWay) -> bool:
 
     What is named was measured nowhere as long as tables are of the library's own choice.
     """
-    local = members_in_node(scene.topology, scene.hierarchy, 0, scene.hierarchy.depth)
-    chosen = range_of_step(scene.topology, request.kind.value, way.chosen, local)
-    named = range_of_step(scene.topology.cheapest(), request.kind.value, way.cheapest, local)
+    chosen = _range(scene, request, way.chosen)
+    named = _range(replace(scene, topology=scene.topology.cheapest()), request, way.cheapest)
     return shown(named, chosen) is Shown.YES
+
+
+def _range(scene: Scene, request: Request, step: StepTime) -> PriceRange | None:
+    """The range of the single collective of a request."""
+    local = members_in_node(scene.topology, scene.hierarchy, 0, scene.hierarchy.depth)
+    return range_of_step(scene.topology, request.kind.value, step, local)
 
 
 def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
@@ -91,17 +97,20 @@ def single_of(problem: Problem, placement: Placement, request: Request) -> Singl
     scene = _scene(problem, placement, request)
     step = scene.fixed_time(request.kind, request.payload_bytes)
     way = named_way(scene, request.kind, request.payload_bytes)
-    return SinglePrice(request, step, way, way is not None and advises(scene, request, way))
+    advised = way is not None and advises(scene, request, way)
+    return SinglePrice(request, step, way, advised, _range(scene, request, step))
 
 
 @dataclass(frozen=True, slots=True)
 class SinglePrice:
-    """A single collective: its time as the library chooses it, and what could be named instead."""
+    """A single collective: its time as the library chooses it, the range of that, and what could be
+    named instead."""
 
     request: Request
     step: StepTime
     way: NamedWay | None
     advised: bool = False
+    within: PriceRange | None = None
 
     def gain_of(self, program_s: float) -> ProgramGain | None:
         """What a program that takes so long gains; None: nothing."""

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.names import Form, ProgramOperation, RequestKind
+from p2smt.cost.accuracy import PriceRange
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime, program_s
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.ranges import range_of_program
 from p2smt.problems.placement import Indices, InstructionSet, ProgramProblem, StepLimit
 from p2smt.programs.check import Checked, checked_once, list_checker
 from p2smt.programs.program import (
@@ -286,13 +288,14 @@ def best_few(
 
 @dataclass(frozen=True, slots=True)
 class ListedProgram:
-    """A valid program: ``seconds`` per execution and its ``steps`` where it was priced, ``checked``
-    what it was simulated on."""
+    """A valid program: ``seconds`` per execution, its range and its ``steps`` where it was priced,
+    ``checked`` what it was simulated on."""
 
     program: Program
     seconds: float | None
     checked: str
     steps: tuple[StepTime, ...] = ()
+    within: PriceRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,12 +340,16 @@ def programs_on(
         every = tuple(ListedProgram(program, None, how) for program in result.value or ())
         return ProgramList(result.status, every, task.max_length, how, basis=task.basis)
     status, found, _ = best_few(task, scene, payload_bytes, limits, top)
-    timed = scene is not None
-    best = tuple(
-        ListedProgram(p.program, p.seconds if timed else None, p.checked.how, p.steps)
-        for p in found
-    )
-    return ProgramList(status, best, task.max_length, "", timed, basis=task.basis)
+    best = tuple(_listed(one, scene) for one in found)
+    return ProgramList(status, best, task.max_length, "", scene is not None, basis=task.basis)
+
+
+def _listed(found: Priced, scene: Scene | None) -> ListedProgram:
+    """A program with its time and range, where a scene prices it."""
+    if scene is None:
+        return ListedProgram(found.program, None, found.checked.how, found.steps)
+    within = range_of_program(scene.topology, scene.hierarchy, found.program, found.steps).whole
+    return ListedProgram(found.program, found.seconds, found.checked.how, found.steps, within)
 
 
 def request_programs(

@@ -20,6 +20,7 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
+from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.plans.untimed import told
 from p2smt.result import SearchLimits, Status, StopWatch
@@ -65,20 +66,57 @@ def prove(
     report = report or check_plan(plan, source)
     if not report.valid:
         raise InputError(source, "is not valid, so that there is nothing to prove", "verify it")
-    problem, where = plan_problem(plan, source)
-    solver, watch = (
-        solver_of(plan.limits.solver),
-        StopWatch.start(limits or stated_limits(plan.limits)),
+    watch = StopWatch.start(limits or stated_limits(plan.limits))
+    proofs = []
+    for side in plan_sides(plan, source):
+        times = zip(side.plan.requests, side.numbers, strict=True)
+        own_s = sum(one.times * report.seconds[n] for one, n in times)
+        objective_s = own_s if side.name else report.objective_s
+        if isinstance(side.plan, PlanModel):
+            proofs.append(_proved(side.plan, source, objective_s, watch, progress))
+    return proofs[0] if len(proofs) == 1 else _together(proofs)
+
+
+def _together(proofs: Sequence[PlanProof]) -> PlanProof:
+    """What is proved of a plan of two matrices, each of whose sides is a plan of its own.
+
+    The plan is refuted by the side that is: the better one has that side's programs, the others
+    staying as they are.
+    """
+    order = (ProofStatus.REFUTED, ProofStatus.OPEN, ProofStatus.PROVED)
+    weakest = min(proofs, key=lambda one: order.index(one.status))
+    others_s = sum(one.objective_s for one in proofs if one is not weakest)
+    better = weakest.better
+    return replace(
+        weakest,
+        objective_s=weakest.objective_s + others_s,
+        bound_s=sum(one.bound_s for one in proofs),
+        better=better and replace(better, objective_s=better.objective_s + others_s),
+        unsettled=tuple(name for one in proofs for name in one.unsettled),
+        weaker=tuple(text for one in proofs for text in one.weaker),
     )
+
+
+def _proved(
+    plan: PlanModel,
+    source: str,
+    objective_s: float,
+    watch: StopWatch,
+    progress: ProgressCallback | None,
+) -> PlanProof:
+    """The proof of a plan of one matrix, or of a rank list, which takes so long."""
+    problem, where = plan_problem(plan, source)
+    solver = solver_of(plan.limits.solver)
     on_hosts = plan.matrix is None and problem.topology.hosts is not None
+    left = watch.left()
     if on_hosts:
         problem = allocation_problem(plan, problem, source)
-        found = fastest_on_hosts(problem, None, watch.limits, solver, progress=progress)
+        found = fastest_on_hosts(problem, None, left, solver, progress=progress)
     else:
-        found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
+        found = solve(problem, top=1, limits=left, solver=solver, progress=progress)
     if plan.matrix is not None or on_hosts:
-        _check_agreement(report.objective_s, plan.matrix or plan.ranks, found)
-    proof = _proof(report.objective_s, found, plan.matrix is None, on_hosts)
+        _check_agreement(objective_s, plan.matrix or plan.ranks, found)
+    proof = _proof(objective_s, found, plan.matrix is None, on_hosts)
     if proof.status is not ProofStatus.PROVED or unstated_levels(problem.topology):
         return proof  # of the bounds in it nothing can be told
     claims = [_link_claim(plan, found), *_requests(plan, where, found, watch)]

@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
+import numpy as np
+
+from p2smt.training.formulas.stages import splits_evenly
 from p2smt.training.search.question import (
     LARGEST_CP,
     LARGEST_MICRO_BATCH,
@@ -110,4 +113,5 @@ class _Allowed:
             return False
         if vpp > 1 and (pp == 1 or sequences // (dp * micro) % pp):
             return False
-        return self._model.layers % stages == 0 or (self._model.layers + 2) % stages == 0
+        model = self._model
+        return bool(splits_evenly(model.layers, model.mtp, np.array(stages)))

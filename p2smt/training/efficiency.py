@@ -10,7 +10,7 @@ from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
 
 MAX_ELEMENT_BYTES = 8
-MIN_PART, MAX_LAYER_S = 1e-6, 1e6
+MIN_PART, MAX_LAYER_S, MAX_MOVED = 1e-6, 1e6, 1e6
 """What bounds the constants, so that no time is infinite."""
 
 
@@ -24,6 +24,8 @@ class Framework:
     ``fetch_hidden``: parameters of ZeRO-3 are gathered while layers compute.
     ``gradient_bytes``: bytes of a gradient's element as it is reduced, where training is in bf16;
     ``gradient_bytes_fp16`` where it is in fp16.
+    ``loss_bytes``: bytes of an element of the logits at the peak of its cross-entropy: logits in 16
+    bits and their softmax in fp32; a fused kernel that does not work in place takes 4 more.
     ``attention``: rate of its fused attention, as a part of what matrix products reach.
     """
 
@@ -35,6 +37,7 @@ class Framework:
     gradient_bytes: int
     gradient_bytes_fp16: int = 2
     attention: float = 1.0
+    loss_bytes: int = 6
 
     def __post_init__(self) -> None:
         whose = f"framework {self.name[:40]}"
@@ -57,31 +60,43 @@ class Framework:
 class LayerConstants:
     """Constants of layers of all kinds, fitted to runs of mixtures and of low precision together.
 
-    ``low``: parts of the peaks of fp8 and fp4 that products reach, by that peak's name; of 16 bits
-    it is the efficiency's own.  ``memory``: part of the memory's bandwidth; ``core`` and
-    ``logits``: parts of the peak of 16 bits that the core of attention and the logits reach.
-    ``host_*_s``: launches of a layer's kernels, forward and backward: of a dense layer, of Mamba-2,
-    of a mixture, and more for each expert on a device.  ``dispatch``: part of a library's rate that
-    tokens reach on their way.
+    ``low``: parts of the peaks of fp8 and fp4 that products reach, by that peak's name, where they
+    are not the efficiency's own.  ``memory``: part of the memory's bandwidth; ``core``: part of the
+    peak of 16 bits that the core of attention reaches.  ``edge``: starting and writing the outputs
+    of a product takes as long as so many of its inner elements, in 16 bits.  ``quantised``: bytes
+    that quantising moves for an element of a product's input, forward; twice that backward.
+    ``state_bytes``: bytes that the scan of Mamba-2 moves for an element of its heads, forward.
+    ``host_*_s``: launches of kernels, forward and backward: of an attention, a dense MLP, Mamba-2,
+    a mixture, and more for each expert on a device.  ``dispatch``: part of a library's rate that
+    tokens reach on their way; ``hides``: part of a stage's computing under which they may move.
     """
 
-    core: float = 0.6
+    core: float = 0.43
     low: tuple[tuple[str, float], ...] = ()
-    memory: float = 0.64
-    logits: float = 0.72
-    host_dense_s: float = 3.5e-3
-    host_mamba_s: float = 6.7e-3
-    host_experts_s: float = 3.3e-3
-    host_expert_s: float = 0.32e-3
-    dispatch: float = 0.65
+    memory: float = 0.6
+    edge: float = 249.7
+    quantised: float = 4.247
+    state_bytes: float = 57.08
+    host_attention_s: float = 1.792e-3
+    host_mlp_s: float = 2.071e-3
+    host_mamba_s: float = 6.246e-3
+    host_experts_s: float = 1.752e-3
+    host_expert_s: float = 0.279e-3
+    dispatch: float = 1.0
+    hides: float = 0.6923
 
     def __post_init__(self) -> None:
-        parts = (self.core, self.memory, self.logits, self.dispatch, *(one for _, one in self.low))
-        if not all(MIN_PART <= part <= 1 for part in parts):
-            raise InputError(f"constants of layers {parts}", f"are parts from {MIN_PART:g} to 1")
-        hosts = (self.host_dense_s, self.host_mamba_s, self.host_experts_s, self.host_expert_s)
-        if not all(0 <= host <= MAX_LAYER_S for host in hosts):
+        parts = (self.core, self.memory, self.dispatch, *(one for _, one in self.low))
+        if not all(MIN_PART <= part <= 1 for part in parts) or not 0 <= self.hides <= 1:
+            given = f"constants of layers {(*parts, self.hides)}"
+            raise InputError(given, f"are parts from {MIN_PART:g} to 1")
+        hosts = (self.host_attention_s, self.host_mlp_s, self.host_mamba_s, self.host_experts_s)
+        if not all(0 <= host <= MAX_LAYER_S for host in (*hosts, self.host_expert_s)):
             raise InputError(f"host seconds {hosts}", f"are from 0 to {MAX_LAYER_S:g} s")
+        moved = (self.edge, self.quantised, self.state_bytes)
+        if not all(0 <= one <= MAX_MOVED for one in moved):
+            rule = f"are from 0 to {MAX_MOVED:g}"
+            raise InputError(f"edge, quantised and state_bytes {moved}", rule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.accuracy import PriceBasis, PriceRange, summed
+from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.plans.ranges import range_of_step
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
@@ -58,8 +59,8 @@ def predict(
         experts: a row for each of ``EXPERT_AXES``, of a mixture; None: Megatron's order.
 
     Raises:
-        InputError: the strategy cannot run (:mod:`p2smt.training.validity`), the placement is of
-            other sizes, or the topology names no device.
+        InputError: the strategy cannot run (:mod:`p2smt.training.validity`), a placement is of
+            other sizes, both have unlike stages, or the topology names no device.
     """
     check(run.model, run.batch, run.strategy, topology.devices)
     if placement is None:
@@ -68,6 +69,8 @@ def predict(
         placement.check(topology.sizes, run.strategy.sizes)
     if experts is not None:
         experts.check(topology.sizes, run.strategy.expert_sizes)
+        if placement is not None:
+            FoldedPlacement(placement, experts)  # the same stages and pipelines in both
     return predict_with(
         run,
         topology.known_device,
@@ -102,18 +105,29 @@ def dispatch_seconds(
     request: AxisRequest,
     experts: Placement | None,
 ) -> float:
-    """Seconds in which the tokens of a device reach their experts, or come back.
+    """Seconds in which the tokens of a device reach their experts, or come back."""
+    one = sent(run, request)
+    return trained_seconds(efficiency, one, call_seconds(topology, run.strategy, one, experts))
 
-    They reach a part of what the library's all-to-all does: as fitted to published runs.
-    """
-    one, strategy = run.model.experts, run.strategy
-    part = (efficiency.layers or LayerConstants()).dispatch
-    if strategy.dispatcher != "flex" or one is None:
-        return call_seconds(topology, strategy, request, experts) / part
+
+def sent(run: TrainingRun, request: AxisRequest) -> AxisRequest:
+    """A request as it is sent: by ``flex`` tokens go once to each place that needs them."""
+    one = run.model.experts
+    if request.name != DISPATCH_REQUEST or run.strategy.dispatcher != "flex" or one is None:
+        return request
     groups = (one.groups, one.top_groups) if one.top_groups else ()
     kind = Dispatch(one.count, one.active, *groups)
-    tokens = replace(request, kind=kind, payload_bytes=-(-request.payload_bytes // one.active))
-    return call_seconds(topology, strategy, tokens, experts)
+    return replace(request, kind=kind, payload_bytes=-(-request.payload_bytes // one.active))
+
+
+def trained_seconds(efficiency: Efficiency, request: AxisRequest, collective_s: float) -> float:
+    """Seconds of a call in a training, of those of what is sent.
+
+    Tokens reach a part of what the library's all-to-all does: as fitted to published runs.
+    """
+    if request.name != DISPATCH_REQUEST or isinstance(request.kind, Dispatch):
+        return collective_s
+    return collective_s / (efficiency.layers or LayerConstants()).dispatch
 
 
 def predict_with(

@@ -20,22 +20,16 @@ A mixture of experts has ``experts`` and, where not all layers are alike, their 
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from p2smt.errors import InputError
-from p2smt.files.validation import StrictModel, validated
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
+from p2smt.plans.training.file_model import LayerKindModel, LayerRunModel, TransformerModel
 from p2smt.training.model_names import known_as, model_names, model_text
 from p2smt.training.transformer import (
-    MAX_SIZE,
     Attention,
     Experts,
     LatentAttention,
@@ -74,141 +68,6 @@ def model_from_data(data: object, source: str) -> Transformer:
 
 def _parsed(text: str, source: str) -> Transformer:
     return model_from_data(load_yaml(text, source), source)
-
-
-# The shape of a model file: its keys as a pydantic model, to and from :class:`Transformer`.
-
-
-ModelSize = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_SIZE})]
-
-
-def _as_switch(value: object) -> object:
-    """0 and 1 as false and true; others as they are."""
-    return bool(value) if type(value) is int and value in (0, 1) else value
-
-
-ModelSwitch = Annotated[
-    bool, BeforeValidator(_as_switch, json_schema_input_type=bool | Literal[0, 1])
-]
-OptionalSize = Annotated[int, Field(json_schema_extra={"minimum": 0, "maximum": MAX_SIZE})]
-
-
-class LayerKindModel(StrictModel):
-    """A kind of layer; without ``mlp`` it is that of the model's experts, or the dense one."""
-
-    attention: Literal["full", "window", "mamba", "none"] = "full"
-    mlp: Literal["dense", "experts", "none"] | None = None
-
-
-class LayerRunModel(LayerKindModel):
-    """Layers of a kind, or ``kinds`` in this order, ``repeat`` times one after the other."""
-
-    repeat: ModelSize = 1
-    kinds: list[LayerKindModel] | None = None
-
-
-class ExpertsModel(StrictModel):
-    """As :class:`~p2smt.training.transformer.Experts` has it."""
-
-    count: ModelSize
-    active: ModelSize
-    width: ModelSize
-    shared_width: OptionalSize = 0
-    latent: OptionalSize = 0
-    groups: OptionalSize = 0
-    top_groups: OptionalSize = 0
-    clamped: ModelSwitch = False
-
-
-class LatentModel(StrictModel):
-    """As :class:`~p2smt.training.transformer.LatentAttention` has it."""
-
-    kv_rank: ModelSize
-    nope: ModelSize
-    rope: ModelSize
-    value: ModelSize
-    query_rank: OptionalSize = 0
-
-
-class MambaModel(StrictModel):
-    """As :class:`~p2smt.training.transformer.Mamba` has it."""
-
-    heads: ModelSize
-    head_size: ModelSize
-    groups: ModelSize
-    state: ModelSize
-
-
-HYBRID: Mapping[str, dict[str, str]] = MappingProxyType(
-    {
-        "M": {"attention": "mamba", "mlp": "none"},
-        "*": {"attention": "full", "mlp": "none"},
-        "E": {"attention": "none", "mlp": "experts"},
-        "-": {"attention": "none", "mlp": "dense"},
-    }
-)
-"""Letters of the patterns of hybrid models, as Megatron-LM and Nemotron write them."""
-
-
-def _as_runs(value: object) -> object:
-    """A pattern such as ``MEM*E`` as runs; others as they are."""
-    if not isinstance(value, str):
-        return value
-    unknown = next((letter for letter in value if letter not in HYBRID), None)
-    if unknown is not None or not value:
-        rule = f"is no pattern of layers: its letters are {' '.join(HYBRID)}"
-        raise InputError(f"order {value[:40]!r}", rule)
-    return [
-        {**HYBRID[letter], "repeat": len(list(run))} for letter, run in itertools.groupby(value)
-    ]
-
-
-LayerOrder = Annotated[
-    list[LayerRunModel], BeforeValidator(_as_runs, json_schema_input_type=list[LayerRunModel] | str)
-]
-
-
-class TransformerModel(StrictModel):
-    """A model file; without ``kv_heads`` as many as heads, ``head_size`` is hidden / heads.
-
-    Without ``name`` the file's; ``gated`` and ``tied`` may be 0 or 1, as in files of runs.
-    """
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "$comment": "Not said here: kv_heads divides heads; without head_size heads divides "
-            "hidden; ffn is there where a layer is dense; the layers of order are as many as "
-            "layers, and what they have is told; active is at most count."
-        }
-    )
-
-    name: Annotated[str, Field(min_length=1)] | None = None
-    layers: ModelSize
-    hidden: ModelSize
-    heads: ModelSize
-    kv_heads: ModelSize | None = None
-    ffn: OptionalSize = 0
-    gated: ModelSwitch
-    vocab: ModelSize
-    head_size: ModelSize | None = None
-    tied: ModelSwitch = False
-    window: OptionalSize = 0
-    chunked: ModelSwitch = False
-    order: LayerOrder = Field(default_factory=list)
-    experts: ExpertsModel | None = None
-    mla: LatentModel | None = None
-    mamba: MambaModel | None = None
-    mtp: OptionalSize = 0
-    sources: list[str] = Field(default_factory=list)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_config(cls, data: Any) -> Any:
-        """A config.json is told so: the keys it has mean other things."""
-        if isinstance(data, dict) and "model_type" in data:
-            rule = "is a key of a config.json of Hugging Face, and this is read as a model file"
-            raise InputError("key model_type", rule, "name the file config.json")
-        return data
 
 
 def build_transformer(model: TransformerModel, source: str) -> Transformer:

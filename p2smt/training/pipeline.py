@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from p2smt.cost.accuracy import most_in_node
 from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import (
     BoolArray,
     FloatArray,
@@ -37,7 +39,14 @@ from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
 from p2smt.training.prediction import AxisRequest, Cover
-from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Strategy
+from p2smt.training.strategy import (
+    AXES,
+    EXPERT_AXES,
+    EXPERT_SHARD_AXES,
+    SHARD_AXES,
+    Batch,
+    Strategy,
+)
 from p2smt.training.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -153,8 +162,13 @@ def _repeated(
         one.column.part * np.maximum(total - edge / work.micro_batches[:, None], 0.0)
         for one, total, edge in zip(group, totals, edges, strict=True)
     ]
+    most_s = np.max([one.cover_s for one in group], axis=0)
+    able = [
+        np.where(one.cover_s < most_s, np.minimum(part, one.cover_s), part)
+        for one, part in zip(group, able, strict=True)
+    ]
     wanted = sum(able, np.zeros(1))
-    cover_s = np.minimum(group[0].cover_s, free.under(group[0].column.cover))
+    cover_s = np.minimum(most_s, free.under(group[0].column.cover))
     hidden = np.minimum(wanted, cover_s)
     share = np.divide(hidden, wanted, out=np.zeros_like(hidden), where=wanted > 0)
     return [
@@ -235,7 +249,12 @@ def call_time(
 ) -> tuple[StepTime, int]:
     """The time of the same, and how many members of a group are in a node."""
     experts = is_of_experts(request.axes)
-    names, sizes = (EXPERT_AXES, strategy.expert_sizes) if experts else (AXES, strategy.sizes)
+    names: tuple[str, ...] = EXPERT_AXES if experts else AXES
+    sizes = strategy.expert_sizes if experts else strategy.sizes
+    if strategy.dp_replicate > 1:
+        names = EXPERT_SHARD_AXES if experts else SHARD_AXES
+        sizes = strategy.expert_shard_sizes if experts else strategy.shard_sizes
+        placement = None if placement is None else with_copies(placement, strategy.dp_replicate)
     axes = [names.index(axis) for axis in request.axes]
     if placement is None:
         placement = _expressed(topology, sizes)
@@ -248,9 +267,28 @@ def call_time(
     return scene.fixed_time(request.kind, request.payload_bytes), local
 
 
+def with_copies(placement: Placement, copies: int) -> Placement:
+    """A placement whose second row, data parallelism, is divided: its outer parts are copies.
+
+    Raises:
+        InputError: the outer parts of that row do not multiply to so many copies.
+    """
+    row, left = placement.matrix[1], copies
+    outer = []
+    for part in row:
+        outer.append(gcd(part, left))
+        left //= outer[-1]
+        if left > 1 and outer[-1] < part:
+            rule = f"its parts {list(row)} of dp, from the outermost, do not multiply to that"
+            raise InputError(f"dp_replicate={copies} on {placement.text()}", rule, "take another")
+    inner = tuple(part // copy for part, copy in zip(row, outer, strict=True))
+    pp, _, *rest = placement.matrix
+    return Placement((pp, tuple(outer), inner, *rest))
+
+
 def is_of_experts(axes: Sequence[str]) -> bool:
     """Whether a request is along axes of experts."""
-    return bool(set(axes) & set(EXPERT_AXES[1:]))
+    return bool(set(axes) & {*EXPERT_AXES[1:], *EXPERT_SHARD_AXES[1:]})
 
 
 # The requests of strategies, for arrays of strategies or for one.
@@ -349,7 +387,11 @@ def axis_request(column: RequestColumn, strategy: Strategy, row: int, calls: int
     """The request of the strategy in that row of the column, along axes with ranks."""
     sizes = dict(zip(AXES, strategy.sizes, strict=True))
     sizes |= dict(zip(EXPERT_AXES, strategy.expert_sizes, strict=True))
-    axes = tuple(axis for axis in column.axes if sizes[axis] > 1)
+    sizes |= dict(zip(SHARD_AXES, strategy.shard_sizes, strict=True))
+    sizes |= dict(zip(EXPERT_SHARD_AXES, strategy.expert_shard_sizes, strict=True))
+    shards = {"dp": "dps", "ed": "eds"} if strategy.dp_replicate > 1 else {}
+    named = (shards.get(axis, axis) for axis in column.axes)
+    axes = tuple(axis for axis in named if sizes[axis] > 1)
     payload_bytes = int(column.payload_bytes[row])
     cover = column.cover if column.part[row].any() else Cover.NOTHING
     return AxisRequest(column.name, column.kind, axes, payload_bytes, calls, cover)
@@ -435,7 +477,11 @@ def work(
         InputError: a split does not fit the model, or the device has no peak for a data type.
     """
     counted = quantities(model, batch, columns, efficiency.framework, efficiency)
-    timed = with_seconds(counted, columns, device, efficiency)
+    return work_of(with_seconds(counted, columns, device, efficiency), columns)
+
+
+def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
+    """The same of quantities that are known, with seconds."""
     backward_s = timed.of_stage("stage_backward_s")
     return StrategyWork(
         micro_batches=timed.of_strategy("micro_batches"),

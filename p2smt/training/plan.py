@@ -6,28 +6,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from p2smt.cluster.file_model import build_topology
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
+from p2smt.cost.accuracy import PriceRange, summed
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import FixedEntry, Matrix, ParallelismAxis, Placement
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
 from p2smt.plans.check.plan import Note, PlanReport, check_plan
-from p2smt.plans.file import plan_data
+from p2smt.plans.file import plan_data, range_data
 from p2smt.plans.file_model import AnyPlan, PlanModel
-from p2smt.plans.problem import plan_problem
+from p2smt.plans.ranges import range_of
+from p2smt.plans.sides import folded_placement, joined, several
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, objective
-from p2smt.plans.training.file_model import TrainingBlock
-from p2smt.result import SearchLimits, SolveStats, Status
+from p2smt.plans.training.file_model import ATTENTION, EXPERTS, TrainingBlock
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.one_request import single_answer
 from p2smt.search.solve import as_named, solve
 from p2smt.solvers.ask import Solver
 from p2smt.training.efficiency import Efficiency, TrainingRun
-from p2smt.training.iteration import predict_with
-from p2smt.training.pipeline import axis_requests
+from p2smt.training.iteration import predict_with, sent, trained_seconds
+from p2smt.training.pipeline import axis_requests, is_of_experts
 from p2smt.training.plan_block import efficiency_in, misstated, run_of, training_data
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
-from p2smt.training.strategy import AXES, Strategy
+from p2smt.training.strategy import AXES, EXPERT_AXES, Strategy
 from p2smt.training.validity import violations
 
 
@@ -36,33 +39,52 @@ class TrainingPlan:
     """A strategy on its matrix with programs.
 
     ``estimate``: with the programs; ``collectives_s``: an iteration with a single collective for
-    each request.  ``solution`` answers the requests on the fixed matrix; None: nothing is sent.
-    ``max_length``: the longest programs that were to be looked at.
+    each request.  ``solution`` answers the requests on the fixed matrix, ``experts`` those of a
+    mixture along axes of experts; None: nothing is sent.  ``max_length``: the longest programs that
+    were to be looked at.
     """
 
     estimate: RunEstimate
     collectives_s: float
     solution: Solution | None
     max_length: int = DEFAULT_LENGTH
+    experts: Solution | None = None
+
+    @property
+    def solutions(self) -> tuple[Solution, ...]:
+        """Those of the matrices along which anything is sent, attention's first."""
+        return tuple(one for one in (self.solution, self.experts) if one is not None)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped the search for programs."""
+        return any(one.interrupted for one in self.solutions)
 
     @property
     def answers(self) -> tuple[RequestAnswer, ...]:
         """The requests that anything is sent for, with their programs."""
-        best = None if self.solution is None else self.solution.best
-        return () if best is None else best.requests
+        return tuple(
+            answer
+            for one in self.solutions
+            for answer in (() if one.best is None else one.best.requests)
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Which programs are not proved the best, in words; nothing where all are."""
-        if self.solution is None:
-            return ()
-        if self.solution.problem.max_length < self.max_length:
+        if any(one.problem.max_length < self.max_length for one in self.solutions):
             return ("no program was found in time: a single collective answers each request",)
         names = [one.request.name for one in self.answers if one.status is not Status.OPTIMAL]
         if not names:
             return ()
         many = f"{len(names)} of {len(self.answers)} programs"
         return (f"{many} of the plan are not proved the best: {', '.join(names)}",)
+
+    def within(self, limits: SearchLimits) -> TrainingPlan:
+        """The plan as found within these limits, of which its programs had the rest."""
+        found = (one and replace(one, limits=limits) for one in (self.solution, self.experts))
+        solution, experts = found
+        return replace(self, solution=solution, experts=experts)
 
 
 def training_plan(
@@ -75,29 +97,38 @@ def training_plan(
 ) -> TrainingPlan:
     """The plan of a run whose placement is a matrix, with the best programs for its requests.
 
-    These are what the stage asks for that asks most.  ``known``: answers found on this matrix
+    These are what the stage asks for that asks most; those along axes of experts have programs on
+    the matrix of experts.  ``known``: answers found on this matrix
     before; only where they are not those of all requests, programs are sought, and only with
     ``search``.  At a limit some programs may not be proved the best; where none is known, single
     collectives answer the requests.
     """
-    run, placement, strategy = found.run, found.placement, found.run.strategy
-    asked = axis_requests(run.model, run.batch, strategy, found.efficiency.framework)
-    if placement is None:
-        return TrainingPlan(found, found.iteration_s, None)
-    problem = fixed_problem(found.topology, strategy, placement.matrix, asked, max_length)
-    if problem is None:
-        return TrainingPlan(found, found.iteration_s, None)
-    matrix = plan_matrix(strategy, placement.matrix)
-    solution = _solved(problem, matrix, limits or SearchLimits(), known, search=search)
-    answers = () if solution.best is None else solution.best.requests
-    device = found.topology.known_device
+    run, asked = found.run, sent_requests(found.run, found.efficiency)
+    watch = StopWatch.start(limits or SearchLimits())
+    solutions: list[Solution | None] = []  # of attention, and of experts
+    for side, placement in ((ATTENTION, found.placement), (EXPERTS, found.experts)):
+        requests = plan_requests(run.strategy, asked, side)
+        if requests and placement is None:
+            return TrainingPlan(found, found.iteration_s, None)
+        if not requests or placement is None:
+            solutions.append(None)
+            continue
+        matrix = plan_matrix(run.strategy, placement.matrix, side)
+        problem = fixed_problem(found.topology, run.strategy, matrix, requests, side, max_length)
+        solutions.append(_solved(problem, matrix, watch.left(), known, search=search))
+    made = TrainingPlan(found, found.iteration_s, solutions[0], max_length, solutions[1])
+    if not made.solutions:
+        return made
+    device, constants = found.topology.known_device, found.efficiency
     timed, single = (
-        predict_with(run, device, found.efficiency, named_seconds(strategy, asked, seconds))
-        for seconds in ([one.seconds for one in answers], [one.single_s for one in answers])
+        predict_with(run, device, constants, named_seconds(run, constants, asked, seconds))
+        for seconds in (
+            [one.seconds for one in made.answers],
+            [one.single_s for one in made.answers],
+        )
     )
-    return TrainingPlan(
-        replace(found, prediction=timed), single.time.iteration_s, solution, max_length
-    )
+    estimate = replace(found, prediction=timed)
+    return replace(made, estimate=estimate, collectives_s=single.time.iteration_s)
 
 
 def _solved(
@@ -198,76 +229,122 @@ def training_plan_data(found: TrainingPlan) -> dict[str, Any]:
     """The plan file: that of the requests' programs, and the ``training`` block.
 
     Raises:
-        InputError: on one device nothing is sent, so there is no plan.
+        InputError: there is no plan, as on one device nothing is sent, or no matrix expresses where
+            ranks lie.
     """
-    solution = found.solution
-    if solution is None or solution.best is None:
-        rule = "has no plan file: a plan has requests, and here no device sends anything"
-        raise InputError(f"a training on {found.estimate.topology.name}", rule, "take more devices")
-    return plan_data(solution, solution.best) | {"training": training_data(found.estimate)}
+    made = [plan_data(one, one.best) for one in found.solutions if one.best is not None]
+    if not made:
+        raise _no_plan(found.estimate)
+    data = made[0]
+    if found.estimate.run.model.experts is not None:
+        theirs = made[1] if made[1:] else None
+        data = joined(data, theirs) | range_data(_range(found.solutions), "range_basis")
+    return data | {"training": training_data(found.estimate)}
 
 
-# The requests of a strategy on its placement, as a problem whose matrix is fixed.
+def _no_plan(found: RunEstimate) -> InputError:
+    given = f"a training on {found.topology.name}"
+    if found.run.strategy.devices > 1:
+        rule = "has no plan file: no matrix expresses the order of its ranks"
+        return InputError(given, rule, "give --placement, and of a mixture --expert-placement")
+    rule = "has no plan file: a plan has requests, and here no device sends anything"
+    return InputError(given, rule, "take more devices")
 
 
-def plan_axes(strategy: Strategy) -> tuple[ParallelismAxis, ...]:
-    """The axes of several devices, in Megatron's order; of one device, dp alone."""
-    sizes = zip(AXES, strategy.sizes, strict=True)
-    found = tuple(ParallelismAxis(name, size) for name, size in sizes if size > 1)
+def _range(solutions: Sequence[Solution]) -> PriceRange | None:
+    """The range of what all requests take together."""
+    ranges = (range_of(one.problem, one.best) for one in solutions if one.best is not None)
+    return summed([one for one in ranges if one is not None])
+
+
+# The requests of a strategy on its placement, as problems whose matrices are fixed.
+
+
+def sent_requests(run: TrainingRun, efficiency: Efficiency) -> tuple[AxisRequest, ...]:
+    """Every request of a run as it is sent, in the order of plans: those of attention first."""
+    framework = efficiency.framework
+    asked = axis_requests(run.model, run.batch, run.strategy, framework, efficiency)
+    return tuple(sent(run, one) for one in sorted(asked, key=lambda one: is_of_experts(one.axes)))
+
+
+def side_of(asked: AxisRequest) -> str:
+    """The matrix that a request's axes are rows of."""
+    return EXPERTS if is_of_experts(asked.axes) else ATTENTION
+
+
+def plan_axes(strategy: Strategy, side: str = ATTENTION) -> tuple[ParallelismAxis, ...]:
+    """The axes of several devices of a matrix, in Megatron's order; of one device, dp alone."""
+    found = tuple(ParallelismAxis(*one) for one in _sizes_of(strategy, side) if one[1] > 1)
     return found or (ParallelismAxis("dp", 1),)
+
+
+def _sizes_of(strategy: Strategy, side: str) -> list[tuple[str, int]]:
+    """The rows of a matrix: names and sizes."""
+    if side == EXPERTS:
+        return list(zip(EXPERT_AXES, strategy.expert_sizes, strict=True))
+    return list(zip(AXES, strategy.sizes, strict=True))
 
 
 def plan_request(strategy: Strategy, asked: AxisRequest) -> Request | None:
     """A request along those of its axes that have several devices; None: there is none."""
-    several = [axis.name for axis in plan_axes(strategy) if axis.size > 1]
+    several = [axis.name for axis in plan_axes(strategy, side_of(asked)) if axis.size > 1]
     axes = tuple(name for name in several if name in asked.axes)
     if not axes:
         return None
     return Request(asked.kind, axes, asked.payload_bytes, asked.calls)
 
 
-def plan_requests(strategy: Strategy, asked: Sequence[AxisRequest]) -> tuple[Request, ...]:
-    """The requests that devices send anything for, in their order."""
-    found = (plan_request(strategy, one) for one in asked)
+def plan_requests(
+    strategy: Strategy, asked: Sequence[AxisRequest], side: str
+) -> tuple[Request, ...]:
+    """The requests on a matrix that devices send anything for, in their order."""
+    found = (plan_request(strategy, one) for one in asked if side_of(one) == side)
     return tuple(request for request in found if request is not None)
 
 
 def named_seconds(
-    strategy: Strategy, asked: Sequence[AxisRequest], seconds: Sequence[float]
+    run: TrainingRun,
+    efficiency: Efficiency,
+    asked: Sequence[AxisRequest],
+    seconds: Sequence[float],
 ) -> dict[str, float]:
     """Seconds of one call of each request by its name, given those of the plan's requests."""
     left = iter(seconds)
-    return {one.name: 0.0 if plan_request(strategy, one) is None else next(left) for one in asked}
+    return {
+        one.name: 0.0
+        if plan_request(run.strategy, one) is None
+        else trained_seconds(efficiency, one, next(left))
+        for one in asked
+    }
 
 
-def plan_matrix(strategy: Strategy, matrix: Matrix) -> Matrix:
+def plan_matrix(strategy: Strategy, matrix: Matrix, side: str = ATTENTION) -> Matrix:
     """The rows of the plan's axes."""
-    axes = plan_axes(strategy)
-    return tuple(
-        row for name, row in zip(AXES, matrix, strict=True) if name in [axis.name for axis in axes]
-    )
+    kept = [axis.name for axis in plan_axes(strategy, side)]
+    rows = zip(_sizes_of(strategy, side), matrix, strict=True)
+    return tuple(row for (name, _), row in rows if name in kept)
 
 
 def fixed_problem(
     topology: Topology,
     strategy: Strategy,
     matrix: Matrix,
-    asked: Sequence[AxisRequest],
+    requests: tuple[Request, ...],
+    side: str = ATTENTION,
     max_length: int = DEFAULT_LENGTH,
-) -> Problem | None:
-    """Find programs for the requests on this matrix; None: nothing is sent.
+) -> Problem:
+    """Find programs for the requests on this matrix.
 
     Every entry is fixed, so a plan that answers it cannot lie elsewhere.
     """
-    requests = plan_requests(strategy, asked)
-    if not requests:
-        return None
     rules = tuple(
         FixedEntry(axis, level, entry)
-        for axis, row in enumerate(plan_matrix(strategy, matrix))
+        for axis, row in enumerate(matrix)
         for level, entry in enumerate(row)
     )
-    return Problem(topology, plan_axes(strategy), requests, max_length=max_length, rules=rules)
+    return Problem(
+        topology, plan_axes(strategy, side), requests, max_length=max_length, rules=rules
+    )
 
 
 # Checks a plan and its ``training`` block: strategy, requests, and every number predicted.
@@ -289,19 +366,14 @@ def check_training_plan(plan: AnyPlan, source: str) -> PlanReport:
     report = check_plan(plan, source)
     if not isinstance(plan, PlanModel) or plan.training is None:
         return report
-    problem, _ = plan_problem(plan, source)
-    found = _notes(plan, plan.training, problem.topology, problem.requests, report, source)
+    topology = build_topology(plan.topology, source)
+    found = _notes(plan, plan.training, topology, report, source)
     notes = tuple(Note(KIND, text) for text in found)
     return replace(report, notes=report.notes + notes, besides=(KIND,))
 
 
 def _notes(
-    plan: PlanModel,
-    block: TrainingBlock,
-    topology: Topology,
-    requests: Sequence[Request],
-    report: PlanReport,
-    source: str,
+    plan: PlanModel, block: TrainingBlock, topology: Topology, report: PlanReport, source: str
 ) -> Iterator[str]:
     run, constants = run_of(block, source), efficiency_in(block, source)
     if topology.device is None:
@@ -311,7 +383,11 @@ def _notes(
     yield from (str(one.error()) for one in broken)
     if broken:
         return
-    yield from _wrong_requests(plan, run, constants, requests)
+    if (run.model.experts is None) != (block.placement is None):
+        yield "a mixture of experts, and no other model, has a placement of its experts"
+        return
+    yield from _wrong_axes(plan, block, run.strategy)
+    yield from _wrong_requests(plan, run, constants)
     if report.violations:
         return
     prediction = _again(run, topology.device, constants, report.seconds)
@@ -322,33 +398,44 @@ def _notes(
         yield f"it needs {prediction.memory.total} bytes a device of {block.memory_bytes}"
 
 
-def _wrong_requests(
-    plan: PlanModel, run: TrainingRun, constants: Efficiency, requests: Sequence[Request]
-) -> Iterator[str]:
-    """Whether axes and requests of the plan are those of the strategy."""
-    axes = [(axis.name, axis.size) for axis in plan.axes]
-    wanted = [(axis.name, axis.size) for axis in plan_axes(run.strategy)]
-    if axes != wanted:
-        yield f"axes are {_sizes(axes)}, and those of the strategy {_sizes(wanted)}"
+def _wrong_axes(plan: PlanModel, block: TrainingBlock, strategy: Strategy) -> Iterator[str]:
+    """Whether axes of attention and of experts have the sizes of the strategy."""
+    found = [(ATTENTION, [(axis.name, axis.size) for axis in plan.axes])]
+    if block.placement is not None:
+        rows = folded_placement(block.placement).experts
+        found.append((EXPERTS, several(EXPERT_AXES, rows)[0]))
+    for side, axes in found:
+        wanted = [(axis.name, axis.size) for axis in plan_axes(strategy, side)]
+        if axes != wanted:
+            whose = "axes of experts" if side == EXPERTS else "axes"
+            yield f"{whose} are {_sizes(axes)}, and those of the strategy {_sizes(wanted)}"
+
+
+def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) -> Iterator[str]:
+    """Whether the requests of the plan are those of the strategy, each on its matrix."""
+    asked = sent_requests(run, constants)
+    sides = (ATTENTION, EXPERTS)
+    expected = [(on, one) for on in sides for one in plan_requests(run.strategy, asked, on)]
+    if len(plan.requests) != len(expected):
+        yield f"there are {len(plan.requests)} requests, and the strategy has {len(expected)}"
         return
-    asked = axis_requests(run.model, run.batch, run.strategy, constants.framework)
-    expected = plan_requests(run.strategy, asked)
-    if len(requests) != len(expected):
-        yield f"there are {len(requests)} requests, and the strategy has {len(expected)}"
-        return
-    for number, (said, found) in enumerate(zip(requests, expected, strict=True), start=1):
+    for number, (model, (on, found)) in enumerate(zip(plan.requests, expected, strict=True), 1):
+        said = Request(model.kind, tuple(model.axes), model.bytes, model.times)
         if said != found:
             yield f"request {number} is {said}, and that of the strategy {found}"
+        elif model.matrix not in (None, on):
+            yield f"request {number} is on the matrix of {model.matrix}, and {said} on that of {on}"
 
 
 def _again(
     run: TrainingRun, device: Device, constants: Efficiency, seconds: Sequence[float]
 ) -> Prediction | None:
     """The prediction with the plan's programs; None: its requests are not the strategy's."""
-    asked = axis_requests(run.model, run.batch, run.strategy, constants.framework)
-    if len(plan_requests(run.strategy, asked)) != len(seconds):
+    asked = sent_requests(run, constants)
+    if sum(plan_request(run.strategy, one) is not None for one in asked) != len(seconds):
         return None
-    return predict_with(run, device, constants, named_seconds(run.strategy, asked, seconds))
+    call_s = named_seconds(run, constants, asked, seconds)
+    return predict_with(run, device, constants, call_s)
 
 
 def _sizes(axes: Sequence[tuple[str, int]]) -> str:

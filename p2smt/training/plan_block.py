@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
+from p2smt.plans.training.file_model import (
+    ATTENTION,
+    EXPERTS,
+    PredictionBlock,
+    TrainingBlock,
+)
 from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
+from p2smt.training.model_file import build_transformer, dump_transformer
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Recompute, Strategy
-from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
 def training_data(found: RunEstimate) -> dict[str, Any]:
     """The block as plain data, valid under :class:`TrainingBlock`."""
     return {
-        "model": {key: getattr(found.run.model, key) for key in DENSE_KEYS},
+        "model": dump_transformer(replace(found.run.model, sources=())),
         "batch": asdict(found.run.batch),
         "strategy": _strategy(found.run.strategy),
         "efficiency": _constants(found.efficiency),
         "memory_bytes": found.capacity_bytes,
         "prediction": prediction_data(found.prediction),
+        **_placement(found),
     }
+
+
+def _placement(found: RunEstimate) -> dict[str, Any]:
+    """Both matrices of a mixture; nothing of other models, or where no matrix expresses them."""
+    if found.run.model.experts is None or found.placement is None or found.experts is None:
+        return {}
+    both = {ATTENTION: found.placement, EXPERTS: found.experts}
+    return {"placement": {name: [list(row) for row in one.matrix] for name, one in both.items()}}
 
 
 def _strategy(strategy: Strategy) -> dict[str, Any]:
@@ -82,7 +96,7 @@ def run_of(block: TrainingBlock, source: str) -> TrainingRun:
             "split": tuple(strategy["split"]),
             "modules": tuple(strategy["modules"]),
         }
-        model = Transformer(**block.model.model_dump())
+        model = build_transformer(block.model, f"{source}: training")
         return TrainingRun(model, Batch(**block.batch.model_dump()), Strategy(**strategy))
 
 

@@ -9,6 +9,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 
 # What the model says of a strategy: time and memory, by their parts.
 
@@ -133,6 +134,11 @@ class RunEstimate:
     def fits(self) -> bool:
         """Whether its memory suffices."""
         return self.missing_bytes == 0
+
+    @property
+    def memory_verdict(self) -> MemoryVerdict:
+        """Whether it surely does, or runs so near to the capacity failed, too."""
+        return memory_verdict(self.prediction.memory.total, self.capacity_bytes)
 
 
 # Requests of an iteration, and what each of them hides under.

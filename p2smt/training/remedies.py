@@ -10,7 +10,7 @@ from typing import Any
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import Recompute, Strategy
+from p2smt.training.strategy import Recompute, Strategy, recompute_text
 from p2smt.training.validity import violations
 from p2smt.units import format_gigabytes
 
@@ -71,8 +71,11 @@ def _changes(strategy: Strategy) -> Iterator[_Change]:
     kinds = [kind for kind in _LESS[_LESS.index(strategy.recompute) :] if _saves(strategy, kind)]
     switches = {strategy.sequence_parallel, True}
     batches = {strategy.micro_batch, 1}
-    choices = product(kinds, range(strategy.zero, 4), switches, batches, _spreads(strategy))
-    for kind, zero, sequence_parallel, micro_batch, spread in choices:
+    more = [(kind, 0) for kind in kinds]
+    if strategy.recompute_layers:
+        more.append((strategy.recompute, strategy.recompute_layers))
+    choices = product(more, range(strategy.zero, 4), switches, batches, _spreads(strategy))
+    for (kind, layers), zero, sequence_parallel, micro_batch, spread in choices:
         spread_out = replace(strategy, **spread)
         alone = spread_out.dp * spread_out.cp == 1
         if alone and zero > strategy.zero:
@@ -80,6 +83,7 @@ def _changes(strategy: Strategy) -> Iterator[_Change]:
         changed = replace(
             spread_out,
             recompute=kind,
+            recompute_layers=layers,
             modules=() if kind is not strategy.recompute else strategy.modules,
             zero=0 if alone else zero,
             sequence_parallel=sequence_parallel,
@@ -107,8 +111,8 @@ def _differences(old: Strategy, new: Strategy) -> tuple[str, ...]:
     words = [f"{axis}={getattr(new, axis)}" for axis in (*_AXES, "dp") if _differ(old, new, axis)]
     if new.zero != old.zero:
         words.append(f"zero={new.zero}")
-    if new.recompute is not old.recompute:
-        words.append(f"recompute={new.recompute.value}")
+    if recompute_text(new) != recompute_text(old):
+        words.append(f"recompute={recompute_text(new)}")
     if new.sequence_parallel != old.sequence_parallel:
         words.append("sp=1")
     if new.micro_batch != old.micro_batch:

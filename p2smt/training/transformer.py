@@ -8,8 +8,8 @@ from enum import Enum
 from itertools import groupby
 
 from p2smt.errors import InputError
+from p2smt.plans.training.file_model import MAX_SIZE
 
-MAX_SIZE = 10**7
 MOST_KINDS = 8
 """Layers in the longest pattern that is told to repeat."""
 DENSE_KEYS = (
@@ -203,26 +203,6 @@ class Transformer:
         runs = [LayerRun(run.repeat, tuple(map(_unwindowed, run.kinds))) for run in self.runs]
         alike = {kind for run in runs for kind in run.kinds} == {self._usual()}
         return replace(self, window=0, chunked=False, order=() if alike else tuple(runs))
-
-    def check_searched(self, tokens: int) -> None:
-        """Whether strategies of its training on sequences of so many tokens are searched.
-
-        Raises:
-            InputError: it has experts, latent or windowed attention, or Mamba layers.
-        """
-        window = f"sliding windows of {self.window}, below {tokens} tokens, are"
-        unknown = (
-            (self.experts, "a mixture of experts (MoE) is"),
-            (self.mamba, "Mamba layers are"),
-            (self.mla, "latent attention (MLA) is"),
-            (self.seen(tokens).window, window),
-            (self.mtp, "multi-token prediction (MTP) is"),
-        )
-        what = next((said for there, said in unknown if there), "")
-        if what:
-            rule = f"{what} timed by estimate, and not searched by plan yet"
-            remedy = "name its strategy: p2smt estimate --strategy .."
-            raise InputError(f"model {self.name[:40]}", rule, remedy)
 
     @property
     def query_width(self) -> int:

@@ -7,14 +7,16 @@ may leave out whole families by that (a test holds it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from p2smt.errors import InputError
-from p2smt.training.strategy import Batch, Recompute, Strategy, key_of
+from p2smt.training.formulas.stages import splits_evenly
+from p2smt.training.megatron_rules import given_violations
+from p2smt.training.strategy import Batch, Recompute, Strategy, key_of, recompute_text
 from p2smt.training.transformer import Transformer
 
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
@@ -59,6 +61,8 @@ class ValidityRule:
     sentence: str
     remedy: str
     holds: Callable[[_Setting, FieldValues], _BoolArray]
+    given: Callable[[_Setting, Strategy], str] | None = None
+    """Says what was given; None: the fields with their numbers."""
 
 
 def _divides(
@@ -122,10 +126,7 @@ def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
-    chunks, layers = values["pp"] * values["vpp"], setting.model.layers
-    ahead = setting.model.mtp
-    even = _divides(chunks, layers) | _divides(chunks, layers + 2)
-    return even | (_divides(chunks, layers + ahead + 2) if ahead else False)
+    return splits_evenly(setting.model.layers, setting.model.mtp, values["pp"] * values["vpp"])
 
 
 EVEN_SPLIT = "layers"
@@ -204,7 +205,8 @@ RULES: tuple[ValidityRule, ...] = (
     ValidityRule(
         EVEN_SPLIT,
         ("pp", "vpp"),
-        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)",
+        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)"
+        "{ahead}",
         "give a split",
         _layers,
     ),
@@ -229,7 +231,8 @@ def violations(
     rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
     found = tuple(_invalid(rule, setting, strategy) for rule in broken)
-    return found + _split(model, strategy) + tuple(mixture_violations(model, strategy))
+    found += _split(model, strategy) + tuple(mixture_violations(model, batch, strategy))
+    return found or tuple(InvalidStrategy(*one) for one in given_violations(model, strategy))
 
 
 def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
@@ -258,15 +261,22 @@ def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: i
         kv_heads=model.kv_heads,
         ffn=model.ffn,
         layers=model.layers,
+        ahead=f", or {model.layers} + {model.mtp} + 2 (MTP counted, too)" if model.mtp else "",
         tokens=batch.tokens,
         sequences=batch.sequences,
+        experts=model.experts.count if model.experts else 0,
+        width=model.experts.width if model.experts else 0,
     )
 
 
 def _invalid(rule: ValidityRule, setting: _Setting, strategy: Strategy) -> InvalidStrategy:
-    given = ",".join(f"{key_of(name)}={int(getattr(strategy, name))}" for name in rule.fields)
+    given = rule.given(setting, strategy) if rule.given else _numbers(strategy, rule.fields)
     sentence = sentence_of(rule, setting.model, setting.batch, setting.devices)
     return InvalidStrategy(rule.name, given, sentence, rule.remedy)
+
+
+def _numbers(strategy: Strategy, names: Sequence[str]) -> str:
+    return ",".join(f"{key_of(name)}={int(getattr(strategy, name))}" for name in names)
 
 
 def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...]:
@@ -288,51 +298,130 @@ def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...
 # transformer_config.py, moe/moe_layer.py; megatron/core/parallel_state.py, of d98e8a64).
 
 
-def mixture_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
+def _experts(setting: _Setting, values: FieldValues) -> _BoolArray:
+    assert setting.model.experts
+    return _divides(values["ep"], setting.model.experts.count)
+
+
+def _width(setting: _Setting, values: FieldValues) -> _BoolArray:
+    assert setting.model.experts
+    return _divides(values["etp"], setting.model.experts.width)
+
+
+def _expert_ranks(_: _Setting, values: FieldValues) -> _BoolArray:
+    ranks = values["dp"] * values["cp"] * values["tp"]
+    return _divides(values["ep"] * values["etp"], ranks)
+
+
+def _expert_sp(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["tp"] == 1) | (values["sequence_parallel"] > 0), dtype=np.bool_)
+
+
+def _without_overlap(values: FieldValues, wrong: npt.NDArray[np.bool_] | bool) -> _BoolArray:
+    return np.asarray((values["overlap"] == 0) | np.logical_not(wrong), dtype=np.bool_)
+
+
+MIXTURE_FIELDS = ("ep", "etp", "overlap", "full", "moe", "partial")
+"""What the rules of mixtures read besides: degrees, and whether dispatch runs beside computing,
+layers or mixtures are computed again, and part of the kernels is captured."""
+MIXTURE_RULES: tuple[ValidityRule, ...] = (
+    ValidityRule(
+        "ep", ("ep",), "must divide the {experts} experts", "take a divisor of them", _experts
+    ),
+    ValidityRule(
+        "etp", ("etp",), "must divide the width of an expert, {width}", "take etp=1", _width
+    ),
+    ValidityRule(
+        "expert-ranks",
+        ("ep", "etp", "dp", "cp", "tp"),
+        "ep * etp must divide dp * cp * tp",
+        "take fewer, or other degrees",
+        _expert_ranks,
+    ),
+    ValidityRule(
+        "expert-sp",
+        ("tp", "sequence_parallel"),
+        "experts with tp > 1 need sequence parallelism (moe_layer.py)",
+        "add sp=1",
+        _expert_sp,
+    ),
+    ValidityRule(
+        "overlap",
+        ("overlap", "ep"),
+        "overlap=1 needs ep > 1",
+        "take overlap=0",
+        lambda _, values: _without_overlap(values, values["ep"] == 1),
+    ),
+    ValidityRule(
+        "overlap",
+        ("overlap", "pp", "vpp"),
+        "overlap=1 needs vpp > 1 where pp > 1",
+        "take overlap=0",
+        lambda _, values: _without_overlap(values, (values["pp"] > 1) & (values["vpp"] == 1)),
+    ),
+    ValidityRule(
+        "overlap",
+        ("overlap", "recompute"),
+        "overlap=1 allows neither full recomputation nor that of moe",
+        "take overlap=0",
+        lambda _, values: _without_overlap(values, (values["full"] + values["moe"]) > 0),
+        lambda _, one: f"overlap=1,recompute={recompute_text(one)}",
+    ),
+    ValidityRule(
+        "overlap",
+        ("overlap",),
+        "overlap=1 allows one layer of MTP at most",
+        "take overlap=0",
+        lambda setting, values: _without_overlap(values, setting.model.mtp > 1),
+        lambda setting, _: f"overlap=1,mtp={setting.model.mtp}",
+    ),
+    ValidityRule(
+        "graphs",
+        ("recompute", "graphs"),
+        "whole layers are computed again with no graphs, or with full ones",
+        "take graphs=none",
+        lambda _, values: np.asarray(values["full"] + values["partial"] < 2, dtype=np.bool_),
+        lambda _, one: f"recompute={recompute_text(one)},graphs={one.graphs}",
+    ),
+)
+"""Every rule on strategies of models with experts; their values are those of ``FIELDS`` and of
+``MIXTURE_FIELDS``."""
+
+
+def obey_mixture(model: Transformer, batch: Batch, values: FieldValues) -> _BoolArray:
+    """Which strategies of arrays obey every rule of mixtures."""
+    setting, found = _Setting(model, batch, 0), np.ones(len(values["tp"]), dtype=bool)
+    for rule in MIXTURE_RULES:
+        found &= rule.holds(setting, values)
+    return found
+
+
+def broken_mixture_rules(
+    model: Transformer, batch: Batch, values: FieldValues
+) -> tuple[_BoolArray, ...]:
+    """Where strategies of arrays break each rule of mixtures, in the order of the table."""
+    setting = _Setting(model, batch, 0)
+    return tuple(~rule.holds(setting, values) for rule in MIXTURE_RULES)
+
+
+def mixture_violations(
+    model: Transformer, batch: Batch, strategy: Strategy
+) -> Iterator[InvalidStrategy]:
     """The rules that a strategy of a mixture breaks, or one that has its fields without experts."""
-    one, ranks = model.experts, strategy.dp * strategy.cp * strategy.tp
     ep, etp = strategy.ep, strategy.etp
-    if one is None:
+    if model.experts is None:
         if ep * etp > 1 or strategy.overlap or strategy.dispatcher != "alltoall":
             rule = f"are of mixtures of experts, and {model.name[:40]} is none"
             yield InvalidStrategy("experts", f"ep={ep},etp={etp}", rule, "leave them out")
         return
-    if one.count % ep:
-        rule = f"must divide the {one.count} experts"
-        yield InvalidStrategy("ep", f"ep={ep}", rule, "take a divisor of them")
-    if one.width % etp:
-        rule = f"must divide the width of an expert, {one.width}"
-        yield InvalidStrategy("etp", f"etp={etp}", rule, "take etp=1")
-    if ranks % (ep * etp):
-        rule = f"ep * etp must divide dp * cp * tp = {ranks}"
-        given = f"ep={ep},etp={etp},dp={strategy.dp},cp={strategy.cp},tp={strategy.tp}"
-        yield InvalidStrategy("expert-ranks", given, rule, "take fewer, or other degrees")
-    if strategy.tp > 1 and not strategy.sequence_parallel:
-        rule = "experts with tp > 1 need sequence parallelism (moe_layer.py)"
-        yield InvalidStrategy("expert-sp", f"tp={strategy.tp},sp=0", rule, "add sp=1")
-    if strategy.overlap:
-        yield from _overlap_violations(model, strategy)
-    if strategy.recompute is Recompute.FULL and strategy.graphs == "partial":
-        rule = "whole layers are computed again with no graphs, or with full ones"
-        yield InvalidStrategy("graphs", "recompute=full,graphs=partial", rule, "take graphs=none")
-
-
-def _overlap_violations(model: Transformer, strategy: Strategy) -> Iterator[InvalidStrategy]:
-    """Of computing beside dispatch (transformer_config.py: overlap_moe_expert_parallel_comm)."""
-    wrong = (
-        (strategy.ep == 1, "ep=1", "overlap=1 needs ep > 1"),
-        (
-            strategy.pp > 1 and strategy.vpp == 1,
-            f"pp={strategy.pp},vpp=1",
-            "overlap=1 needs vpp > 1 where pp > 1",
-        ),
-        (
-            strategy.recompute is not Recompute.NONE or "moe" in strategy.modules,
-            f"recompute={'+'.join(strategy.modules) or strategy.recompute.value}",
-            "overlap=1 allows neither full recomputation nor that of moe",
-        ),
-        (model.mtp > 1, f"mtp={model.mtp}", "overlap=1 allows one layer of MTP at most"),
-    )
-    for broken, given, rule in wrong:
-        if broken:
-            yield InvalidStrategy("overlap", f"overlap=1,{given}", rule, "take overlap=0")
+    numbers = {name: int(getattr(strategy, name)) for name in (*FIELDS, "ep", "etp", "overlap")}
+    numbers |= {
+        "full": int(strategy.recompute is Recompute.FULL),
+        "moe": int("moe" in strategy.modules),
+        "partial": int(strategy.graphs == "partial"),
+    }
+    values = {name: np.array([number], dtype=np.int64) for name, number in numbers.items()}
+    setting = _Setting(model, batch, strategy.devices)
+    for one in MIXTURE_RULES:
+        if not one.holds(setting, values)[0]:
+            yield _invalid(one, setting, strategy)

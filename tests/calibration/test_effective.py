@@ -244,6 +244,16 @@ def test_rates_above_nominal_can_be_allowed() -> None:
     assert predicted_s(found.topology, large) == pytest.approx(large.seconds, rel=0.1)
 
 
+@pytest.mark.parametrize("factor", [0.5, 4.0])
+def test_what_is_measured_here_stands_against_the_rates_of_the_file(factor: float) -> None:
+    other = table(NODES, INSIDE, factor=factor)
+    found = calibrate(NODES, other, here=True)
+    assert found.tables[0].median_error < 0.1
+    assert not list(doubts(found))
+    allowed = calibrate(NODES, other, allow_above_nominal=True)
+    assert bool(list(doubts(allowed))) == (factor > 1)
+
+
 def test_a_choice_stays_while_rates_above_nominal_are_sought() -> None:
     """Else a point of the search would have another choice than the nominal links."""
     samples = table(NODES, INSIDE)

@@ -147,9 +147,9 @@ def test_cost_for_people(tiny: str) -> None:
     lines = without_numbers(cli("cost", "-t", tiny, *SCENE, "tp=1GiB", "--program", TEXT).out)
     assert lines[:2] == [
         "steps",
-        "instruction                           time  algorithm    bottleneck",
+        "instruction                           time  algorithm    bottleneck   range",
     ]
-    assert lines[2] == "reduce-scatter inside node T  ring simple  gpu 512 MiB"
+    assert lines[2].startswith("reduce-scatter inside node T  ring simple  gpu 512 MiB")
     bounds = "algorithm bound T (gap %); link-level bound T (gap %)"
     known = ": assumed, no library runs here"
     assert lines[-1].startswith(" T, ")
@@ -205,7 +205,8 @@ def test_solve_for_people(tiny: str) -> None:
         "dp       2     1    2",
         "tp       4     2    2",
     ]
-    assert "  reduce-scatter parallel node in root T  ring simple  node 1 GiB" in lines
+    step = "  reduce-scatter parallel node in root T  ring simple  node 1 GiB"
+    assert any(line.startswith(step) for line in lines)
     order = "reduce-scatter tp 1 GiB: the members of a group, in device order, end with shards "
     assert order + "0, 2, 1, 3" in lines
     assert "node x 0.8 T T  yes" in lines
@@ -216,7 +217,10 @@ def test_alternatives_name_their_programs_by_letter(tiny: str) -> None:
     lines = solve(tiny, "--send", "tp=1MiB").out.splitlines()
     start = lines.index("best placements")
     assert [line.split()[0::3][0] for line in lines[start + 2 : start + 4]] == ["1", "2"]
-    assert all(line.endswith((" A -", " B -")) for line in lines[start + 2 : start + 4])
+    assert all(
+        re.search(" [AB] - .* assumed, no library runs here$", line)
+        for line in lines[start + 2 : start + 4]
+    )
     assert "their programs, in the order of the requests" in lines
 
 
@@ -366,5 +370,5 @@ def test_a_plan_fits_the_model_behind_its_schema(tiny: str) -> None:
     schema = json.loads(cli("schema", "plan").out)
     not_of_all = {"hosts", "with_programs_s", "allocation", "training"}
     assert set(plan) == set(schema["properties"]) - not_of_all
-    newer = {"basis", "range_s", "range_basis"}  # older files have none
+    newer = {"basis", "range_s", "range_basis", "range_basis_why"}  # older files have none
     assert set(schema["required"]) == set(plan) - newer

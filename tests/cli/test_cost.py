@@ -335,8 +335,8 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
 def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> None:
     """NCCL takes a ring over two GPUs of two nodes, where its own tree is faster beyond both
     ranges; a tree that is asked for is compared with nothing, nor is a gain within the ranges."""
-    asked = ("cost", "-t", "dgx-b200:2", "--use", "gpu=2", "--axes", "dp=4")
-    asked += ("--placement", "[[2,2]]", "--reduce", "dp=64MiB")
+    asked = ["cost", "-t", "dgx-b200:2", "--use", "gpu=2", "--axes", "dp=4"]
+    asked += ["--placement", "[[2,2]]", "--reduce", "dp=64MiB"]
     found = cli(*asked)
     assert "ring simple" in found.out
     shown = re.search(r"all-reduce dp 64 MiB takes (\S+ us) by the library's own tree", found.err)

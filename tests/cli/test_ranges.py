@@ -28,7 +28,7 @@ def told(seconds: float, data: dict[str, Any], basis: str = "basis") -> str:
     low, high = data["range_s"]
     assert low <= seconds <= high
     assert data[basis] in WORDS
-    return f"{format_time(seconds)}, {format_time_range(low, high)}: {data[basis]}"
+    return f"{format_time(seconds)}, {format_time_range(low, high, seconds)}: {data[basis]}"
 
 
 def both(command: str) -> tuple[str, dict[str, Any]]:
@@ -75,6 +75,49 @@ def test_solve_its_file_and_cost_of_that_say_the_same(tmp_path: Path) -> None:
     assert all(one["basis"] in WORDS for one in costed)
 
 
+def test_every_placement_and_each_step_of_a_program_has_one() -> None:
+    text, data = both(f"{SOLVED} --top 3 --within 100%")
+    assert len(data["alternatives"]) == 2
+    rows = re.findall(r"^ +[12]  .*$", text, re.M)
+    for one, row in zip(data["alternatives"], rows, strict=False):
+        assert row.endswith(told(one["objective_s"], one).partition(", ")[2])
+        for seconds, steps in zip(one["seconds"], one["steps"], strict=True):
+            assert all(told(step["seconds"], step) for step in steps)
+            assert sum(step["seconds"] for step in steps) == pytest.approx(seconds)
+    near = data["near_optimal_placements"]
+    assert near[0]["range_s"] == data["range_s"] == data["alternatives"][0]["range_s"]
+    assert all(told(one["objective_s"], one) for one in near)
+
+
+def test_programs_and_the_single_collective_beside_them() -> None:
+    text, data = both(f"programs {PLACED} --reduce dp=1GiB --top 4")
+    several = [one for one in data["programs"] if len(one["instructions"]) > 1]
+    assert several
+    for one in data["programs"]:
+        assert f"{told(one['seconds'], one)}  {one['text']}" in text
+    beside = told(data["single_collective_s"], data, "range_basis").partition(", ")[2]
+    assert re.search(f"^single collective .*, {beside}$", text, re.M)
+    best = several[0]
+    text, one = both(f"cost {PLACED} --reduce dp=1GiB --program '{best['text']}'")
+    assert [one[key] for key in ("range_s", "basis")] == [best[key] for key in ("range_s", "basis")]
+    ends = zip(*(step["range_s"] for step in one["steps"]), strict=True)
+    assert one["range_s"] == pytest.approx([sum(end) for end in ends])
+    for step in one["steps"]:
+        low, high = step["range_s"]
+        assert format_time_range(low, high, step["seconds"]) in text
+
+
+def test_a_file_says_in_words_why_it_knows_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    options = "-t dgx-a100:2 --library none --axes dp=8,tp=2 --reduce dp=1GiB --reduce tp=1MiB"
+    said = cli("solve", *shlex.split(options), "-o", str(path))
+    assert "assumed, no library runs here" in said.out
+    plan = json.loads(path.read_text())
+    assert plan["range_basis_why"] == "no library runs here"
+    assert {one["basis_why"] for one in plan["requests"]} == {"no library runs here"}
+    assert "assumed, no library runs here" in cli("cost", str(path)).out
+
+
 def test_a_file_without_ranges_is_read_and_verified(tmp_path: Path) -> None:
     """Older files have none; what a file says of them is held against nothing, but has a shape."""
     path = tmp_path / "plan.json"
@@ -85,8 +128,10 @@ def test_a_file_without_ranges_is_read_and_verified(tmp_path: Path) -> None:
     for wrong in ([1.0], [1.0, -1.0], "1 ms"):
         path.write_text(json.dumps({**plan, "range_s": wrong}))
         assert "range_s" in refusal(read_plan, str(path))
-    for one in (plan, *plan["requests"]):
-        for key in ("range_s", "range_basis", *(("basis",) if one is not plan else ())):
+    steps = [step for one in plan["requests"] for step in one["steps"]]
+    for one in (plan, *plan["requests"], *steps):
+        keys = ("range_s", "range_basis", "range_basis_why", "basis_why")
+        for key in (*keys, *(("basis",) if one is not plan else ())):
             one.pop(key, None)
     path.write_text(json.dumps(plan))
     done = cli("cost", str(path))

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology, topology_from_data
 from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes, used_devices
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.accuracy import system_name
 from p2smt.cost.bounds import single_time
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import default_ranks
+from p2smt.parallelism.placement import IntArray, default_ranks
 from tests.cluster.test_hosts import uneven
 from tests.strategies.draws import Draws, draws
 
@@ -108,6 +108,43 @@ def test_devices_keep_their_numbers() -> None:
     assert "64 of the 72 devices of each rack" in rack[0]
     assert "CUDA" not in rack[0]
     assert use_notes(load_topology("dgx-h100")) == ()
+
+
+@pytest.mark.parametrize("kind", list(DIRECT))
+@pytest.mark.parametrize("payload", [2**10, 2**20, 2**30])
+def test_trays_are_a_level_on_the_same_wires(kind: RequestKind, payload: int) -> None:
+    """What one collective takes does not change; an all-to-all counts its messages by level."""
+    flat = load_topology("gb200-nvl72:2")
+    trays = trimmed(flat, {"tray": 18})
+    assert (trays.names, trays.sizes) == (("rack", "tray", "gpu"), (2, 18, 4))
+    assert trays.node_level == 0
+    assert topology_from_data(dump_topology(trays), "trays") == trays
+    for racks in (1, 2):
+        seconds = [
+            single_time(one, ranks_over(racks), [1], kind, payload).seconds for one in (flat, trays)
+        ]
+        assert seconds[1] == pytest.approx(seconds[0], rel=1e-9)
+    for level, local in ((0, 72), (1, 72), (1, 4)):
+        same = level + (level > 0)
+        assert system_name(trays, same, local) == system_name(flat, level, local)
+
+
+def ranks_over(racks: int) -> IntArray:
+    """The 144 GPUs of two racks in groups over so many of them."""
+    return np.arange(144).reshape(-1, 72 * racks)
+
+
+def test_some_trays_keep_their_cards() -> None:
+    trays = trimmed(load_topology("gb200-nvl72:2"), {"tray": 16})
+    assert (trays.sizes, trays.levels[0].link.ports) == ((2, 16, 4), 64)
+    part = trimmed(load_topology("gb200-nvl72:2"), {"gpu": 64})
+    assert used_devices(trays) == used_devices(part) == tuple(range(64))
+    assert part.levels[1].groups is None
+    for text, message in (("tray=19", "level tray has 18"), ("trai=1", "did you mean 'tray'")):
+        with pytest.raises(InputError, match=message):
+            trimmed(load_topology("gb200-nvl72:2"), parse_uses([text]))
+    with pytest.raises(InputError, match="groups of 5: must divide its 72"):
+        replace(load_topology("gb200-nvl72:2").levels[1], groups=("tray", 5))
 
 
 def test_measured_errors_are_of_whole_nodes() -> None:

@@ -109,6 +109,10 @@ def test_short_forms() -> None:
     assert format_time_range(1.751e-3, 1.784e-3) == "1.75 to 1.78 ms"
     assert format_time_range(950.0, 1234.0) == "950 to 1200 s"
     assert format_time_range(0.0, 1e-10) == "0 to 0.1 ns"
+    assert format_time_range(46.59e-3, 52.9e-3) == "47 to 53 ms"
+    assert format_time_range(46.59e-3, 52.9e-3, 46.59e-3) == "46 to 53 ms"
+    assert format_time_range(40e-3, 52.4e-3, 52.4e-3) == "40 to 53 ms"
+    assert format_time_range(9.96e-3, 10.01e-3, 9.96e-3) == "9.9 to 10 ms"
 
 
 ranges = st.builds(

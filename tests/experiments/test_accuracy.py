@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -296,3 +297,16 @@ def test_the_page_says_what_the_results_say() -> None:
     parts = [part for part in computed.split("\n## ") if not part.startswith("Tables left out")]
     for part in parts:
         assert part.rstrip() in written
+
+
+def test_pages_quote_the_blind_errors_of_the_results() -> None:
+    """Wherever a page says how far off prices are of systems that no fit has seen."""
+    root = ACCURACY_FILE.parents[2]
+    results = (root / "experiments/accuracy/RESULTS.md").read_text()
+    found = re.search(r"^\| all \| \d+ \|.*\| ([\d.]+ %) \| ([\d.]+ %) \|$", results, re.M)
+    assert found
+    for page_name in ("docs/cost-model.md", "experiments/accuracy/README.md"):
+        text = " ".join((root / page_name).read_text().split())
+        assert re.search(rf"{found[1]} .{{0,30}}from 1 MiB up and {found[2]} below", text), (
+            page_name
+        )

@@ -41,6 +41,8 @@ ROOT = Path(__file__).parents[2]
         ("redistribution.page", ["x"], "error: 1 arguments: none is expected"),
         ("small_model.study", ["x"], "error: cases ['x']: are none of all-reduce:1:16, "),
         ("small_model.page", ["x"], "error: 1 arguments: none is expected"),
+        ("mixture_search.study", ["x"], "error: cases ['x']: are none of dgx-h100:32:usual, "),
+        ("mixture_search.page", ["x"], "error: 1 arguments: none is expected"),
         ("crossings.study", ["5"], "error: levels ['5']: must be 2, 3 or 4"),
         ("crossings.page", ["x"], "error: 1 arguments: none is expected"),
         ("published_schedules.study", [], "error: 0 arguments: CLONES [PYTHON] is expected"),

@@ -239,6 +239,8 @@ def level_seconds(
         part = _part(level.link, operation, algorithm)
         part = min(part, _most(topology, library, j, orders, operation, algorithm))
         rule = next(one for one in library.protocols if one.name == protocol)
+        if algorithm is Algorithm.TREE and j == nodes_of(topology):
+            part *= rule.two_children if _two_children(topology, library, orders) else 1.0
         rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency
         each = level.link.device_bandwidth_bytes_per_s or math.inf
         each *= part * rule.efficiency
@@ -272,6 +274,22 @@ def _most(
         return library.handover_rate / rate
     exchange = algorithm is None and operation is RequestKind.ALL_TO_ALL
     return library.exchange_rate * local / rate if exchange else math.inf
+
+
+def _two_children(topology: Topology, library: Library, orders: Sequence[Group]) -> bool:
+    """Whether two children of a tree send into one card: over more than three nodes some may.
+
+    They do where devices share cards; known of some generations alone.
+    """
+    nodes, node = max(len(by_node(topology, one)) for one in orders), nodes_of(topology)
+    formula = library.formula
+    if formula is None or node is None or nodes <= 3:
+        return False
+    inner = next((v.link.fabric for v in topology.levels[node + 1 :] if v.link.fabric), "")
+    hardware = dict(formula.hardware)
+    generation = hardware.get(inner, hardware[formula.inside]).generation
+    shared = math.prod(topology.sizes[node + 1 :]) >= 2 * topology.levels[node].link.ports
+    return shared and generation in formula.search.plain_tree
 
 
 def _part(link: Link, operation: Operation, algorithm: Algorithm | None) -> float:

@@ -38,9 +38,9 @@ def _pass(forward: bool, k: int, pp: int, vpp: int) -> Pass:
     return Pass(forward, chunk if forward else vpp - 1 - chunk, k // (pp * vpp) * pp + k % pp)
 
 
-def most_held(passes: Sequence[Pass], layers: Sequence[int]) -> int:
-    """The most layers whose activations are held at once; ``layers`` of each chunk."""
-    held, most = 0, 0
+def most_held(passes: Sequence[Pass], layers: Sequence[float]) -> float:
+    """The most layers (or bytes) that are held at once; ``layers`` of each chunk."""
+    held, most = 0.0, 0.0
     for one in passes:
         held += layers[one.chunk] if one.forward else -layers[one.chunk]
         most = max(most, held)

@@ -105,19 +105,26 @@ class Oracle:
         for _ in range(2 if model.gated else 1):
             yield "activation input", 2 * ffn
         yield "activation output", 2 * ffn
+        if strategy.dropout:
+            yield "attention dropout mask", whole
+            yield "mlp dropout mask", whole
         if strategy.flash:
             yield "score row sums", Fraction(4 * len(self.query_heads()) * self.tokens)
             return
-        yield "attention dropout mask", whole
-        yield "mlp dropout mask", whole
         yield "score softmax", Fraction(2 * scores)
-        yield "score dropout", Fraction(2 * scores)
-        yield "score dropout mask", Fraction(scores)
+        if strategy.dropout:
+            yield "score dropout", Fraction(2 * scores)
+            yield "score dropout mask", Fraction(scores)
 
-    def kept(self) -> Fraction:
+    def again(self, number: int) -> bool:
+        """Whether the layer of that number in its chunk is computed again whole."""
+        most = self.strategy.recompute_layers or self.model.layers
+        return self.strategy.recompute is Recompute.FULL and number < most
+
+    def kept(self, number: int = 0) -> Fraction:
         """Bytes of a layer's tensors that stay until its backward pass."""
         tensors = dict(self.saved())
-        if self.strategy.recompute is Recompute.FULL:
+        if self.again(number):
             return tensors["attention norm"]  # the input of the layer
         inputs = 1 + self.model.gated  # yielded under one name
         found = sum(tensors.values()) + (inputs - 1) * tensors["activation input"]
@@ -157,9 +164,9 @@ class Oracle:
         """Bytes of the hidden state of a micro-batch."""
         return 2 * self.tokens * self.model.hidden
 
-    def backward(self) -> Iterator[Call]:
+    def backward(self, number: int) -> Iterator[Call]:
         """Collectives of a layer, backward, with what is computed again."""
-        if self.strategy.recompute is Recompute.FULL:
+        if self.again(number):
             yield from self.forward()
         if self.strategy.recompute is Recompute.SELECTIVE:
             yield from self.core()
@@ -176,8 +183,8 @@ class Oracle:
         stages = [Tally() for _ in range(self.strategy.pp)]
         for chunk, layers in enumerate(self.chunks()):
             tally = stages[chunk % self.strategy.pp]
-            for _ in range(layers):
-                self._layer(tally)
+            for number in range(layers):
+                self._layer(tally, number)
         self._first(stages[0])
         self._last(stages[-1])
         for tally in stages:
@@ -204,15 +211,17 @@ class Oracle:
         return self.batch.sequences // self.strategy.dp // self.strategy.micro_batch
 
     def _runs(self, call: Call) -> bool:
-        return any(getattr(self.strategy, axis) > 1 for axis in call[1])
+        copies = self.strategy.dp_replicate
+        sizes = {"dp": self.strategy.dp // copies, "dpr": copies}
+        return any((sizes.get(axis) or getattr(self.strategy, axis)) > 1 for axis in call[1])
 
-    def _layer(self, tally: Tally) -> None:
+    def _layer(self, tally: Tally, number: int) -> None:
         elements = sum(rows * columns for rows, columns in self.matrices())
         tally.parameters += elements
         for _ in range(self.micro_batches()):
             tally.product_flops += self.layer_flops()
             tally.score_flops += self.layer_score_flops()
-            tally.calls.update([*self.forward(), *self.backward()])
+            tally.calls.update([*self.forward(), *self.backward(number)])
             for _ in ("forward", "backward"):
                 self._fetch(tally, elements)
             self._add_up(tally, elements)
@@ -264,6 +273,9 @@ class Oracle:
         gradients = self.gradient_bytes * most
         if self.strategy.zero == 0:
             tally.calls[("all-reduce", ("dp", "cp"), gradients)] += 1
+        elif self.strategy.dp_replicate > 1:  # each shard with its copies
+            shards = self.strategy.dp * self.strategy.cp // self.strategy.dp_replicate
+            tally.calls[("all-reduce", ("dpr",), -(-gradients // shards))] += 1
         if self.strategy.zero == 1:
             tally.calls[("reduce-scatter", ("dp", "cp"), gradients)] += 1
         if self.strategy.zero in (1, 2):

@@ -16,7 +16,12 @@ ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
 FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
-IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1"
+IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1,fp8_params=0,dropout=1"
+LESS_AGAIN = "dp=16,zero=1,recompute=full:2,dp_replicate=2"
+BESIDE = "dp=64,pp=4,zero=1,ep=16,split=20/20/21/0m,shared_overlap=1,offload=0"
+AHEAD = "--model deepseek-v3 -t dgx-h100:32 --global-batch 4096 --seq 4096"
+ASSUMED = "--imbalance 1.3 --optimizer-bytes 8"
+OFFLOADED = "dp=16,zero=1,offload=0.5"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -64,6 +69,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
         f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
         f"{MIXTURE} --strategy {FOLDED},{IN_8_BITS}",
+        f"{MIXTURE} --strategy {LESS_AGAIN}",
+        f"{MIXTURE} --strategy {OFFLOADED}",
+        f"{AHEAD} --strategy {BESIDE} {ASSUMED}",
     ),
     "plan-training": (
         f"{TRAINED} -t gpus.yaml",
@@ -72,6 +80,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --memory 1MB",
         f"{TRAINED} -t gpus.yaml --efficiency megatron-bridge-h100 --fix tp=4",
         f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
+        f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=2 --fix tp=1 --dispatcher flex --overlap 1 "
+        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50% "
+        f"{ASSUMED}",
+        f"{MIXTURE} --fix pp=1 --fix ep=4 --fix etp=2 --fix tp=4 --dispatcher flex --overlap 1 "
+        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --memory 1GB "
+        f"{ASSUMED}",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (

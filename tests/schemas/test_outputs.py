@@ -200,7 +200,7 @@ def test_people_are_told_the_same_gap(name: str, folder: Path) -> None:
             with chdir(folder):
                 shown = cli(*WORDS.get(name, (name,)), *shlex.split(arguments)).out
             assert told_gaps(shown)[:1] in ([], [gap_in_words(output)]), shown
-            assert re.search(r"^optimal|order proved|proved", shown, re.MULTILINE), shown
+            assert re.search(r"^(proof)? *optimal|order proved|proved", shown, re.MULTILINE), shown
 
 
 def test_contradictions_are_found() -> None:
@@ -228,10 +228,24 @@ def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
     outputs = outputs_of(name, folder)
     assert [text for output in outputs for text in complaints(name, output)] == []
     seen = {path for output in outputs for path in fields(output)}
-    assert sorted(set(declared(schema_of(name))) - seen) == []
+    unseen = set(declared(schema_of(name))) - seen
+    if name == "plan-training":
+        unseen = {path for path in unseen if path.rpartition(".")[2] not in GIVEN_ALONE}
+    assert sorted(unseen) == []
 
 
-OPTIONAL = {"verify-schedule": {"fix", "cost"}, "estimate": {"expert_axes", "expert_matrix"}}
+GIVEN_ALONE = (
+    *("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk", "offload"),
+    *("fp8_params", "dropout"),
+)
+"""Fields of strategies that are given to `estimate`, and none that is searched has."""
+
+
+OPTIONAL = {
+    "verify-schedule": {"fix", "cost"},
+    "estimate": {"expert_axes", "expert_matrix"},
+    "plan-training": {"expert_axes"},
+}
 """Keys that an output may have."""
 
 

@@ -18,6 +18,11 @@ def training_runs(draw: st.DrawFn) -> TrainingRun:
     model, batch = draw(_models(strategy)), draw(_batches(strategy))
     if draw(st.booleans()):
         strategy = replace(strategy, split=draw(_splits(model.layers, strategy.chunks)))
+    if strategy.recompute is Recompute.FULL:
+        most = max(strategy.split, default=-(-model.layers // strategy.chunks))
+        strategy = replace(strategy, recompute_layers=draw(st.integers(0, min(2, most))))
+    if strategy.zero and strategy.cp > 1 and draw(st.booleans()):
+        strategy = replace(strategy, dp_replicate=strategy.dp)
     return TrainingRun(model, batch, strategy)
 
 
@@ -62,6 +67,7 @@ def _strategies(draw: st.DrawFn) -> Strategy:
         recompute=draw(st.sampled_from(list(Recompute))),
         flash=draw(st.booleans()),
         dtype=draw(st.sampled_from(["bf16", "fp16"])),
+        dropout=draw(st.booleans()),
     )
 
 

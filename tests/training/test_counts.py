@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from p2smt.training.efficiency import Framework, TrainingRun
 from p2smt.training.formulas.quantities import Quantities, quantities
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import axis_requests, request_columns
-from p2smt.training.strategy import AXES
+from p2smt.training.strategy import AXES, SHARD_AXES, Batch, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.transformers import Call, Oracle
 from tests.strategies.trainings import training_runs
 
@@ -58,7 +60,17 @@ def test_operations_of_the_model_are_those_of_all_devices(run: TrainingRun) -> N
         assert found < 3 * own * ranks
 
 
+COPIED = TrainingRun(
+    Transformer("copied", 4, 24, 4, 2, 32, True, 64, 5),
+    Batch(24, 16),
+    Strategy(tp=2, pp=2, dp=4, cp=2, zero=1, dp_replicate=2),
+)
+"""Copies of what ZeRO shards, and shards over both dp and cp."""
+
+
 @given(training_runs(), st.sampled_from([2, 4]))
+@example(COPIED, 2)
+@example(replace(COPIED, strategy=replace(COPIED.strategy, zero=3)), 4)
 def test_requests(run: TrainingRun, gradient_bytes: int) -> None:
     columns, found = StrategyColumns.of([run.strategy]), counted(run, gradient_bytes)
     tallies = oracle(run, gradient_bytes).tallies()
@@ -94,13 +106,17 @@ def test_gradients_kept_as_shards_are_reduced_for_every_micro_batch(run: Trainin
 
 
 @given(training_runs())
+@example(COPIED)
 def test_requests_of_a_strategy_are_those_of_the_stage_that_asks_most(run: TrainingRun) -> None:
     tallies = oracle(run).tallies()
     sizes = dict(zip(AXES, run.strategy.sizes, strict=True))
+    sizes |= dict(zip(SHARD_AXES, run.strategy.shard_sizes, strict=True))
+    shards = {"dp": "dps"} if run.strategy.dp_replicate > 1 else {}
     requests = axis_requests(run.model, run.batch, run.strategy, framework(4))
 
     def own(call: Call) -> tuple[str, tuple[str, ...]]:
-        return call[0], tuple(axis for axis in call[1] if sizes[axis] > 1)
+        named = (shards.get(axis, axis) for axis in call[1])
+        return call[0], tuple(axis for axis in named if sizes[axis] > 1)
 
     assert len({one.name for one in requests}) == len(requests)
     for axes, kind in {(one.axes, one.kind) for one in requests}:

@@ -132,8 +132,8 @@ def test_after_an_interrupt_no_programs_are_sought(
     found = plan(question())
     assert found.interrupted
     assert json_of(planned_data(found))["interrupted"] is True
-    assert _finish(found, None, None, as_json=False) == INTERRUPTED
-    assert "\ninterrupted: the best found so far\n" in capsys.readouterr().out
+    assert _finish(found, None, None, details=False, as_json=False) == INTERRUPTED
+    assert capsys.readouterr().out.startswith("stopped  interrupted: the best found so far\n")
 
 
 def test_an_interrupt_among_the_programs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

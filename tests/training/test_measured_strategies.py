@@ -38,7 +38,7 @@ def runs_of(name: str) -> list[MeasuredRun]:
     """The runs of the file, and of the groups or of the framework on the devices, of sources."""
     text = _yaml(name)
     if mixtures.RUNS.name in text:
-        every = read_mixtures(str(mixtures.RUNS)).runs
+        every = read_mixtures(str(mixtures.RUNS)).counted
         return [run for run in every if f"{run.framework}-{run.hardware}" == name]
     groups = text.replace(",", " ").split()
     return [run for run in read_runs(str(RUNS)).counted if run.group in groups]
@@ -67,6 +67,16 @@ def test_a_search_of_dense_models_is_beside_what_dense_models_ran() -> None:
         assert all(one.strategy.ep == 1 and not one.strategy.modules for one in found)
         assert (found == every) is (mixtures.RUNS.name not in _yaml(name))
     assert searched_strategies(read_efficiency("megatron-bridge-h100"))
+
+
+def test_a_search_of_mixtures_is_beside_what_mixtures_ran() -> None:
+    for name in efficiency_names():
+        efficiency = read_efficiency(name)
+        found = searched_strategies(efficiency, experts=True)
+        assert set(found) <= set(measured_strategies(efficiency))
+        assert not set(found) & set(searched_strategies(efficiency))
+        assert all(one.strategy.ep > 1 for one in found)
+    assert searched_strategies(read_efficiency("megatron-bridge-h100"), experts=True)
 
 
 def _yaml(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from p2smt.training.efficiencies.file import (
 )
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.formulas.quantities import quantities
-from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers
+from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers, splits_evenly
 from p2smt.training.iteration import call_prices, predict
 from p2smt.training.model_file import read_model
 from p2smt.training.pipeline import combine, request_columns, work
@@ -81,7 +82,7 @@ def test_tokens_of_experts_do_not_shrink_with_ep() -> None:
 DENSE = Transformer("dense", 8, 256, 8, 4, 512, True, 1000, 32)
 AS_DENSE = Efficiency(
     *("x", "h100", BRIDGE.framework, 0.6, 1e-4, 0, 0.0),
-    LayerConstants(0.6, (), 0.6, 0.6, 0.0, 0.0, 0.0, 0.0, 1.0),
+    LayerConstants(0.6, (), 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
 )
 STRATEGIES = [
     "dp=8",
@@ -96,11 +97,11 @@ STRATEGIES = [
 @pytest.mark.parametrize("text", STRATEGIES)
 def test_a_dense_model_takes_what_the_dense_formulas_say(text: str) -> None:
     """The same constants: computing, calls and bytes agree; the dense formulas count what fused
-    attention reads and writes besides."""
+    attention reads and writes besides, and a loss that is not fused: of few words here."""
     strategy, topology = parse_strategy(text), load_topology("dgx-h100:1")
     batch = Batch(64, 2048)
     plain = replace(AS_DENSE, layers=None)
-    model = replace(DENSE, head_size=128)
+    model = replace(DENSE, head_size=128, vocab=128)
     kinds = predict(TrainingRun(model, batch, strategy), topology, AS_DENSE)
     dense = predict(TrainingRun(model, batch, strategy), topology, plain)
     assert kinds.time.compute_s == pytest.approx(dense.time.compute_s, rel=0.05)
@@ -113,6 +114,68 @@ def test_a_dense_model_takes_what_the_dense_formulas_say(text: str) -> None:
     for name in shared:
         assert (one[name].calls, one[name].axes) == (other[name].calls, other[name].axes), name
         assert one[name].payload_bytes == pytest.approx(other[name].payload_bytes, abs=1), name
+
+
+@pytest.mark.parametrize("text", [*STRATEGIES, "dp=8,flash=0,dropout=1", "dp=8,flash=0"])
+def test_a_dense_model_keeps_what_the_dense_formulas_say(text: str) -> None:
+    columns = StrategyColumns.of((parse_strategy(text),))
+    plain = replace(AS_DENSE, layers=None)
+    one, two = (
+        quantities(DENSE, Batch(64, 2048), columns, BRIDGE.framework, efficiency)
+        for efficiency in (AS_DENSE, plain)
+    )
+    for name in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"):
+        many = [found.of_stage(name)[0].max() for found in (one, two)]
+        assert many[0] == pytest.approx(many[1], rel=1e-12), name
+
+
+def test_parameters_in_low_precision() -> None:
+    """Of layers twice 33/32 bytes (as they are, and transposed), and 2 more where they are kept in
+    16 bits as well; embedding and logits stay in 16 bits."""
+    ends = 2 * 100 * 64
+    (layers,) = (
+        rest + experts - ends
+        for rest, experts in zip(
+            of_stage(SMALL, Strategy(), "stage_parameters"),
+            of_stage(SMALL, Strategy(), "stage_experts"),
+            strict=True,
+        )
+    )
+    for more, each in (("bf16", 2), ("mxfp8", 2.0625), ("nvfp4", 1.125)):
+        (found,) = of_stage(SMALL, Strategy(dtype=more), "parameter_bytes")
+        assert found == pytest.approx(each * layers + 2 * ends), more
+    (found,) = of_stage(SMALL, Strategy(dtype="mxfp8", fp8_params=False), "parameter_bytes")
+    assert found == pytest.approx(4.0625 * layers + 2 * ends)
+    with pytest.raises(InputError, match="fp8_params=0: says how a dtype of low precision"):
+        Strategy(fp8_params=False)
+
+
+def test_what_mixtures_keep_besides() -> None:
+    """Tokens of 128: unfused scores, masks of dropout, an activation that no gate is fused with."""
+    plain = Strategy()
+    for gated, kept in ((True, 2 * 2 + 2), (False, 2 + 2 + 2)):
+        model = replace(SMALL, gated=gated)
+        (mixture,) = of_stage(model, plain, "mixture_kept_bytes")
+        norms = 128 * 64 * 4
+        shared = (2 * (1 + gated) + 2) * 32 * 128
+        tokens = 2 * 2 * 128 * 64 + 12 * 8 * 128
+        assert mixture == pytest.approx(norms + shared + tokens + kept * 48 * 2 * 128)
+    fused, unfused, dropped = (
+        of_stage(SMALL, one, "attention_kept_bytes")[0]
+        for one in (plain, Strategy(flash=False), Strategy(flash=False, dropout=True))
+    )
+    assert unfused - fused == pytest.approx(8 * 128 * (2 * 128 - 4))
+    assert dropped - unfused == pytest.approx(8 * 128 * 3 * 128 + 128 * 64)
+
+
+def test_later_tokens_keep_a_softmax_and_an_embedding() -> None:
+    model, strategy = replace(SMALL, mtp=1), Strategy(pp=2, dp=1, split=(2, 2))
+    without = of_stage(replace(model, mtp=0), strategy, "loss_bytes")
+    more = of_stage(model, strategy, "loss_bytes")[1] - without[1]
+    assert more == pytest.approx(128 * (4 * 64 + 4 * 100))
+    parts = ("stage_parameters", "stage_experts", "optimizer_bytes")
+    (_, rest), (_, experts), (_, optimizer) = (of_stage(model, strategy, name) for name in parts)
+    assert optimizer == pytest.approx(12 * (rest + experts + 100 * 64))
 
 
 def test_one_expert_for_all_is_a_dense_model() -> None:
@@ -136,10 +199,12 @@ def test_layers_of_stages_are_those_of_their_chunks() -> None:
     model = read_model("deepseek-v3")
     strategy = Strategy(pp=4, vpp=2, split=(6, 8, 8, 8, 8, 8, 8, 7))
     found = Stages.of_kinds(model, StrategyColumns.of((strategy,)), np.array([16]))
-    assert found.layers[0].tolist() == [14, 16, 16, 16]  # a layer of MTP is on the last one
-    assert found.kinds["nd"][0].tolist() == [3, 0, 0, 0]
-    assert found.kinds["nx"][0].tolist() == [11, 16, 16, 16]
-    assert found.kinds["nt"][0].tolist() == [0, 0, 0, 1]
+    assert found.index[0].tolist() == [0, 1, 3]  # the second stage stands for the third
+    assert found.weight[0].tolist() == [1, 2, 1]
+    assert found.layers[0].tolist() == [14, 16, 16]  # a layer of MTP is on the last one
+    assert found.kinds["nd"][0].tolist() == [3, 0, 0]
+    assert found.kinds["nx"][0].tolist() == [11, 16, 16]
+    assert found.kinds["nt"][0].tolist() == [0, 0, 1]
     hybrid = read_model("nemotron-3-nano")
     stages = Stages.of_kinds(hybrid, StrategyColumns.of((Strategy(pp=2),)), np.array([16]))
     text = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
@@ -151,7 +216,11 @@ def test_layers_of_stages_are_those_of_their_chunks() -> None:
 @pytest.mark.parametrize(
     ("layers", "pp", "vpp", "ahead", "expected"),
     [
-        (61, 4, 4, 1, (3, *(4,) * 14, 2)),
+        (61, 4, 4, 1, (*(4,) * 15, 1)),
+        (61, 16, 1, 1, (*(4,) * 15, 1)),
+        (61, 8, 1, 1, (*(8,) * 7, 5)),
+        (61, 8, 4, 1, (1, *(2,) * 30, 0)),
+        (60, 8, 2, 2, (*(4,) * 15, 0)),
         (60, 4, 1, 1, (15,) * 4),
         (58, 4, 1, 1, (14, 15, 15, 14)),
     ],
@@ -162,6 +231,16 @@ def test_even_splits_count_what_predicts_later_tokens(
     strategy = Strategy(pp=pp, vpp=vpp)
     assert sum(expected) == layers
     assert chunk_layers(layers, strategy, ahead) == expected
+
+
+def test_the_rule_of_layers_is_whether_they_split() -> None:
+    for layers, ahead, pp in product(range(1, 25), range(4), range(1, 30)):
+        try:
+            chunks = chunk_layers(layers, Strategy(pp=pp), ahead)
+        except InputError:
+            chunks = ()
+        assert bool(splits_evenly(layers, ahead, np.array(pp))) == bool(chunks), (layers, ahead, pp)
+        assert not chunks or (sum(chunks) == layers and len(chunks) == pp and min(chunks) >= 0)
 
 
 # Tokens on their way.
@@ -320,4 +399,4 @@ def test_a_dense_model_sends_nothing_along_axes_of_experts() -> None:
     columns = StrategyColumns.of((parse_strategy("dp=8,zero=1,dtype=fp8"),))
     found = quantities(DENSE, Batch(64, 2048), columns, BRIDGE.framework, BRIDGE)
     axes = {axis for one in request_columns(found, columns) for axis in one.axes}
-    assert axes == {"pp", "dp", "cp", "tp"}
+    assert axes == {"pp", "dp", "dpr", "cp", "tp"}

@@ -22,13 +22,15 @@ from p2smt.plans.training.file_model import (
     FrameworkBlock,
     LayersBlock,
     MemoryBlock,
-    ModelBlock,
     StrategyBlock,
+    TrainingBlock,
 )
 from p2smt.result import SearchLimits, Status
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
+from p2smt.training.model_file import read_model
+from p2smt.training.model_names import model_names
 from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan, training_plan_data
-from p2smt.training.plan_block import efficiency_in, run_of
+from p2smt.training.plan_block import efficiency_in, run_of, training_data
 from p2smt.training.prediction import MemoryParts
 from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
@@ -130,8 +132,26 @@ def test_what_is_as_of_dense_models_in_16_bits_is_left_out() -> None:
     assert set(data(LOW)["training"]["strategy"]) & set(MIXTURE_FIELDS) == {"fp8_attention"}
 
 
-def test_the_block_of_a_model_has_the_sizes_of_a_dense_one() -> None:
-    assert set(ModelBlock.model_fields) == set(DENSE_KEYS)
+@pytest.mark.parametrize("name", sorted(model_names()))
+def test_a_block_holds_any_model(name: str) -> None:
+    found = replace(planned().estimate.run, model=read_model(name))
+    block = training_data(replace(planned().estimate, run=found))
+    text = json.dumps(block)
+    read = run_of(TrainingBlock.model_validate_json(text), "plan")
+    assert read == replace(found, model=replace(found.model, sources=()))
+
+
+def test_the_block_of_a_dense_model_has_its_sizes_alone() -> None:
+    assert set(data()["training"]["model"]) == set(DENSE_KEYS)
+
+
+def test_a_model_that_cannot_be_is_refused_by_the_files_name() -> None:
+    plan = data()
+    plan["training"]["model"]["experts"] = {"count": 4, "active": 8, "width": 64}
+    block = PlanModel.model_validate(plan).training
+    assert block is not None
+    with pytest.raises(InputError, match=r"^plan: training: model small: .*active"):
+        run_of(block, "plan")
 
 
 def set_at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
@@ -249,6 +269,17 @@ def test_commands_take_the_file(file: str) -> None:
     options = cli("export", file, "--to", "megatron-options")
     assert options.code == 0
     assert "--tensor-model-parallel-size 2" in options.out.splitlines()
+
+
+def test_trainers_that_are_told_in_python_get_python(tmp_path: Path) -> None:
+    path, made = tmp_path / "plan.json", tmp_path / "planned.py"
+    path.write_text(json.dumps(data("dp=8,zero=3")))
+    recipe = cli("export", str(path), "--to", "megatron-bridge")
+    assert (recipe.code, "cfg.train.global_batch_size = 16" in recipe.out.splitlines()) == (0, True)
+    to = (str(path), "--to", "torchtitan-options")
+    assert cli("export", *to).out.startswith("--training.")
+    assert cli("export", *to, "-o", str(made)).code == 0
+    assert "def planned(config: Trainer.Config) -> Trainer.Config:" in made.read_text()
 
 
 def test_a_wrong_file_is_refuted(file: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
@@ -9,11 +10,13 @@ from p2smt.cli.parameters import Text, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
-    from p2smt.training.efficiency import Efficiency
+    from p2smt.training.prediction import RunEstimate
 
 
 @opened
@@ -23,10 +26,13 @@ def estimate(
     cluster: o.ClusterOptions,
     strategy: Text = option(
         "KEY=N,..",
-        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, or "
-        "modules: moe_act+layernorm), flash (0, 1), dtype (bf16, fp16, fp8, mxfp8, nvfp4), split "
-        "(layers of each chunk: 19/20*2/21); of mixtures ep, etp, dispatcher (alltoall, flex), "
-        "overlap (0, 1), graphs (none, partial, full), fp8_attention (0, 1).",
+        "tp, pp, dp, cp, vpp, mbs, sp (0, 1), zero (0 to 3), recompute (none, selective, full, "
+        "full:7 for 7 layers of a chunk, or modules: moe_act+layernorm), flash (0, 1), dtype "
+        "(bf16, fp16, fp8, mxfp8, nvfp4), split (layers of each chunk: 19/20*2/21m/0, m with "
+        "multi-token prediction), dp_replicate (copies of ZeRO's shards), optimizer_bytes (of a "
+        "parameter), offload (part of the layers); of mixtures ep, etp, dispatcher (alltoall, "
+        "flex), overlap, shared_overlap (0, 1), imbalance, graphs (none, partial, full), "
+        "fp8_attention, fp8_params (0, 1); dropout (0, 1).",
         "-s",
     ),
     workload: t.WorkloadOptions,
@@ -36,26 +42,27 @@ def estimate(
     expert_placement: Text = option(
         "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
+    output: Text = o.PLAN_FILE,
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
     svg: Text = t.SVG,
+    details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""
+    from p2smt.api.planning import write_training_plan
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
     from p2smt.errors import InputError
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
-    from p2smt.report.training.estimate_tables import estimate_tables, memory_tables
     from p2smt.report.training.picture import write_run_picture
-    from p2smt.training.efficiencies.file import fitted_on, unfitted_efficiency
-    from p2smt.training.remedies import remedies
+    from p2smt.training.plan import training_plan
     from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
 
     if strategy is None:
         raise InputError("strategy", "is missing", "give --strategy tp=8,pp=4,dp=2")
-    chosen = parse_strategy(strategy)
+    chosen = replace(parse_strategy(strategy), **workload.given())
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
@@ -63,25 +70,31 @@ def estimate(
     if expert_placement is not None:
         theirs = _placement(expert_placement, topology, EXPERT_AXES, chosen.expert_sizes)
     writable(svg)
+    o.plan_writable(output)
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    told: Efficiency | str | None = workload.efficiency
-    alone = not (told or svg or json or fitted_on(topology.known_device))
-    alone &= trained.seen(batch.tokens).dense and not chosen.low_precision
-    if alone:
-        told = unfitted_efficiency(topology.known_device)
-    of_what = trained, topology, chosen, batch, told
+    of_what = trained, topology, chosen, batch, workload.efficiency
     found = estimated(*of_what, placement=where, experts=theirs, memory=most)
-    tables = memory_tables if alone else estimate_tables
+    if output is not None:
+        write_training_plan(training_plan(found), output)
     if svg is not None:
         write_run_picture([found], svg)
-    tell_tables(
-        json,
-        lambda: estimate_data(found),
-        lambda: (tables(found, () if found.fits else remedies(found)),),
-    )
+    tell_tables(json, lambda: estimate_data(found), lambda: _shown(found, details=details))
     return 0
+
+
+def _shown(found: RunEstimate, *, details: bool) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.first_screen import estimate_screen
+    from p2smt.training.remedies import remedies
+
+    helps = () if found.fits else remedies(found)
+    yield from estimate_screen(found, helps)
+    if details:
+        yield ""
+        yield estimate_tables(found, helps)
 
 
 def _placement(

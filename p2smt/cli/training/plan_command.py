@@ -12,6 +12,10 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
     from p2smt.api.planning import Planned
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
@@ -31,19 +35,35 @@ class StrategyOptions:
     forbid: Texts = o.FORBID
     within: str = option("P%", "Count strategies at most so much slower.", default="5%")
     top: str = option("N", "How many strategies to rank.", default="3")
+    pick: Text = option(
+        "N|fastest",
+        "Which of the list to run and to write; default: of those in the range of the fastest, the "
+        "one nearest to a measured run.",
+    )
     prices: str = option(
         "NAME",
         "What requests cost: collectives (then the best gets programs), or programs.",
         default="collectives",
     )
-    launcher: Text = option("NAME", "Only what it can run: megatron, torchtitan or deepspeed.")
+    launcher: Text = option(
+        "NAME", "Only what it can run: megatron, megatron-bridge, torchtitan or deepspeed."
+    )
     max_tp: Text = option("N", "Largest tp; default: a switch domain.")
     max_pp: Text = option("N", "Largest pp; default: the layers.")
     max_cp: Text = option("N", "Largest cp.")
     max_vpp: Text = option("N", "Most chunks of a stage.")
     max_mbs: Text = option("N", "Largest micro-batch.")
-    recompute: Text = option("NAMES", "Some of none, selective, full; default: all.")
-    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3.")
+    max_ep: Text = option("N", "Of a mixture: largest ep; default: the experts.")
+    max_etp: Text = option("N", "Of a mixture: largest etp.")
+    recompute: Text = option(
+        "NAMES",
+        "Some of none, selective, full; of a mixture also modules: none,moe_act+layernorm.",
+    )
+    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1.")
+    dispatcher: Text = option("NAMES", "Of a mixture: some of alltoall, flex; default: both.")
+    overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
+    graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
+    fp8_attention: str = option("0|1", "Core of attention in 8 bits.", default="0")
     flash: str = option("0|1", "Fused attention.", default="1")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
@@ -56,19 +76,26 @@ class StrategyOptions:
         memory: Text,
     ) -> PlanQuestion:
         """The question that they ask."""
-        from p2smt.training.search.question import PlanQuestion
+        from p2smt.training.search.question import PlanQuestion, searched_axes
 
         return PlanQuestion(
             model,
             batch,
             topology,
-            workload.constants(topology, self.launcher, self.dtype),
+            workload.constants(topology, self.launcher, self._kinds(model, batch)),
             self._space(),
             self._fixed(),
-            self._rules(topology),
+            self._rules(topology, searched_axes(model)),
             t.memory_bytes(memory),
             **self._wishes(batch),
+            **workload.given(),
         )
+
+    def _kinds(self, model: Transformer, batch: Batch) -> bool:
+        """Whether constants by kinds of layers are needed."""
+        from p2smt.training.strategy import SIXTEEN
+
+        return self.dtype not in SIXTEEN or not model.seen(batch.tokens).dense
 
     def _space(self) -> SpaceLimits:
         """The space; what is not given has the value of :class:`SpaceLimits`."""
@@ -80,6 +107,14 @@ class StrategyOptions:
             "cp": self.max_cp,
             "vpp": self.max_vpp,
             "micro_batch": self.max_mbs,
+            "ep": self.max_ep,
+            "etp": self.max_etp,
+        }
+        choices = {
+            "recompute": self.recompute,
+            "zero": self.zero,
+            "dispatcher": self.dispatcher,
+            "overlap": self.overlap,
         }
         options = {"micro_batch": "mbs"}
         found: dict[str, Any] = {
@@ -87,7 +122,7 @@ class StrategyOptions:
             for field, text in numbers.items()
             if text is not None
         }
-        for field, text in (("recompute", self.recompute), ("zero", self.zero)):
+        for field, text in choices.items():
             if text is not None:
                 found[field] = _choices(field, text)
         return SpaceLimits(**found)
@@ -108,12 +143,11 @@ class StrategyOptions:
             found.append((searched_field(key, whole), parse_value(key, value, whole)))
         return tuple(found)
 
-    def _rules(self, topology: Topology) -> tuple[AxisRule | FixedEntry, ...]:
-        """Rules of the matrix: --require, --forbid, and --fix such as ``pp=rack:2``."""
+    def _rules(self, topology: Topology, names: Sequence[str]) -> tuple[AxisRule | FixedEntry, ...]:
+        """Rules of the matrices: --require, --forbid, and --fix such as ``pp=rack:2``."""
         from p2smt.parallelism.placement import ParallelismAxis
-        from p2smt.training.strategy import AXES
 
-        axes = [ParallelismAxis(name, 1) for name in AXES]
+        axes = [ParallelismAxis(name, 1) for name in names]
         entries = [text for text in self.fix or [] if ":" in text.partition("=")[2]]
         return o.RuleOptions(self.require, self.forbid, entries).rules(topology.names, axes)
 
@@ -131,6 +165,10 @@ class StrategyOptions:
             "top": given.count_of(self.top, "--top", MAX_TOP),
             "prices": known[self.prices],
             "flash": parse_value("flash", self.flash, f"--flash {self.flash[:40]!r}"),
+            "graphs": parse_value("graphs", self.graphs, f"--graphs {self.graphs[:40]!r}"),
+            "fp8_attention": parse_value(
+                "fp8_attention", self.fp8_attention, f"--fp8-attention {self.fp8_attention[:40]!r}"
+            ),
             "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
             **self._launcher(batch),
         }
@@ -167,6 +205,7 @@ def plan(
     parts: o.PartOptions,
     svg: Text = t.SVG,
     output: Text = o.PLAN_FILE,
+    details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The fastest strategy and placement to train a model, proved in the model of cost."""
@@ -185,20 +224,36 @@ def plan(
     limits = how.limits()
     parts.check_apart(output, svg)
     with parts.over() as spread:
-        found = planned(question, limits, spread)
-    return _finish(found, output, svg, as_json=json)
+        found = planned(question, limits, spread, strategies.pick)
+    return _finish(found, output, svg, details=details, as_json=json)
 
 
-def _finish(found: Planned, output: str | None, svg: str | None, *, as_json: bool) -> int:
+def _finish(
+    found: Planned, output: str | None, svg: str | None, *, details: bool, as_json: bool
+) -> int:
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
-    from p2smt.report.training.plan_tables import plan_tables
 
     written = _write(found, output, svg)
-    tell_tables(as_json, lambda: planned_data(found), lambda: (plan_tables(found),), written)
+    tell_tables(
+        as_json,
+        lambda: planned_data(found),
+        lambda: _shown(found, written, details=details),
+        ["", *written] if details and written else written,
+    )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
+
+
+def _shown(found: Planned, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.first_screen import plan_screen
+    from p2smt.report.training.plan_tables import plan_tables
+
+    yield from plan_screen(found, () if details else below)
+    if details:
+        yield from ("", plan_tables(found))
 
 
 def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
@@ -206,16 +261,19 @@ def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
     from p2smt.report.text import printable
 
     lines: list[str] = []
-    if found.plan is None:
+    run = found.recommended
+    if run is None:
         return lines
     if output is not None:
         from p2smt.api.planning import write_training_plan
 
-        write_training_plan(found.plan, output)
+        write_training_plan(run.plan, output)
         lines.append(f"plan written to {printable(output)}")
     if svg is not None:
         from p2smt.report.training.picture import write_run_picture
 
-        write_run_picture(found.top, svg)
+        first = found.listed[run.number - 1]
+        others = (one for one in found.listed if one is not first)
+        write_run_picture([first, *others], svg)
         lines.append(f"picture written to {printable(svg)}")
-    return ["", *lines] if lines else []
+    return lines

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
-from p2smt.cli.parameters import Text, option
+from p2smt.cli.parameters import Text, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
@@ -20,6 +20,7 @@ MODEL = option(
     "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
     "-m",
 )
+DETAILS = flag("All tables behind the first screen.")
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
 
 
@@ -39,7 +40,14 @@ class WorkloadOptions:
     efficiency: Text = option(
         "NAME|FILE",
         "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "
-        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's.",
+        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's "
+        "on the nearest.",
+    )
+    optimizer_bytes: Text = option(
+        "N", "Of the optimizer for a parameter: 12 (fp32, the default), 8 with moments in 16 bits."
+    )
+    imbalance: Text = option(
+        "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
     def of(self, model: Text) -> tuple[Transformer, Batch]:
@@ -60,10 +68,22 @@ class WorkloadOptions:
         )
         return read_model(model), batch
 
-    def constants(self, topology: Topology, launcher: Text, dtype: str) -> Efficiency:
-        """The efficiency, or the default for the launcher on the device of the topology."""
-        from p2smt.api.efficiencies import efficiency_of
-        from p2smt.training.strategy import SIXTEEN
+    def given(self) -> dict[str, Any]:
+        """Fields of every strategy that options of their own say."""
+        from p2smt.training.strategy import parse_value
 
-        kinds = dtype not in SIXTEEN
+        texts = {"optimizer_bytes": self.optimizer_bytes, "imbalance": self.imbalance}
+        return {
+            key: parse_value(key, text, f"--{key.replace('_', '-')} {text[:40]!r}")
+            for key, text in texts.items()
+            if text is not None
+        }
+
+    def constants(self, topology: Topology, launcher: Text, kinds: bool) -> Efficiency:
+        """The efficiency, or the default for the launcher on the device of the topology.
+
+        ``kinds``: one that was fitted by kinds of layers.
+        """
+        from p2smt.api.efficiencies import efficiency_of
+
         return efficiency_of(topology, self.efficiency, launcher or "", kinds)

@@ -75,9 +75,10 @@ def _costs(library: Library) -> Iterator[Fault]:
                 yield f"{key}.{name}", f"{seconds} s", "must be from 0 to 1e6 s", "check it"
     for one in library.protocols:
         key = f"protocols.{one.name[:40]}"
-        if not 0 < one.efficiency <= 1:
-            rule = "is a part of the bandwidth: above 0, at most 1"
-            yield f"{key}.efficiency", str(one.efficiency), rule, ""
+        rule = "is a part of the bandwidth: above 0, at most 1"
+        for name in ("efficiency", "two_children"):
+            if not 0 < (part := getattr(one, name)) <= 1:
+                yield f"{key}.{name}", str(part), rule, ""
         for fabric, cap in one.caps:
             if fabric not in FABRICS:
                 yield f"{key}.caps.{fabric[:40]}", "", f"must be one of {', '.join(FABRICS)}", ""

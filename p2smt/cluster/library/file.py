@@ -151,7 +151,9 @@ def _library(data: Any) -> Library:
 
 def _protocol(name: str, data: Any) -> ProtocolRate:
     named = {"name": name, **data}
-    return _read_as(ProtocolRate, named, efficiency=float, caps=_each(parse_bandwidth))
+    return _read_as(
+        ProtocolRate, named, efficiency=float, caps=_each(parse_bandwidth), two_children=float
+    )
 
 
 def _run(data: Any) -> LibraryRun:

@@ -42,6 +42,7 @@ class ProtocolModel(StrictModel):
     """What a protocol makes of a link."""
 
     efficiency: Fraction = LEFT_OUT
+    two_children: Fraction = LEFT_OUT
     caps: dict[str, Bandwidth] = LEFT_OUT
 
 

@@ -75,12 +75,14 @@ class NodeCount(Enum):
 class ProtocolRate:
     """What a protocol makes of a link: a part of its bandwidth, at most so much per device.
 
-    ``caps`` holds bytes per second by fabric.
+    ``caps`` holds bytes per second by fabric; ``two_children`` is the part of that of a network
+    which trees reach whose nodes have two children that send into one card which devices share.
     """
 
     name: str
     efficiency: float = 1.0
     caps: tuple[tuple[str, float], ...] = ()
+    two_children: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,14 @@ from p2smt.cost.algorithms import (
     rule_of,
     send_rule,
 )
-from p2smt.cost.library.channels import GroupShape
+from p2smt.cost.library.channels import GroupShape, generation_of
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
+
+_CHAIN = 3
+"""Nodes up to which each has at most one child in a tree (NVIDIA/nccl, src/graph/trees.cc)."""
 
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
@@ -277,12 +280,29 @@ def part_reached(
     if way.algorithm is Algorithm.NVLS_TREE:
         names.append((Algorithm.TREE if link.network else Algorithm.NVLS).value)
     part = link.efficiency_of(*names)
+    if level == topology.node_level and way.algorithm is Algorithm.TREE:
+        return part * _tree_part(topology, footprint, way.protocol)
     if level != topology.node_level or names[-1 if way.algorithm is None else 1] in dict(
         link.efficiency
     ):
         return part
     cards, rate = _cards(topology, footprint.local)
     return min(part, _most_sent(topology.known_library, footprint, way, operation) / cards / rate)
+
+
+def _tree_part(topology: Topology, footprint: Footprint, protocol: str) -> float:
+    """The part of the network's rate that a protocol leaves trees over these nodes.
+
+    Of up to three nodes none has two children in a tree.  Of more, both send into one card where
+    devices share cards; measured of the generations whose trees are plain alone.
+    """
+    library = topology.known_library
+    part = library.protocol(protocol).two_children
+    if part == 1 or library.formula is None or footprint.nodes <= _CHAIN:
+        return 1.0
+    shape = group_shape(topology, footprint)
+    measured = generation_of(library.formula, shape) in library.formula.search.plain_tree
+    return part if shape.card_devices > 1 and measured else 1.0
 
 
 def _most_sent(
@@ -349,6 +369,9 @@ def _nominal_device_rate(topology: Topology, footprint: Footprint) -> float:
     if not inner:
         return _cards(topology, 1)[1]
     crossed = [j for j in inner if _spread(footprint, j) > 1] or [inner[-1]]
+    levels = topology.levels
+    last = crossed[-1]
+    crossed = [j for j in crossed if j == last or not levels[j].groups_those(levels[j + 1])]
     rates = [_device_rate_of(topology, footprint, j) for j in crossed]
     fabrics = {topology.levels[j].link.fabric for j in crossed}
     return sum(rates) if len(fabrics) == 1 else min(rates)
@@ -372,7 +395,10 @@ def _device_rate_of(topology: Topology, footprint: Footprint, j: int) -> float:
     if link.device_bandwidth_bytes_per_s is not None:
         return link.device_bandwidth_bytes_per_s
     rate = link.nominal_bytes_per_s * link.ports / topology.devices_under(j)
-    direct = topology.node_level + 2 < len(topology.levels) and j == len(topology.levels) - 1
+    several = j > topology.node_level + 1 and not topology.levels[j - 1].groups_those(
+        topology.levels[j]
+    )
+    direct = several and j == len(topology.levels) - 1
     return rate * among / max(1, size - 1) if direct and link.fabric else rate
 
 

@@ -60,7 +60,6 @@ _MISSING = (
         "multi-token prediction (MTP) with pipeline stages",
         lambda model, _, some: some.pp > 1 and model.mtp > 0,
     ),
-    MissingFeature("attention in 8 bits", lambda _, __, some: some.fp8_attention),
 )
 
 

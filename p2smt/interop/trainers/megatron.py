@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.megatron_given import given_fields, given_options
 from p2smt.interop.trainers.megatron_model import is_hybrid, model_options
 from p2smt.interop.trainers.rank_layout import (
     DP_OUTERMOST,
@@ -59,14 +60,6 @@ _MISSING = (
         _of_mamba(lambda _, some: some.cp > 1),
     ),
     MissingFeature(
-        "heads or groups of Mamba layers that tp does not divide",
-        _of_mamba(lambda mamba, some: mamba.heads % some.tp + mamba.groups % some.tp > 0),
-    ),
-    MissingFeature(
-        "shared experts whose width tp does not divide",
-        _of_experts(lambda experts, some: experts.shared_width % some.tp > 0),
-    ),
-    MissingFeature(
         "biases of experts with etp", _of_experts(lambda one, some: one.clamped and some.etp > 1)
     ),
     MissingFeature(
@@ -77,18 +70,6 @@ _MISSING = (
         "an option for the core of attention in 8 bits", lambda _, __, some: some.fp8_attention
     ),
     MissingFeature(
-        "recomputation of moe_act without experts",
-        lambda model, _, some: "moe_act" in some.modules and model.experts is None,
-    ),
-    MissingFeature(
-        "recomputation of mla_up_proj without latent attention",
-        lambda model, _, some: "mla_up_proj" in some.modules and model.mla is None,
-    ),
-    MissingFeature(
-        "recomputation of whole layers, or of moe, under partial graphs",
-        lambda model, _, some: some.graphs == "partial" and _again(model, some),
-    ),
-    MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
         _of_experts(
             lambda one, some: (
@@ -96,22 +77,13 @@ _MISSING = (
             )
         ),
     ),
-    MissingFeature(
-        "graphs of whole iterations with the alltoall dispatcher",
-        _of_experts(lambda _, some: some.graphs == "full" and some.dispatcher == "alltoall"),
-    ),
 )
 
 
-def _again(model: Transformer, some: Strategy) -> bool:
-    whole = some.recompute is Recompute.FULL
-    return whole or ("moe" in some.modules and model.experts is not None)
-
-
-_FSDP = {2: "optim_grads", 3: "optim_grads_params"}
+FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 _OVERLAP = ("--overlap-grad-reduce", "--overlap-param-gather")
 _TP_OVERLAP = "--tp-comm-overlap"
-_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
 def _write(
@@ -127,6 +99,7 @@ def _write(
         *_recompute(strategy),
         *_graphs(model, strategy),
         *_sharding(strategy),
+        *given_options(strategy),
     ]
     return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
 
@@ -202,14 +175,15 @@ def pipeline_layout(model: Transformer, strategy: Strategy) -> str:
     """The layout of layers over chunks, empty where these are alike, ends counted or not."""
     layers = chunk_layers(model.layers, strategy, model.mtp)
     alike = len(set(layers)) == 1 or counts_ends(layers)
-    return "" if alike else _layout(layers, model.mtp)
+    return "" if alike and not strategy.mtp_chunk else _layout(layers, model.mtp, strategy)
 
 
-def _layout(layers: tuple[int, ...], ahead: int) -> str:
+def _layout(layers: tuple[int, ...], ahead: int, strategy: Strategy) -> str:
     """The chunks in the order of the model: E embedding, t a layer, m one of MTP, L the loss."""
     chunks = [f"t*{count}" if count > 1 else "t" * count for count in layers]
     chunks[0] = "E" + chunks[0]
-    chunks[-1] += "m" * ahead + "L"
+    chunks[strategy.mtp_chunk - 1] += "m" * ahead
+    chunks[-1] += "L"
     alike = [(text, len(list(group))) for text, group in groupby(chunks[1:-1])]
     middle = "".join(_repeated(f"{text}|", count) for text, count in alike)
     return f"{chunks[0]}|{middle}{chunks[-1]}" if len(chunks) > 1 else chunks[0]
@@ -243,8 +217,8 @@ def again_modules(strategy: Strategy) -> tuple[str, ...]:
 def _recompute(strategy: Strategy) -> Iterator[str]:
     if strategy.recompute is Recompute.FULL:
         yield "--recompute-granularity full"
-        yield "--recompute-method uniform"
-        yield "--recompute-num-layers 1"
+        yield f"--recompute-method {'block' if strategy.recompute_layers else 'uniform'}"
+        yield f"--recompute-num-layers {strategy.recompute_layers or 1}"
     elif modules := again_modules(strategy):
         yield "--recompute-granularity selective"
         yield f"--recompute-modules {' '.join(modules)}"
@@ -254,10 +228,11 @@ CAPACITY = 1.5
 """Tokens of a rank's experts, as part of a balanced share, in NVIDIA's recipes of full graphs."""
 
 
-def graph_modules(model: Transformer) -> tuple[str, ...]:
-    """What partial graphs capture of each layer."""
+def graph_modules(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
+    """What partial graphs capture of each layer; experts computed again leave their router out."""
     mamba = ("mamba",) if model.mamba else ()
-    return (*mamba, "attn", *(("moe_router", "moe_preprocess") if model.experts else ("mlp",)))
+    router = () if "moe" in strategy.modules else ("moe_router", "moe_preprocess")
+    return (*mamba, "attn", *(router if model.experts else ("mlp",)))
 
 
 def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
@@ -268,7 +243,7 @@ def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield "--hidden-dropout 0.0"
     if strategy.graphs == "partial":
         yield "--cuda-graph-impl transformer_engine"
-        yield f"--cuda-graph-modules {' '.join(graph_modules(model))}"
+        yield f"--cuda-graph-modules {' '.join(graph_modules(model, strategy))}"
         return
     yield "--cuda-graph-impl full_iteration"
     yield "--no-check-for-nan-in-loss-and-grad"
@@ -285,7 +260,7 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
     yield "--use-distributed-optimizer"
     if strategy.zero > 1:
         yield "--use-megatron-fsdp"
-        yield f"--data-parallel-sharding-strategy {_FSDP[strategy.zero]}"
+        yield f"--data-parallel-sharding-strategy {FSDP_STRATEGIES[strategy.zero]}"
         yield "--no-gradient-accumulation-fusion"
         yield "--ckpt-format fsdp_dtensor"
     yield from _OVERLAP
@@ -308,11 +283,11 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yield f"for {strategy.devices} ranks; data, norms, biases and learning rate are yours to add"
     if strategy.zero > 1:
-        yield f"Megatron-FSDP needs {_CONNECTIONS} unset, or more than 1"
+        yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
     elif strategy.overlap:
-        yield f"before Blackwell, overlap=1 is best with {_CONNECTIONS}=32 in the environment"
+        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment"
     elif strategy.tp > 1 or strategy.cp > 1:
-        yield f"before Blackwell, tp or cp needs {_CONNECTIONS}=1 in the environment"
+        yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
     if is_hybrid(model):
@@ -334,4 +309,5 @@ MEGATRON = Trainer(
     write=_write,
     overlap=_overlap,
     ranks=ranks_wrong,
+    given=given_fields,
 )

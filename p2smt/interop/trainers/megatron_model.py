@@ -44,7 +44,7 @@ def dense_layers(model: Transformer) -> bool:
 def model_options(model: Transformer, strategy: Strategy) -> Iterator[str]:
     """The model; its vocabulary padded to what tp divides, else Megatron pads it to more."""
     if is_hybrid(model):
-        yield f"--hybrid-layer-pattern {shlex.quote(_letters(model, strategy))}"
+        yield f"--hybrid-layer-pattern {shlex.quote(hybrid_pattern(model, strategy))}"
     else:
         yield f"--num-layers {model.layers}"
     yield f"--hidden-size {model.hidden}"
@@ -136,7 +136,7 @@ def _numbers(model: Transformer, holds: Callable[[LayerKind], bool]) -> str:
     return f"({'+'.join(texts)})"
 
 
-def _letters(model: Transformer, strategy: Strategy) -> str:
+def hybrid_pattern(model: Transformer, strategy: Strategy) -> str:
     """The layers as letters, chunks apart by ``|``, those of later tokens behind ``/``."""
     kinds = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
     every = [_letter(model, kind) for kind in kinds]

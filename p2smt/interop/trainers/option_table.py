@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from p2smt.errors import InputError
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
 
-TRAINERS: tuple[Trainer, ...] = (MEGATRON, TORCHTITAN, DEEPSPEED)
+TRAINERS: tuple[Trainer, ...] = (MEGATRON, MEGATRON_BRIDGE, TORCHTITAN, DEEPSPEED)
 
 
 def find_trainer(name: str) -> Trainer:

@@ -121,7 +121,6 @@ _MISSING = (
         "graphs with pipeline stages or ep",
         lambda _, __, some: some.graphs == "full" and some.pp * some.ep > 1,
     ),
-    MissingFeature("attention in 8 bits", lambda _, __, some: some.fp8_attention),
 )
 _SUBCOMMANDS = {Recompute.NONE: "none", Recompute.FULL: "full"}
 _Settings = Mapping[str, Mapping[str, int | str | bool]]
@@ -174,15 +173,22 @@ def _write_python(
         "",
         f"def planned({given}) -> Trainer.Config:",
         *([f"    config = {made}"] if made else []),
-        *(f"    config.training.{name} = {v!r}" for name, v in settings["training"].items()),
+        *(
+            f"    config.training.{name} = {_literal(v)}"
+            for name, v in settings["training"].items()
+        ),
         "    config.parallelism = ParallelismConfig(",
-        *(f"        {name}={value!r}," for name, value in settings["parallelism"].items()),
+        *(f"        {name}={_literal(value)}," for name, value in settings["parallelism"].items()),
         "    )",
         f"    config.activation_checkpoint = {'FullAC.Config()' if full else None}",
         "    return config",
     ]
     notes = _notes(model, strategy, layout, "call it with", known)
     return Exported("\n".join(lines) + "\n", tuple(notes))
+
+
+def _literal(value: int | str | bool) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
@@ -197,7 +203,8 @@ def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
 
 
 def _degrees(strategy: Strategy) -> Mapping[str, int | str | bool]:
-    replicas, shards = (strategy.dp, 1) if strategy.zero == 0 else (1, strategy.dp)
+    replicas = strategy.dp if strategy.zero == 0 else strategy.dp_replicate
+    shards = strategy.dp // replicas
     return {
         "data_parallel_replicate_degree": replicas,
         "data_parallel_shard_degree": shards,
@@ -260,6 +267,7 @@ TORCHTITAN = Trainer(
     write=_write,
     python=_write_python,
     ranks=_ranks_wrong,
+    given=lambda _: ("dp_replicate",),
 )
 
 

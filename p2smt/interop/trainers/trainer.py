@@ -9,10 +9,11 @@ from p2smt.errors import InputError
 from p2smt.interop.exported import Exported, Writer
 from p2smt.interop.places import PlacedPlan
 from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.parallelism.placement import Placement
 from p2smt.plans.file_model import PlanModel
 from p2smt.training.efficiency import Framework
 from p2smt.training.plan_block import efficiency_in, run_of
-from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.strategy import AXES, RARE_FIELDS, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import check
 
@@ -42,6 +43,7 @@ class Trainer:
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
     so that it overlaps what a prediction assumes.  ``ranks``: why it has not the groups of a
     layout, in words, or empty.  ``python``: the same as ``write`` as Python, where it takes both.
+    ``given``: of ``RARE_FIELDS`` those of a strategy that it is told.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Trainer:
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
     ranks: Callable[[Strategy, RankLayout], str] = lambda _, __: ""
     python: _Write | None = None
+    given: Callable[[Strategy], tuple[str, ...]] = lambda _: ()
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
@@ -64,6 +67,8 @@ class Trainer:
         ]
         if strategy.dtype not in self.dtypes:
             found.append(f"training in {strategy.dtype[:40]}")
+        told = self.given(strategy)
+        found += [f"an option for {name} here" for name in _rare(strategy) if name not in told]
         return (*found, *filter(None, [self.split(model, strategy)]))
 
     def export(
@@ -108,6 +113,13 @@ def _remedy(trainer: Trainer, strategy: Strategy, layout: RankLayout) -> str:
     return "place attention and experts by ranks in order, or in equal parts of each level"
 
 
+def _rare(strategy: Strategy) -> list[str]:
+    """Fields that few trainings have and this one does; how tokens are routed is no option."""
+    usual = Strategy()
+    told = (name for name in RARE_FIELDS if name != "imbalance")
+    return [name for name in told if getattr(strategy, name) != getattr(usual, name)]
+
+
 def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
     """Where attention alone is computed again."""
     return found.recompute is Recompute.SELECTIVE
@@ -116,8 +128,11 @@ def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
 # The options of a trainer from a plan file that has a ``training`` block.
 
 
-def options_writer(trainer: Trainer, ending: str) -> Writer:
-    """A row for `export`: the options with which the trainer runs a plan's strategy."""
+def options_writer(trainer: Trainer, ending: str, name: str = "") -> Writer:
+    """A row for `export`: the options with which the trainer runs a plan's strategy.
+
+    ``name``: what ``--to`` calls it; empty: the trainer's options.
+    """
 
     def write(placed: PlacedPlan, path: str) -> Exported:
         plan = placed.plan
@@ -126,9 +141,11 @@ def options_writer(trainer: Trainer, ending: str) -> Writer:
             raise InputError(placed.source, rule, "give a file that `p2smt plan -o` wrote")
         run = run_of(plan.training, placed.source)
         framework = efficiency_in(plan.training, placed.source).framework
-        layout = RankLayout.of_plan(placed, run.strategy, None)
+        pair = plan.training.placement
+        experts = None if pair is None else Placement(tuple(map(tuple, pair.experts)))
+        layout = RankLayout.of_plan(placed, run.strategy, experts)
         python = path.lower().endswith(".py")
         return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
-    return Writer(f"{trainer.name}-options", what, ending, write)
+    return Writer(name or f"{trainer.name}-options", what, ending, write)

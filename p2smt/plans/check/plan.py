@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,14 @@ from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel, StepModel
 from p2smt.plans.problem import allocation_problem, located, plan_problem
 from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_step_groups
+from p2smt.plans.sides import PlanSide, plan_sides
 from p2smt.plans.solution import objective, program_answer, rank_answer, rank_hosts
 from p2smt.programs import semantics
 from p2smt.programs.check import check_program
 from p2smt.programs.parts import ON_DEVICES, CheckedParts
 from p2smt.programs.program import (
     Program,
+    ProofBasis,
     basis_names,
     lower,
     parse_instruction,
@@ -95,14 +98,14 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
     Raises:
         InputError: sizes that do not fit, unknown axes or levels, or programs that do not parse.
     """
-    problem, where = plan_problem(plan, source)
-    with located(source):
-        found = [_check(plan, problem, n, where) for n in range(len(plan.requests))]
-    seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
-    total_s = with_programs_s = objective(problem, seconds)
+    sides = [_checked(side, source) for side in plan_sides(plan, source)]
+    placed = sorted((one for side in sides for one in side.requests), key=lambda one: one.number)
+    found = [one.found for one in placed]
+    problem, where = sides[0].problem, sides[0].where
+    total_s = with_programs_s = _objective(sides, _seconds)
     on_hosts = isinstance(where, RankList) and problem.topology.hosts is not None
     if on_hosts:
-        total_s = objective(problem, tuple(_single_s(one) for one in found))
+        total_s = _objective(sides, _single_s)
     several = on_hosts and any(request.program is not None for request in plan.requests)
     violations = [(n, one.broken) for n, one in enumerate(found) if one.broken is not None]
     notes = [note for one in found for note in one.notes]
@@ -112,23 +115,56 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         notes.append(Note("ranks", "hosts are not those of the devices of the ranks"))
     notes += _of_allocation(plan, problem, source)
     if not violations:
-        bounds_s = tuple(one.expected.physical_bound_s for one in found if one.expected)
         programs_s = with_programs_s if several else None
         notes += [Note("cost", text) for text in plan_notes(plan, total_s, programs_s)]
-        physical_s = objective(problem, bounds_s)
+        physical_s = _objective(sides, _physical_s)
         notes += [Note("bound", text) for text in plan_bounds(plan, physical_s, on_hosts)]
     if isinstance(plan, PlanModel):
-        notes += [Note("bound", text) for text in _basis(plan, problem)]
-        notes += [Note("restriction", text, n) for n, text in _broken(plan, problem, where, found)]
+        notes += [Note("bound", text) for text in _basis(plan, sides)]
+        broken = dict.fromkeys(one for side in sides for one in _broken(side))
+        notes += [Note("restriction", text, n) for n, text in broken]
     return PlanReport(
         tuple(violations),
         tuple(notes),
         tuple(one.how for one in found),
-        seconds,
+        tuple(map(_seconds, found)),
         total_s,
         tuple(_regime(problem, *one) for one in zip(plan.requests, found, strict=True)),
         tuple(_not_checked(plan, found)),
         unstated_levels(problem.topology),
+    )
+
+
+class _PlacedRequest(NamedTuple):
+    """A request by its number in the plan, and what was found of it."""
+
+    number: int
+    found: _Found
+
+
+class _CheckedSide(NamedTuple):
+    """The plan of one matrix, the problem it answers, and what was found of its requests."""
+
+    plan: AnyPlan
+    problem: Problem
+    where: RankMap
+    requests: tuple[_PlacedRequest, ...]
+
+
+def _checked(side: PlanSide, source: str) -> _CheckedSide:
+    problem, where = plan_problem(side.plan, source)
+    with located(source):
+        found = tuple(
+            _PlacedRequest(n, _check(side.plan, problem, at, where, n))
+            for at, n in enumerate(side.numbers)
+        )
+    return _CheckedSide(side.plan, problem, where, found)
+
+
+def _objective(sides: Sequence[_CheckedSide], value: Callable[[_Found], float]) -> float:
+    """The objective of times of requests; two sides add."""
+    return sum(
+        objective(side.problem, tuple(value(one.found) for one in side.requests)) for side in sides
     )
 
 
@@ -142,12 +178,23 @@ class _Found:
     notes: tuple[Note, ...] = ()
 
 
-def _basis(plan: PlanModel, problem: Problem) -> Iterator[str]:
+def _basis(plan: PlanModel, sides: Sequence[_CheckedSide]) -> Iterator[str]:
     """What is wrong with why no program is said to be missed."""
-    expected = basis_names(proof_bases(problem, plan.limits.solver))
+    bases: dict[int, ProofBasis] = {}
+    for side in sides:
+        bases |= proof_bases(side.problem, plan.limits.solver)
+    expected = basis_names(bases)
     said = [one.value for one in plan.basis or ()]
     if said and said != expected:
         yield f"basis says {', '.join(said)}; it is {', '.join(expected) or 'none'}"
+
+
+def _seconds(found: _Found) -> float:
+    return 0.0 if found.expected is None else found.expected.seconds
+
+
+def _physical_s(found: _Found) -> float:
+    return 0.0 if found.expected is None else found.expected.physical_bound_s
 
 
 def _single_s(found: _Found) -> float:
@@ -175,9 +222,10 @@ def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:
     return regime(problem.topology, found.expected.steps, model.chunks)
 
 
-def _check(plan: AnyPlan, problem: Problem, n: int, where: RankMap) -> _Found:
-    model = plan.requests[n]
-    expected, how = _expected(problem, n, model, where)
+def _check(plan: AnyPlan, problem: Problem, at: int, where: RankMap, n: int) -> _Found:
+    """What is found of the request at a place of a plan, which is the n-th of the whole one."""
+    model = plan.requests[at]
+    expected, how = _expected(problem, at, model, where)
     if isinstance(expected, Violation):
         return _Found(how, expected)
     names = problem.topology.names
@@ -188,16 +236,15 @@ def _check(plan: AnyPlan, problem: Problem, n: int, where: RankMap) -> _Found:
     return _Found(how, None, expected, tuple(notes))
 
 
-def _broken(
-    plan: PlanModel, problem: Problem, where: RankMap, found: Sequence[_Found]
-) -> Iterator[tuple[int | None, str]]:
+def _broken(side: _CheckedSide) -> Iterator[tuple[int | None, str]]:
     """Restrictions that the placement breaks, and those that the valid requests do."""
-    for text in broken_rules(problem, where):
+    for text in broken_rules(side.problem, side.where):
         yield None, text
-    for n, (model, one) in enumerate(zip(plan.requests, found, strict=True)):
-        if one.broken is None:
-            for text in broken_by_program(problem, n, model, where):
-                yield n, text
+    pairs = zip(side.plan.requests, side.requests, strict=True)
+    for at, (model, one) in enumerate(pairs):
+        if one.found.broken is None:
+            for text in broken_by_program(side.problem, at, model, side.where):
+                yield one.number, text
 
 
 def _expected(

@@ -13,10 +13,12 @@ from p2smt.cost.regime import regime
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, RequestModel
-from p2smt.plans.ranges import range_of, range_of_answer, request_ranges
+from p2smt.plans.ranges import RequestRange, range_of, range_of_answer, request_ranges
+from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
 from p2smt.plans.untimed import told
 from p2smt.report.costs.request_table import (
+    RANGE,
     after_comma,
     layout_table,
     peak_line,
@@ -75,14 +77,15 @@ def cost_tables(problem: Problem, candidates: Sequence[Alternative]) -> Iterator
 
 
 def _answer(
-    answer: RequestAnswer, topology: Topology, within: PriceRange | None
+    answer: RequestAnswer, topology: Topology, ranges: RequestRange
 ) -> Iterator[RenderableType]:
     title = "steps" if answer.chunks == 1 else "steps of one chunk"
-    rows = [step.cells for step in shown_steps(answer)]
+    rows = [step.cells for step in shown_steps(answer, ranges)]
     if rows:
-        yield table(title, ["instruction", ">time", "algorithm", "bottleneck"], rows)
+        known = RANGE if any(row[-1] for row in rows) else ""
+        yield table(title, ["instruction", ">time", "algorithm", "bottleneck", known], rows)
         yield ""
-    yield "; ".join(_parts(answer, topology, within))
+    yield "; ".join(_parts(answer, topology, ranges.whole))
 
 
 def _parts(answer: RequestAnswer, topology: Topology, within: PriceRange | None) -> Iterator[str]:
@@ -151,9 +154,7 @@ def _of_size(
             return RequestsOfSize(bytes=size, **vars(found))
 
 
-def request_data(
-    answer: RequestAnswer, topology: Topology, within: PriceRange | None
-) -> CostedRequest:
+def request_data(answer: RequestAnswer, topology: Topology, ranges: RequestRange) -> CostedRequest:
     """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
 
     ``program`` is None where there is one fixed step, or nothing to do; ``regime`` is what decides
@@ -174,8 +175,11 @@ def request_data(
         physical_bound_s=answer.physical_bound_s,
         regime=regime(topology, answer.steps, answer.chunks),
         checked=answer.checked,
-        steps=[CostedStep(**step) for step in timed_steps(answer)],
-        **range_data(within),
+        steps=[
+            CostedStep(**step, **range_data(within))
+            for step, within in zip(timed_steps(answer), ranges.steps, strict=True)
+        ],
+        **range_data(ranges.whole),
     )
 
 
@@ -194,6 +198,10 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
     sizes = [(axis.name, axis.size) for axis in plan.axes]
     order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
     yield layout_table(sizes, levels, plan.matrix, order.text())
+    for side in plan_sides(plan, "plan")[1:]:
+        yield ""
+        rows = [(axis.name, axis.size) for axis in side.plan.axes]
+        yield layout_table(rows, levels, side.plan.matrix, title=f"placement of {side.name}")
     if not report.unstated:
         yield ""
         yield request_table(map(planned, plan.requests, report.regimes))
@@ -212,7 +220,9 @@ def _planned_whole(plan: AnyPlan) -> PriceRange | None:
     if isinstance(plan, OldPlanModel) or plan.range_s is None or plan.range_basis is None:
         return None
     low_s, high_s = plan.range_s
-    return PriceRange(told(plan.objective_s), low_s, high_s, plan.range_basis)
+    return PriceRange(
+        told(plan.objective_s), low_s, high_s, plan.range_basis, plan.range_basis_why or ""
+    )
 
 
 def plan_requests(plan: AnyPlan, report: PlanReport) -> list[PlannedRequest]:
@@ -232,7 +242,6 @@ def plan_cost_data(plan: AnyPlan | None, report: PlanReport) -> CostPlanOutput:
 
 
 def _request(model: RequestModel, decides: str | None, checked: str) -> PlannedRequest:
-    steps = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
     return PlannedRequest(
         kind=model.kind.value,
         axes=model.axes,
@@ -247,6 +256,11 @@ def _request(model: RequestModel, decides: str | None, checked: str) -> PlannedR
         physical_bound_s=told(model.physical_bound_s),
         regime=decides,
         checked=checked,
-        steps=[CostedStep(**step) for step in steps],
+        steps=[
+            CostedStep(
+                **{key: getattr(step, key) for key in TIMED_STEP}, **range_data(planned_range(step))
+            )
+            for step in model.steps
+        ],
         **range_data(planned_range(model)),
     )

@@ -15,6 +15,7 @@ from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.ranges import RequestRange
 from p2smt.plans.solution import (
     TIMED_STEP,
     Gain,
@@ -28,28 +29,30 @@ from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import SAME, Status
 from p2smt.search.gain import single_of
-from p2smt.units import format_bytes, format_time, format_time_range
+from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from p2smt.plans.file_model import RequestModel
+    from p2smt.plans.file_model import RequestModel, StepModel
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step in words; ``bottleneck`` is the level whose worst link carries ``load_bytes``."""
+    """A step in words; ``bottleneck`` is the level whose worst link carries ``load_bytes``,
+    ``within`` its range, and what that rests on where it is not what the request does."""
 
     instruction: str
     seconds: float
     how: str
     bottleneck: str | None
     load_bytes: float
+    within: str
 
     @property
     def cells(self) -> list[str]:
-        """Instruction, time, algorithm and bottleneck."""
+        """Instruction, time, algorithm, bottleneck and range."""
         level = self.bottleneck
         worst = "" if level is None else f"{level} {format_bytes(self.load_bytes)}"
-        return [self.instruction, format_time(self.seconds), self.how, worst]
+        return [self.instruction, format_time(self.seconds), self.how, worst, self.within]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +70,33 @@ class ShownRequest:
     within: str
 
 
-def _shown(step: Mapping[str, Any]) -> ShownStep:
-    """A step with the keys of TIMED_STEP in words."""
+def _shown(step: Mapping[str, Any], within: str) -> ShownStep:
+    """A step with the keys of TIMED_STEP in words, and its range."""
     how = f"{step['algorithm']} {step['protocol']}".strip()
     bottleneck, load = step["bottleneck"], step["load_bytes"]
-    return ShownStep(step["instruction"], step["seconds"], how, bottleneck, load)
+    return ShownStep(step["instruction"], step["seconds"], how, bottleneck, load, within)
 
 
-def shown_steps(answer: RequestAnswer) -> tuple[ShownStep, ...]:
+def how_of(step: StepTime) -> str:
+    """What a step ran by."""
+    return f"{step.algorithm} {step.protocol}".strip()
+
+
+def shown_steps(answer: RequestAnswer, ranges: RequestRange) -> tuple[ShownStep, ...]:
     """The steps of an answer in words."""
-    return tuple(map(_shown, timed_steps(answer)))
+    return tuple(map(_shown, timed_steps(answer), _step_cells(ranges)))
+
+
+def _step_cells(ranges: RequestRange) -> Iterator[str]:
+    """The ranges of several steps; a single one's is the request's."""
+    whole, steps = ranges.whole, ranges.steps
+    for one in steps:
+        if one is None or whole is None or len(steps) == 1:
+            yield ""
+        elif one.known == whole.known:
+            yield one.ends
+        else:
+            yield one.text
 
 
 RANGE = "range"
@@ -93,9 +113,10 @@ def after_comma(within: PriceRange | None) -> str:
     return "" if within is None else f", {within.text}"
 
 
-def answered(answer: RequestAnswer, topology: Topology, within: PriceRange | None) -> ShownRequest:
-    """The answer of a search: its label says what is not proved; ``within`` is of one execution."""
-    label, steps = answer.label + _open(answer.status), shown_steps(answer)
+def answered(answer: RequestAnswer, topology: Topology, ranges: RequestRange) -> ShownRequest:
+    """The answer of a search: its label says what is not proved."""
+    label, steps = answer.label + _open(answer.status), shown_steps(answer, ranges)
+    within = ranges.whole
     decides = regime(topology, answer.steps, answer.chunks) or ""
     cell = range_cell(within and within.times(answer.request.times))
     return ShownRequest(label, answer.total_s, answer.chunks, steps, decides, cell)
@@ -104,19 +125,21 @@ def answered(answer: RequestAnswer, topology: Topology, within: PriceRange | Non
 def planned(model: RequestModel, decides: str | None) -> ShownRequest:
     """A request of a plan file, its numbers as the file states them, and what decides its time."""
     request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
-    steps = tuple(_shown({key: getattr(step, key) for key in TIMED_STEP}) for step in model.steps)
+    ranges = RequestRange(planned_range(model), tuple(map(planned_range, model.steps)))
+    texts = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
+    steps = tuple(map(_shown, texts, _step_cells(ranges)))
     label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
-    total_s, within = model.times * told(model.seconds), planned_range(model)
+    total_s, within = model.times * told(model.seconds), ranges.whole
     cell = range_cell(within and within.times(model.times))
     return ShownRequest(label, total_s, model.chunks, steps, decides or "", cell)
 
 
-def planned_range(model: RequestModel) -> PriceRange | None:
-    """The range of one execution that a plan file states; None: it states none."""
+def planned_range(model: RequestModel | StepModel) -> PriceRange | None:
+    """The range of one execution, or of a step, that a plan file states; None: it states none."""
     if model.range_s is None or model.basis is None:
         return None
     low_s, high_s = model.range_s
-    return PriceRange(told(model.seconds), low_s, high_s, model.basis)
+    return PriceRange(told(model.seconds), low_s, high_s, model.basis, model.basis_why or "")
 
 
 def _open(status: Status) -> str:
@@ -143,7 +166,8 @@ def layout_table(
     axes: Sequence[tuple[str, int]],
     levels: Sequence[str],
     matrix: Sequence[Sequence[int]] | None,
-    order: str,
+    order: str = "",
+    title: str = "placement",
 ) -> Group:
     """Axes (name, size) by the levels; where no matrix expresses it, the text of a rank order."""
     rows = [[name, str(size)] for name, size in axes]
@@ -153,7 +177,7 @@ def layout_table(
             f"no matrix expresses this order; devices of ranks 0, 1, ..: {order}",
         )
     split = [[*row, *map(str, entries)] for row, entries in zip(rows, matrix, strict=True)]
-    return table("placement", ["axis", ">size", *(f">{name}" for name in levels)], split)
+    return table(title, ["axis", ">size", *(f">{name}" for name in levels)], split)
 
 
 def peak_line(peak_bytes: int) -> str:
@@ -189,10 +213,7 @@ def _over_default(gain: Gain) -> str:
         return f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
     if over <= SAME:
         return "no gain: the default layout takes no longer"
-    sides = (
-        f"{format_time(one.seconds)}, {format_time_range(one.low_s, one.high_s)}"
-        for one in gain.sides
-    )
+    sides = (f"{format_time(one.seconds)}, {one.ends}" for one in gain.sides)
     why = next((f" ({one.why})" for one in gain.sides if one.basis is PriceBasis.ASSUMED), "")
     against = " against ".join(sides)
     return f"gain {_percent(over)} over the default layout, {against}: {gain.shown.value}{why}"

@@ -18,7 +18,7 @@ from p2smt.files.write import write_atomically
 from p2smt.plans.given_program import Curve, Sweep
 from p2smt.plans.ranges import range_of_request
 from p2smt.plans.solution import RequestAnswer, in_chunks
-from p2smt.report.costs.request_table import RANGE, range_cell, shown_steps
+from p2smt.report.costs.request_table import RANGE, how_of, range_cell
 from p2smt.report.tables import gap, letters, table
 from p2smt.units import format_bandwidth, format_bytes, format_time
 
@@ -59,7 +59,7 @@ def _range(sweep: Sweep, answers: Sequence[RequestAnswer], n: int) -> str:
     if not answers:
         return ""
     topology = running(sweep.problem.topology, sweep.problem.algorithms)
-    return range_cell(range_of_request(topology, answers[n]))
+    return range_cell(range_of_request(topology, answers[n]).whole)
 
 
 def _alone(title: str, sweep: Sweep, curve: Curve) -> RenderableType:
@@ -68,7 +68,7 @@ def _alone(title: str, sweep: Sweep, curve: Curve) -> RenderableType:
             format_bytes(answer.request.payload_bytes),
             format_time(answer.seconds),
             format_bandwidth(bus_bandwidth(answer)) if answer.seconds else "-",
-            " ".join(dict.fromkeys(step.how for step in shown_steps(answer))),
+            " ".join(dict.fromkeys(how_of(step) for step in answer.steps)),
             format_time(answer.physical_bound_s),
             gap(answer.seconds, answer.physical_bound_s),
             _range(sweep, curve.answers, n),

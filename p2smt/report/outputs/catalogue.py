@@ -13,6 +13,7 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.parallel_search.journal.file_model import JournalLineModel
 from p2smt.plans.crossings.file import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
+from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
@@ -55,7 +56,6 @@ from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOu
 from p2smt.report.outputs.training import EstimateOutput, PlanOutput
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
-from p2smt.training.model_file import TransformerModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -30,6 +30,8 @@ class CostedStep(OutputPart):
     protocol: str
     bottleneck: Annotated[str | None, Said("The level whose worst link bounds the time.")]
     load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class RequestFigures(OutputPart):

@@ -7,7 +7,15 @@ from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
 from p2smt.programs.program import ProofBasis
-from p2smt.report.outputs.shape import Count, Output, OutputPart, Said, Seconds
+from p2smt.report.outputs.shape import (
+    Count,
+    Output,
+    OutputPart,
+    PriceBasisWord,
+    RangeSeconds,
+    Said,
+    Seconds,
+)
 from p2smt.result import Status
 
 
@@ -38,6 +46,8 @@ class TimedProgramEntry(ProgramEntry):
 
     seconds: Annotated[Seconds | None, Said("Seconds; null: no size was given.")]
     checked: Annotated[str, Said("What it was simulated on.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class CountedPrograms(OutputPart):
@@ -65,6 +75,8 @@ class BestPrograms(CountedPrograms):
     single_collective_s: Annotated[
         Seconds | None, Said("Seconds, as the library chooses it; null: not priced.")
     ]
+    range_s: RangeSeconds
+    range_basis: Annotated[PriceBasisWord, Said("What that time and its range rest on.")]
     program_gain: Annotated[
         float | None,
         Said("That over the best program's time, less one; null: no gain.", ge=0),

@@ -202,10 +202,12 @@ PriceBasisWord = Annotated[
 ]
 
 
-def range_data(one: PriceRange | None, basis: str = "basis") -> dict[str, Any]:
+def range_data(
+    one: PriceRange | None, basis: str = "basis", ends: str = "range_s"
+) -> dict[str, Any]:
     """Both fields."""
-    ends = None if one is None else [one.low_s, one.high_s]
-    return {"range_s": ends, basis: None if one is None else one.basis.value}
+    seconds = None if one is None else [one.low_s, one.high_s]
+    return {ends: seconds, basis: None if one is None else one.basis.value}
 
 
 # Files inside outputs: as data.

@@ -150,6 +150,8 @@ class TimedStep(OutputPart):
     ]
     bottleneck: Annotated[str | None, Said("The level whose worst link bounds the time.")]
     load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class RankedPlacement(OutputPart):
@@ -168,6 +170,8 @@ class RankedPlacement(OutputPart):
     seconds: Annotated[Sequence[Seconds | None], Said("Of one execution of each; null: not known.")]
     regime: Sequence[Regime]
     steps: Sequence[Sequence[TimedStep]]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class NearPlacement(OutputPart):
@@ -182,6 +186,8 @@ class NearPlacement(OutputPart):
     chunks: Sequence[Annotated[int, Said(ge=1)]]
     seconds: Annotated[Sequence[Seconds], Said("Of one execution of each request.")]
     regime: Sequence[Regime]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
     gap: Annotated[Gap, Said("Slower than the answer by: 0.05 is five per cent.")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.shape import (
     Bytes,
@@ -67,6 +67,7 @@ _FRAMEWORK = Noted(
     gradient_bytes=Said("Of an element as it is reduced.", ge=0),
     gradient_bytes_fp16=Said("The same of a training in fp16.", ge=0),
     attention=Said("Of fused attention to matrix products.", ge=0),
+    loss_bytes=Said("Of an element of the logits at the peak of the loss.", ge=0),
 )
 
 
@@ -109,6 +110,23 @@ class StrategyDegrees(SearchedDegrees):
     modules: Annotated[Sequence[str] | None, Said("Computed again one by one.")] = None
     graphs: Annotated[str | None, Said("Kernels that are captured: partial or full.")] = None
     fp8_attention: Annotated[bool | None, Said("Core of attention in 8 bits.")] = None
+    fp8_params: Annotated[bool | None, Said("Parameters are kept in low precision.")] = None
+    dropout: Annotated[bool | None, Said("Masks of dropout are kept.")] = None
+    recompute_layers: Annotated[
+        Count | None, Said("Layers of a chunk, from its first, that are computed again whole.")
+    ] = None
+    dp_replicate: Annotated[Count | None, Said("Copies of what ZeRO shards (HSDP).")] = None
+    shared_overlap: Annotated[bool | None, Said("Dispatch runs beside shared experts.")] = None
+    mtp_chunk: Annotated[
+        Count | None, Said("Chunk with multi-token prediction, from 1; else it is the last.")
+    ] = None
+    imbalance: Annotated[
+        float | None, Said("Tokens of the busiest rank to those of a balanced routing.", ge=1)
+    ] = None
+    optimizer_bytes: Annotated[Count | None, Said("Of a parameter.")] = None
+    offload: Annotated[
+        float | None, Said("Part of the layers with activations on the host.", ge=0, le=1)
+    ] = None
 
 
 MemoryByPart = Annotated[
@@ -127,7 +145,7 @@ class IterationRequest(OutputPart):
     """What a device asks of some axes; times but ``call_s`` are of an iteration."""
 
     name: str
-    kind: RequestKind
+    kind: KindName
     axes: Sequence[str]
     bytes: Annotated[PayloadBytes, Said("The whole vector.")]
     times: Annotated[Count, Said("Calls of an iteration.")]
@@ -146,17 +164,11 @@ class NamedStrategy(OutputPart):
     degrees: StrategyDegrees
 
 
-class SearchedStrategy(OutputPart):
-    """A strategy that a search chose, as text and field by field."""
-
-    strategy: StrategyWords
-    degrees: SearchedDegrees
-
-
 class PredictedFigures(OutputPart):
     """What is predicted of a strategy on a placement."""
 
     matrix: Annotated[RankMatrix | None, Said("null: ranks in order, which no matrix expresses.")]
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
     iteration_s: Seconds
     parts: Annotated[
         Mapping[str, Seconds],
@@ -167,17 +179,39 @@ class PredictedFigures(OutputPart):
     memory: MemoryByPart
     capacity_bytes: Annotated[PayloadBytes, Said("That a device may hold.")]
     fits: bool
+    memory_verdict: Annotated[
+        Literal["fits", "tight", "does not fit"],
+        Said("tight: it fits, but of published runs that near to the capacity some failed."),
+    ]
     tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
     tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
     mfu: Annotated[Ratio, Said("That over the device's peak.")]
     requests: Sequence[IterationRequest]
     range_s: Annotated[
-        RangeSeconds, Said("Of an iteration, by its communication; null: there is none.")
+        RangeSeconds, Said("Of an iteration, by errors of what was left out of fits and of links.")
     ]
     basis: PriceBasisWord
+    range_why: Annotated[str, Said("What the range rests on, in words.")]
+    communication_range_s: Annotated[
+        RangeSeconds, Said("Of an iteration, by its communication alone; null: there is none.")
+    ]
+    communication_basis: PriceBasisWord
 
 
-class StrategyFigures(PredictedFigures, SearchedStrategy):
+class KnownRuns(OutputPart):
+    """What the measured runs that the constants were fitted to say of a strategy."""
+
+    outside: Annotated[Sequence[str], Said("Values that no run had, in words.")]
+    runs: Annotated[Count, Said("That the constants were fitted to.")]
+    like: Annotated[Count, Said("Of these within two doublings or switches.")]
+    error: Annotated[
+        Ratio | None, Said("Mean relative error of those, their model left out; null: unknown.")
+    ]
+    nearest: Annotated[str | None, Said("The run that is nearest.")]
+    distance: Annotated[Ratio | None, Said("Of that one, in doublings and switches.")]
+
+
+class StrategyFigures(PredictedFigures, NamedStrategy):
     """A strategy on a placement, with what is predicted of it."""
 
 
@@ -200,13 +234,20 @@ class RowNames(OutputPart):
     """Of what matrices have rows."""
 
     axes: AxisNames
+    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
+
+
+UntoldStrategies = Annotated[
+    str | None,
+    Said("Why these constants do not tell strategies apart, in words; null: they do."),
+]
 
 
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
-    expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
-    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture, over the same devices.")] = None
+    known: KnownRuns
+    untold: UntoldStrategies
 
 
 # `plan --json`.
@@ -243,7 +284,7 @@ class SpaceRange(OutputPart):
 class FoundProgram(OutputPart):
     """A request of the best strategy with its program; times are of one execution."""
 
-    kind: RequestKind
+    kind: KindName
     axes: Sequence[str]
     program: Annotated[str | None, Said("null: a send, which has none.")]
     seconds: Seconds
@@ -261,10 +302,11 @@ class RankedStrategy(StrategyFigures):
 
 
 class BestStrategy(StrategyFigures):
-    """The best strategy with its programs: its figures are those with them."""
+    """A strategy with its programs: its figures are those with them."""
 
     collectives_s: Annotated[Seconds, Said("Of an iteration with one collective for each request.")]
     programs: Sequence[FoundProgram]
+    known: KnownRuns
 
 
 class StrategySeconds(OutputPart):
@@ -274,18 +316,19 @@ class StrategySeconds(OutputPart):
     iteration_s: Seconds
 
 
-class NearestStrategy(SearchedStrategy):
+class NearestStrategy(NamedStrategy):
     """The near-optimal strategy that is nearest to a measured one."""
 
     iteration_s: Seconds
     run: Annotated[str, Said("The measured run.")]
     run_degrees: SearchedDegrees
+    run_strategy: Annotated[StrategyWords | None, Said("All of it, of a mixture.")] = None
     distance: Annotated[
         Ratio, Said("In doublings of degrees and switches that differ; 0: the same.")
     ]
 
 
-class MissingMemory(SearchedStrategy):
+class MissingMemory(NamedStrategy):
     """The strategy that comes nearest to fitting, where none does."""
 
     bytes_needed: PayloadBytes
@@ -295,7 +338,7 @@ class MissingMemory(SearchedStrategy):
 
 
 class OptionsOf(OutputPart):
-    """The best strategy as a trainer takes it."""
+    """The recommended strategy as a trainer takes it."""
 
     trainer: str
     text: Annotated[str | None, Said("Options or a file; null: it lacks something.")]
@@ -340,7 +383,12 @@ class PlanTerms(OutputPart):
 class RankedStrategies(OutputPart):
     """The best strategies."""
 
-    best: BestStrategy | None
+    best: Annotated[BestStrategy | None, Said("The fastest in the model.")]
+    recommended: Annotated[BestStrategy | None, Said("The one to run, which files are of.")]
+    recommended_number: Annotated[
+        Count | None, Said("Its number in the list, from 1: of top, or the one after it.")
+    ]
+    recommended_why: Annotated[str | None, Said("Why it is that one, in words.")]
     top: Sequence[RankedStrategy]
     ranking: Annotated[Status, Said("complete: proved to be in this order.")]
 
@@ -369,8 +417,9 @@ class PlanOutput(
     """The best strategy and placement, with a proof, and the strategies near it."""
 
     outside: Annotated[Sequence[str], Said("How the best lies outside everything measured.")]
+    untold: UntoldStrategies
     shortfall: Annotated[MissingMemory | None, Said("Where nothing fits.")]
     reason: Annotated[str | None, Said("Why there is no answer, or no proof, in words.")]
-    options: Annotated[Sequence[OptionsOf], Said("The best strategy for each trainer.")]
+    options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from p2smt.api.efficiencies import efficiency_notes, is_default
+from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.demand import plain_kind
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
 from p2smt.report.outputs.shape import range_data
@@ -19,7 +18,9 @@ from p2smt.report.outputs.training import (
     EstimateOutput,
     FoundProgram,
     IterationRequest,
+    KnownRuns,
     MissingMemory,
+    NamedStrategy,
     NearestStrategy,
     NearStrategiesFound,
     OptionsOf,
@@ -29,7 +30,6 @@ from p2smt.report.outputs.training import (
     RankedStrategies,
     RankedStrategy,
     SearchedDegrees,
-    SearchedStrategy,
     SearchWork,
     SpaceRange,
     StrategyDegrees,
@@ -38,13 +38,15 @@ from p2smt.report.outputs.training import (
     TrainedModel,
 )
 from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import time_parts
+from p2smt.report.training.words import time_parts, untold_words
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
+from p2smt.training.search.known import Known
 from p2smt.training.strategy import (
     AXES,
     EXPERT_AXES,
@@ -62,12 +64,12 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
         **vars(trained),
-        strategy=strategy_text(found.run.strategy),
-        degrees=_all_degrees(found.run.strategy),
+        **vars(_named(found.run.strategy)),
         axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
         expert_axes=list(EXPERT_AXES) if found.experts else None,
-        expert_matrix=found.experts.matrix if found.experts else None,
+        known=_known(known_of(found)),
+        untold=untold_words(found.efficiency) or None,
     )
 
 
@@ -99,9 +101,9 @@ def _model(model: Transformer) -> DenseModel:
     )
 
 
-def _named(strategy: Strategy) -> SearchedStrategy:
+def _named(strategy: Strategy) -> NamedStrategy:
     """A strategy as its text, and its degrees by name."""
-    return SearchedStrategy(strategy=strategy_text(strategy), degrees=_degrees(strategy))
+    return NamedStrategy(strategy=strategy_text(strategy), degrees=_all_degrees(strategy))
 
 
 def _all_degrees(strategy: Strategy) -> StrategyDegrees:
@@ -130,7 +132,7 @@ def _degrees(strategy: Strategy) -> SearchedDegrees:
 def _mixture(strategy: Strategy) -> dict[str, Any]:
     """What is not as of a dense model in 16 bits."""
     usual = Strategy()
-    found = {name: getattr(strategy, name) for name in MIXTURE_FIELDS}
+    found = {name: getattr(strategy, name) for name in (*MIXTURE_FIELDS, "dropout")}
     told = {name: value for name, value in found.items() if value != getattr(usual, name)}
     return told | ({"modules": list(strategy.modules)} if strategy.modules else {})
 
@@ -139,8 +141,10 @@ def _figures(found: RunEstimate) -> PredictedFigures:
     """Time and memory with their parts, and rates; parts sum to the iteration."""
     predicted, parts = found.prediction, time_parts(found.prediction)
     within = estimate_range(found)
+    whole = iteration_range(found, within)
     return PredictedFigures(
         matrix=None if found.placement is None else found.placement.matrix,
+        expert_matrix=None if found.experts is None else found.experts.matrix,
         iteration_s=found.iteration_s,
         parts={part.name: part.seconds for part in parts},
         hidden={part.name: part.hidden_s for part in parts if part.hidden_s > 0},
@@ -148,11 +152,26 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         memory=predicted.memory,
         capacity_bytes=found.capacity_bytes,
         fits=found.fits,
+        memory_verdict=found.memory_verdict.value,
         tokens_per_s=found.tokens_per_s,
         tflops_per_device=predicted.device_flops_per_s / 1e12,
         mfu=predicted.utilization,
         requests=_requests(predicted, within),
-        **range_data(within.iteration),
+        **range_data(whole),
+        range_why=whole.why,
+        **range_data(within.iteration, "communication_basis", "communication_range_s"),
+    )
+
+
+def _known(known: Known) -> KnownRuns:
+    near = known.nearest
+    return KnownRuns(
+        outside=[one.text for one in known.missing],
+        runs=known.runs,
+        like=known.like,
+        error=known.off,
+        nearest=None if near is None else near.name,
+        distance=None if near is None else known.apart,
     )
 
 
@@ -161,7 +180,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
     return [
         IterationRequest(
             name=one.request.name,
-            kind=plain_kind(one.request.kind),
+            kind=one.request.kind.value,
             axes=one.request.axes,
             bytes=one.request.payload_bytes,
             times=one.request.calls,
@@ -183,7 +202,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 
 def planned_data(found: Planned) -> PlanOutput:
     """What `plan` prints."""
-    answer, plan, question = found.answer, found.plan, found.answer.question
+    answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
     trained = _trained(question.model, question.batch, question.topology, efficiency, launcher)
     return PlanOutput(
@@ -192,13 +211,15 @@ def planned_data(found: Planned) -> PlanOutput:
         prices=question.prices,
         free_bytes=question.free_bytes,
         axes=cast(AxisNames, AXES),
+        expert_axes=list(EXPERT_AXES) if question.model.experts else None,
         **vars(_ranked(found)),
         **vars(_near(answer.near)),
         outside=answer.outside,
+        untold=untold_words(efficiency) or None,
         shortfall=None if answer.shortfall is None else _shortfall(answer.shortfall),
         reason=answer.reason or None,
         options=[_options(one) for one in found.options],
-        notes=() if plan is None else plan.notes,
+        notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
     )
 
@@ -221,9 +242,12 @@ def _status(found: Planned) -> PlanStatus:
 
 
 def _ranked(found: Planned) -> RankedStrategies:
-    answer, plan = found.answer, found.plan
+    answer, plan, run = found.answer, found.plan, found.recommended
     return RankedStrategies(
-        best=None if plan is None else _best(plan),
+        best=None if plan is None or found.known is None else _best(plan, found.known),
+        recommended=None if run is None else _best(run.plan, run.known),
+        recommended_number=None if run is None else run.number,
+        recommended_why=None if run is None else run.why.value,
         top=[
             RankedStrategy(
                 **vars(_strategy(one)), alike=[strategy_text(same) for same in place.alike]
@@ -238,18 +262,19 @@ def _strategy(found: RunEstimate) -> StrategyFigures:
     return StrategyFigures(**vars(_named(found.run.strategy)), **vars(_figures(found)))
 
 
-def _best(plan: TrainingPlan) -> BestStrategy:
+def _best(plan: TrainingPlan, known: Known) -> BestStrategy:
     answers = () if plan.solution is None or plan.solution.best is None else plan.answers
     return BestStrategy(
         **vars(_strategy(plan.estimate)),
         collectives_s=plan.collectives_s,
         programs=[_program(one) for one in answers],
+        known=_known(known),
     )
 
 
 def _program(answer: RequestAnswer) -> FoundProgram:
     return FoundProgram(
-        kind=plain_kind(answer.request.kind),
+        kind=answer.request.kind.value,
         axes=answer.request.axes,
         program=None if answer.program is None else str(answer.program),
         seconds=answer.seconds,
@@ -291,6 +316,7 @@ def _nearest(nearest: NearRun) -> NearestStrategy:
         iteration_s=nearest.planned.iteration_s,
         run=nearest.run.name,
         run_degrees=_degrees(nearest.run.strategy),
+        run_strategy=strategy_text(nearest.run.strategy) if nearest.run.strategy.ep > 1 else None,
         distance=nearest.distance,
     )
 

@@ -17,15 +17,12 @@ from p2smt.report.training.words import (
     stack_lines,
     teraflops,
     time_parts,
-    unfitted_line,
 )
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.memory_verdict import MemoryVerdict
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
 from p2smt.units import format_bytes, format_gigabytes, format_time
-
-LITTLE = 0.1
-"""Memory that is left, as a part of all, below which a line says that not everything is counted."""
 
 
 def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
@@ -37,12 +34,6 @@ def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> Renderable
         "",
         *strategy_parts(found, helps, stack),
     )
-
-
-def memory_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
-    """A run and its memory alone, where nothing is known of what its device reaches."""
-    told = (memory_table(found), *memory_lines(found, helps))
-    return Group(*_asked(found), unfitted_line(found.topology), "", *told)
 
 
 def _asked(found: RunEstimate) -> tuple[str, ...]:
@@ -124,15 +115,14 @@ def memory_table(found: RunEstimate) -> RenderableType:
 
 def memory_lines(found: RunEstimate, helps: Sequence[str]) -> list[str]:
     """Whether it fits; if not, by how much, and what would help."""
-    given = format_gigabytes(found.capacity_bytes)
-    if found.fits:
-        left = found.capacity_bytes - found.prediction.memory.total
-        lines = [f"fits into {given}: {format_gigabytes(left)} are left"]
-        if left < LITTLE * found.capacity_bytes:
-            lines.append("that is little: allocator and buffers are not counted; see --memory")
-        return lines
-    lines = [f"does not fit into {given}: {format_gigabytes(found.missing_bytes)} are missing"]
-    return [*lines, *(f"  {text}" for text in helps)]
+    given, verdict = format_gigabytes(found.capacity_bytes), found.memory_verdict
+    if verdict is MemoryVerdict.NOT:
+        missing = format_gigabytes(found.missing_bytes)
+        return [f"does not fit into {given}: {missing} are missing", *(f"  {one}" for one in helps)]
+    left = format_gigabytes(found.capacity_bytes - found.prediction.memory.total)
+    if verdict is MemoryVerdict.TIGHT:
+        return [f"tight in {given}: {left} are left; with so little, some published runs failed"]
+    return [f"fits into {given}: {left} are left"]
 
 
 def requests_table(found: RunEstimate, within: EstimateRange) -> RenderableType:

@@ -3,13 +3,14 @@
 Above a bar for each strategy, cut into compute, bubble, what shows of each axis, and optimizer;
 the thin bar under it is communication that hides.  Below the parallelism matrix of the first
 strategy, an axis a row and a level a column, and the ranks of the first nodes by their place on the
-axes that have several devices.
+axes that have several devices; of a mixture the same of its experts, on the same devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from p2smt.report.training.words import (
     time_parts,
 )
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import AXES, strategy_text
+from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
 from p2smt.units import format_time
 
 MOST_BARS, MOST_NODES, MOST_IN_A_NODE = 10, 8, 16
@@ -43,6 +44,9 @@ _COLOURS = {
     "cp": "#cc79a7",
     "dp": "#0072b2",
     "pp": "#e69f00",
+    "ep": "#f0e442",
+    "ed": "#00486f",
+    "et": "#8c3d00",
     OPTIMIZER: "#56b4e9",
 }
 _OTHER = "#999999"
@@ -74,14 +78,14 @@ def run_picture(runs: Sequence[RunEstimate]) -> str:
         lines += _bar(run, slowest, top)
         top += _PITCH
     width = _WIDTH
-    if best.placement is not None:
-        lines += _matrix(best.placement, best.topology, top + 14)
-        matrix_width = _MARGIN * 2 + _CELL_X * (best.placement.width + 1)
-        top += 64 + _CELL_Y * len(AXES)
-        lines += _nodes(best.placement, best.topology, top)
+    for drawn in _drawn(best):
+        lines += _matrix(drawn, best.topology, top + 14)
+        matrix_width = _MARGIN * 2 + _CELL_X * (drawn.placement.width + 1)
+        top += 64 + _CELL_Y * len(drawn.axes)
+        lines += _nodes(drawn, best.topology, top)
         in_node, nodes = _shape(best.topology)
         top += 40 + _DEVICE * nodes
-        width = max(width, matrix_width, _MARGIN * 2 + _wide(best.placement) * in_node)
+        width = max(width, matrix_width, _MARGIN * 2 + _wide(drawn.placement) * in_node)
     longest = max(len(strategy_text(run.run.strategy)) + 20 for run in shown)
     width = max(width, 2 * _MARGIN + int(_TEXT_PX * longest), 2 * _MARGIN + 8 * len(title))
     size = f"width='{width}' height='{top}' viewBox='0 0 {width} {top}'"
@@ -90,6 +94,23 @@ def run_picture(runs: Sequence[RunEstimate]) -> str:
         f"<rect width='{width}' height='{top}' fill='#ffffff'/>",
     ]
     return "\n".join([*head, *lines]) + "\n</svg>\n"
+
+
+class _Drawn(NamedTuple):
+    """A matrix, the names of its rows, and whose it is."""
+
+    placement: Placement
+    axes: tuple[str, ...]
+    whose: str = ""
+
+
+def _drawn(run: RunEstimate) -> Iterator[_Drawn]:
+    """The matrices of a run: one, or those of attention and experts."""
+    mixture = run.run.model.experts is not None
+    if run.placement is not None:
+        yield _Drawn(run.placement, AXES, " of attention" if mixture else "")
+    if mixture and run.experts is not None:
+        yield _Drawn(run.experts, EXPERT_AXES, " of experts")
 
 
 def _legend(names: Sequence[str], top: int) -> Iterator[str]:
@@ -126,13 +147,14 @@ def _side_by_side(
         left += width
 
 
-def _matrix(placement: Placement, topology: Topology, top: int) -> Iterator[str]:
+def _matrix(drawn: _Drawn, topology: Topology, top: int) -> Iterator[str]:
     """The matrix; entries above 1 have the colour of their axis."""
-    yield _text(_MARGIN, top, "parts of each axis at each level", 12, bold=True)
+    title = f"parts of each axis{drawn.whose} at each level"
+    yield _text(_MARGIN, top, title, 12, bold=True)
     for column, name in enumerate(topology.names):
         label = f"{name} ({topology.sizes[column]})"
         yield _text(_MARGIN + _CELL_X * (column + 1) + 6, top + 20, label[:14], 10)
-    for row, (axis, entries) in enumerate(zip(AXES, placement.matrix, strict=True)):
+    for row, (axis, entries) in enumerate(zip(drawn.axes, drawn.placement.matrix, strict=True)):
         upper = top + 26 + _CELL_Y * row
         yield _text(_MARGIN, upper + 16, axis, 12, bold=True)
         for column, entry in enumerate(entries):
@@ -140,9 +162,9 @@ def _matrix(placement: Placement, topology: Topology, top: int) -> Iterator[str]
             if entry > 1:
                 colour = _COLOURS[axis]
             yield _box(left, upper, _CELL_X - 4, _CELL_Y - 4, colour)
-            yield _text(
-                left + 8, upper + 15, str(entry), 12, fill="#222222" if entry < 2 else "#fff"
-            )
+            dark = entry < 2 or axis == "ep"
+            fill = "#222222" if dark else "#fff"
+            yield _text(left + 8, upper + 15, str(entry), 12, fill=fill)
 
 
 def _shape(topology: Topology) -> tuple[int, int]:
@@ -157,22 +179,22 @@ def _wide(placement: Placement) -> int:
     return max(_DEVICE, 10 + 6 * 5 * sum(size > 1 for size in placement.axis_sizes))
 
 
-def _nodes(placement: Placement, topology: Topology, top: int) -> Iterator[str]:
+def _nodes(drawn: _Drawn, topology: Topology, top: int) -> Iterator[str]:
     """Devices of the first nodes, each with its place on the axes of several devices."""
-    sizes = placement.axis_sizes
+    sizes, names = drawn.placement.axis_sizes, drawn.axes
     chosen = [index for index, size in enumerate(sizes) if size > 1]
-    ranks = placement.rank_tensor()
+    ranks = drawn.placement.rank_tensor()
     places = np.empty((ranks.size, len(sizes)), dtype=np.int64)
     places[ranks.ravel()] = np.indices(ranks.shape).reshape(len(sizes), -1).T
     each, rows = _shape(topology)
-    axes = " ".join(AXES[index] for index in chosen) or "one device"
+    axes = " ".join(names[index] for index in chosen) or "one device"
     more = "" if each * rows == topology.devices else f" (the first {each * rows} devices)"
     yield _text(_MARGIN, top + 2, f"a row for each node; places on {axes}{more}", 11)
-    wide = _wide(placement)
+    wide = _wide(drawn.placement)
     for device in range(min(each * rows, topology.devices)):
         left, upper = _MARGIN + device % each * wide, top + 10 + device // each * _DEVICE
         yield _box(left, upper, wide - 4, _DEVICE - 6, _shade(places[device][0], sizes[0]))
-        words = " ".join(f"{AXES[index]}{places[device][index]}" for index in chosen)
+        words = " ".join(f"{names[index]}{places[device][index]}" for index in chosen)
         yield _text(left + 4, upper + 21, words, 9)
 
 

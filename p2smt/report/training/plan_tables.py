@@ -26,8 +26,8 @@ _GAINS = 1e-6
 
 
 def plan_tables(found: Planned) -> RenderableType:
-    """The answer with its proof, the best strategies, the best one in detail, those near it."""
-    answer, plan = found.answer, found.plan
+    """The answer with its proof, the best strategies, the one to run in detail, those near it."""
+    answer, run = found.answer, found.recommended
     question = answer.question
     head: list[RenderableType] = [
         f"{model_words(question.model)} on {cluster_words(question.topology)}",
@@ -38,15 +38,16 @@ def plan_tables(found: Planned) -> RenderableType:
         *interrupted_lines(found),
         headline(answer),
     ]
-    if plan is None:
+    if run is None:
         return Group(*head, *nothing_lines(answer))
+    plan = run.plan
     return Group(
         *head,
         *bound_lines(answer),
         "",
         best_table(found.top, [len(one.alike) for one in answer.top], question.prices),
         "",
-        best_line(found.top[0], plan.estimate),
+        best_line(found.listed[run.number - 1], plan.estimate, run.number),
         *strategy_parts(plan.estimate),
         "",
         *program_parts(plan),
@@ -99,8 +100,10 @@ def space_lines(answer: PlanAnswer) -> Iterator[str]:
     told = ", ".join(f"{count:,} {way}" for way, count in ways if count)
     yield f"{counts.strategies:,} strategies: {told}" if told else "no valid strategies"
     if answer.question.free_bytes:
-        kept = format_gigabytes(answer.question.free_bytes)
-        yield f"{kept} of a device are kept free for what is not counted; --memory SIZE keeps none"
+        question = answer.question
+        sizes = (question.capacity_bytes, question.topology.known_device.memory_bytes)
+        most, has = map(format_gigabytes, sizes)
+        yield f"a run may take {most} of a device's {has}: --memory SIZE takes another limit"
 
 
 def bound_lines(answer: PlanAnswer) -> Iterator[str]:
@@ -146,9 +149,10 @@ def best_table(top: Sequence[RunEstimate], alike: Sequence[int], prices: Prices)
     return table(f"best strategies, with {how}", heads, rows)
 
 
-def best_line(ranked: RunEstimate, with_programs: RunEstimate) -> str:
-    """The best strategy, and that its time is another than in the table where programs gain."""
-    text = f"best: {strategy_text(with_programs.run.strategy)}"
+def best_line(ranked: RunEstimate, with_programs: RunEstimate, number: int = 1) -> str:
+    """The strategy to run, and that its time is another than in the table where programs gain."""
+    which = "best" if number == 1 else "recommended"
+    text = f"{which}: {strategy_text(with_programs.run.strategy)}"
     before_s, now_s = ranked.iteration_s, with_programs.iteration_s
     if now_s >= before_s * (1 - _GAINS):
         return text
@@ -157,10 +161,9 @@ def best_line(ranked: RunEstimate, with_programs: RunEstimate) -> str:
 
 def program_parts(plan: TrainingPlan) -> Iterator[RenderableType]:
     """The programs of the best strategy's requests, and what they gain."""
-    if plan.solution is None or plan.solution.best is None:
+    if not plan.answers:
         return
-    answers = plan.solution.best.requests
-    better = [one for one in answers if _gains(one)]
+    better = [one for one in plan.answers if _gains(one)]
     if not better:
         yield "programs: a single collective is the best found for each request"
         yield ""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
-from p2smt.training.efficiencies.file import efficiency_names, fitted_on
+from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.errors import untold
 from p2smt.training.prediction import AxisRequest, Prediction
-from p2smt.training.strategy import PEAK_OF, Batch
+from p2smt.training.search.known import Known
+from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
 
@@ -59,13 +61,36 @@ def stack_lines(topology: Topology, efficiency: Efficiency) -> tuple[str, ...]:
     return (f"assumed: {efficiency.framework.name}" + f"; {named}" * bool(others),)
 
 
-def unfitted_line(topology: Topology) -> str:
-    """That nothing is known of the times of a device, and of whose types its memory is."""
+def untold_words(efficiency: Efficiency) -> str:
+    """Why constants do not tell strategies apart; empty: they do."""
+    found = untold(efficiency)
+    if found is None:
+        return ""
     return (
-        f"no time: of {topology.known_device.name} no measured runs were fitted; --efficiency "
-        f"takes one of another device ({', '.join(efficiency_names())}) or a file; memory is that "
-        "of Megatron's types"
+        f"the runs of {efficiency.name} do not tell strategies apart: a plain count of operations "
+        f"is {found.operations:.1%} off them, the model {found.model:.1%}"
     )
+
+
+def known_words(known: Known) -> str:
+    """What runs say of a strategy: which are like it, or what of it none had."""
+    if not known.runs:
+        return "no run of such a model by these constants is known; the error is unknown"
+    if not known.inside:
+        values = ", ".join(one.value for one in known.missing)
+        like = f"{values}: no run like it" if values else "no run like it"
+        return f"{like}; error there unknown"
+    off = "error here unknown" if known.off is None else f"{known.off:.1%} off"
+    left_out = "" if known.off is None else ", their model left out"
+    like = f"{known.like} of {known.runs} fitted runs on {known.device}"
+    return f"{like} are like it: {off}{left_out}"
+
+
+def short_strategy(strategy: Strategy) -> str:
+    """A strategy by what is not as usual, as ``--strategy`` takes it."""
+    usual = strategy_text(Strategy()).split(",")
+    parts = [part for part in strategy_text(strategy).split(",") if part not in usual]
+    return ",".join(parts) or usual[0]
 
 
 def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
@@ -77,8 +102,7 @@ def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
     if not efficiency.runs:
         return f"{text}, not fitted to measured runs"
     plural = "s" * (efficiency.runs != 1)
-    fitted = f"fitted to {efficiency.runs} measured run{plural}"
-    return f"{text}, {fitted}, {efficiency.error:.1%} off on runs left out"
+    return f"{text}, fitted to {efficiency.runs} measured run{plural}"
 
 
 # The parts of an iteration's time by name: what shows, and what hides behind work.

@@ -22,6 +22,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.plans.problem import check_send, located, plan_problem
 from p2smt.plans.rank_scene import RankScene
+from p2smt.plans.sides import plan_sides
 from p2smt.programs.parts import UnevenSlicesError
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
@@ -48,6 +49,18 @@ def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
     Raises:
         InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
     """
+    sides = plan_sides(plan, source)
+    jobs = [_side_job(side.plan, source, changes) for side in sides]
+    found = dict(
+        pair
+        for side, job in zip(sides, jobs, strict=True)
+        for pair in zip(side.numbers, job.requests, strict=True)
+    )
+    return replace(jobs[0], requests=tuple(found[n] for n in sorted(found)))
+
+
+def _side_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
+    """The job of the requests along the axes of one matrix."""
     problem, where = plan_problem(plan, source)
     if not _by_rank(problem, where):
         for request in problem.requests:

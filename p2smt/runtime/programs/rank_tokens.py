@@ -13,7 +13,7 @@ import torch.distributed as dist
 from p2smt.runtime.groups import Site, Tell
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.payload import Integers, RequestRun, RunOptions
-from p2smt.runtime.programs.tokens import Tokens, tokens_of, wrong_element
+from p2smt.runtime.programs.tokens import Tokens, dispatch_fault, tokens_of, wrong_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,9 @@ class RankTokens:
 def run_dispatch(request: JobRequest, options: RunOptions, site: Site, tell: Tell) -> RequestRun:
     """Dispatch, let the experts work, combine and compare every element; then time the dispatch."""
     run = RequestRun()
+    if fault := dispatch_fault(request):
+        run.errors.append(fault)
+        return run
     site.groups.make(request.groups)
     tell("preparation")
     found = [(n, group) for n, group in enumerate(request.groups) if site.rank in group]

@@ -28,7 +28,7 @@ from p2smt.runtime.payload import (
     spread_whole_row,
 )
 from p2smt.runtime.programs.regions import GroupMove, RowMoves, RowsHeld, StepError, moves_of, rows
-from p2smt.runtime.programs.tokens import check_tokens
+from p2smt.runtime.programs.tokens import check_tokens, dispatch_fault
 
 # The reference executor: every rank in one process, in numpy.
 # It moves rows as :mod:`p2smt.runtime.programs.regions` says and adds in rank order; it shares
@@ -276,7 +276,10 @@ def run_reference(job: Job, options: RunOptions) -> list[RankReport]:
 def _run_request(job: Job, request: JobRequest, options: RunOptions) -> list[RequestRun]:
     runs = [RequestRun() for _ in range(job.ranks)]
     if isinstance(request.kind, Dispatch) and request.size > 1:
-        check_tokens(request, options, runs)
+        if fault := dispatch_fault(request):
+            runs[request.groups[0][0]].errors.append(fault)
+        else:
+            check_tokens(request, options, runs)
         return runs
     try:
         row_moves = moves_of(request, request.steps, job.ranks)

@@ -198,6 +198,14 @@ def run_tokens(tokens: Tokens) -> tuple[list[Integers], list[Integers], list[lis
     return held, [sums[m][: tokens.count] for m in members], counts
 
 
+def dispatch_fault(request: JobRequest) -> str:
+    """Why the steps of a dispatch are not one dispatch in its groups; empty: they are."""
+    steps = [sorted(step.groups) for step in request.steps]
+    if steps == [sorted(request.groups)]:
+        return ""
+    return f"{request.name}: is not one dispatch on the groups of its axes"
+
+
 def check_tokens(request: JobRequest, options: RunOptions, runs: Sequence[RequestRun]) -> None:
     """Run a dispatch and its combine on the reference backend; note what each rank has wrong."""
     for number, group in enumerate(request.groups):

@@ -102,8 +102,9 @@ def measurements_here(
 ) -> Measurements | None:
     """Measure every level of a topology on this cluster's ranks, a rank per device.
 
-    The topology gives levels and sizes.  The backend is the library, unless the topology is to have
-    none: then its overrides become the algorithms that the times show.
+    The topology gives levels and sizes.  Its rates are where a fit starts, and bound nothing.  The
+    backend is the library, unless the topology is to have none: then its overrides become the
+    algorithms that the times show.
     Returns None on every rank but 0 of ranks that existed already.
 
     Raises:
@@ -116,7 +117,7 @@ def measurements_here(
     found = (
         _under(topology, options.backend) if topology.library else with_library(topology, samples)
     )
-    return Measurements(found, tuple(samples), (what,), always_own=True)
+    return Measurements(found, tuple(samples), (what,), here=True)
 
 
 def _under(topology: Topology, backend: str) -> Topology:

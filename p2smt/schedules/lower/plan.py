@@ -19,6 +19,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import check_send, plan_problem
 from p2smt.plans.rank_scene import rank_step_groups
+from p2smt.plans.sides import side_with
 from p2smt.programs.program import parse_instruction
 from p2smt.schedules.lower.assemble import (
     DEFAULT,
@@ -57,8 +58,9 @@ def lower_groups(
             schedule.
     """
     model = request_of(plan, request, source)
-    problem, where = plan_problem(plan, source)
-    groups = _groups(problem, problem.requests[request], where, source)
+    side, at = side_with(plan, request, source)
+    problem, where = plan_problem(side, source)
+    groups = _groups(problem, problem.requests[at], where, source)
     check_most_ranks(groups.shape[1])
     if groups.shape[1] == 1:
         given = f"{source}: request {request + 1}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,9 +19,9 @@ from p2smt.training.efficiency import Efficiency, LayerConstants
 _SUFFIX = ".yaml"
 _NOT_EFFICIENCIES = ("frameworks", "hardware")
 MEGATRON = ("megatron-core", "megatron")
+"""The frameworks of the default efficiency: the first that was fitted on a device."""
 BY_KINDS = ("megatron-bridge", "primus")
 """The frameworks of the default efficiency of mixtures and of low precision."""
-"""The frameworks of the default efficiency: the first that was fitted on a device."""
 DIGITS = 4
 
 
@@ -88,49 +89,48 @@ def find_efficiency(
 def default_efficiency(device: Device, kinds: bool = False) -> Efficiency:
     """Megatron's on a device, by the device's name; ``kinds`` as in :func:`find_efficiency`.
 
-    Of a device whose runs were not fitted by kinds of layers it is that of the device which is
-    nearest: the same chip, or the one whose peak of 16 bits is nearest.
-
-    Raises:
-        InputError: no run of Megatron on such a device was fitted.
+    Of a device on which none was fitted it is that of the nearest one.
     """
     found = find_efficiency(device, BY_KINDS if kinds else MEGATRON, kinds)
-    if found is not None:
-        return found
-    if kinds:
-        return nearest_efficiency(device)
-    rule = "has no efficiency that was fitted to measured runs"
-    known = ", ".join(efficiency_names())
-    raise InputError(f"device {device.name}", rule, f"name one: {known}, or a file")
+    return found or nearest_efficiency(device, kinds)
 
 
-def nearest_efficiency(device: Device) -> Efficiency:
-    """That by kinds of layers of the likest device: the same chip, else the nearest peak."""
-    known = [one for one in map(read_efficiency, efficiency_names()) if one.layers is not None]
-    known = [one for one in known if one.framework.name in BY_KINDS]
-    name, peak = device.name.lower(), device.peaks[0][1]
+def nearest_efficiency(device: Device, kinds: bool = False, without: str = "") -> Efficiency:
+    """Megatron's of the likest device: the same, the same chip, else the nearest peak of 16 bits.
 
-    def far(one: Efficiency) -> tuple[bool, float]:
-        chip = CHIPS.get(name.partition("-")[0], name)
-        mine = CHIPS.get(one.device, one.device)
-        return (chip != mine, abs(PEAKS.get(one.device, peak) / peak - 1))
+    Of one device, what was fitted to dense models alone comes first.  ``kinds``: only those fitted
+    by kinds of layers.  ``without``: as if no run on that device were known.
+    """
+    known = [one for one in map(read_efficiency, efficiency_names()) if one.device != without]
+    fits = [one for one in known if one.layers is None and one.framework.name in MEGATRON]
+    by_kinds = [one for one in known if one.layers and one.framework.name in BY_KINDS]
+    peak = device.peaks[0][1]
 
-    return min(known, key=far)
+    def far(one: Efficiency) -> tuple[bool, bool, float]:
+        ratio = abs(math.log(PEAKS.get(one.device, peak) / peak))
+        other = not same_device(device.name, one.device)
+        return (other, not same_chip(device.name, one.device), ratio)
+
+    return min(by_kinds if kinds else fits + by_kinds, key=far)
 
 
 CHIPS = {"gb200": "b200", "gb300": "b300", "h200": "h100", "h800": "h100"}
 """Devices with the same chip as another, for rates of products."""
-PEAKS = {"h100": 989e12, "b200": 2250e12, "gb200": 2500e12, "gb300": 2500e12, "mi355x": 2517e12}
-"""Flop/s in bf16 of the devices with efficiencies by kinds of layers."""
+PEAKS = {
+    "a100": 312e12,
+    "h100": 989e12,
+    "b200": 2250e12,
+    "gb200": 2500e12,
+    "gb300": 2500e12,
+    "mi355x": 2517e12,
+}
+"""Flop/s in bf16 of the devices with efficiencies."""
 
 
-def unfitted_efficiency(device: Device) -> Efficiency:
-    """What stands for an efficiency where memory alone is asked for: Megatron's at the peak.
-
-    Memory rests on the framework's types alone; a time by it would be none that anything reaches.
-    """
-    frame = framework(MEGATRON[0])
-    return Efficiency("none", device.name, frame, fraction=1.0, layer_s=0.0, runs=0, error=0.0)
+def same_chip(name: str, family: str) -> bool:
+    """Whether a device has the chip of a family, such as h200-141gb that of h100."""
+    name = name.lower().partition("-")[0]
+    return CHIPS.get(name, name) == CHIPS.get(family, family)
 
 
 def fitted_on(device: Device, kinds: bool = False) -> tuple[Efficiency, ...]:
@@ -169,9 +169,7 @@ def _layers_data(layers: LayerConstants) -> dict[str, object]:
     """What differs from the defaults, and the core's rate."""
     usual = asdict(LayerConstants())
     rounded = {name: float(f"{part:.{DIGITS}g}") for name, part in layers.low}
-    told = {
-        name: float(f"{value:.{DIGITS}g}")
-        for name, value in asdict(layers).items()
-        if name != "low" and (name == "core" or value != usual[name])
-    }
+    own = {name: value for name, value in asdict(layers).items() if name != "low"}
+    numbers = {name: float(f"{value:.{DIGITS}g}") for name, value in own.items()}
+    told = {name: one for name, one in numbers.items() if name == "core" or one != usual[name]}
     return told | ({"low": rounded} if rounded else {})

@@ -59,8 +59,12 @@ class LayerConstantsModel(StrictModel):
     core: Part | None = None
     low: dict[Literal["fp8", "fp4"], Part] = Field(default_factory=dict)
     memory: Part | None = None
-    logits: Part | None = None
-    host_dense_s: Number | None = None
+    edge: Number | None = None
+    quantised: Number | None = None
+    state_bytes: Number | None = None
+    hides: Part | None = None
+    host_attention_s: Number | None = None
+    host_mlp_s: Number | None = None
     host_mamba_s: Number | None = None
     host_experts_s: Number | None = None
     host_expert_s: Number | None = None

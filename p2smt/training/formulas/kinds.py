@@ -54,6 +54,7 @@ from p2smt.training.formulas.symbols import (
     rkv,
     rq,
     s,
+    skew,
     t,
     tied,
     token_flops,
@@ -75,7 +76,7 @@ _Q, _K = QUERY_WIDTH.symbol, KEY_WIDTH.symbol
 
 TAU = FormulaRow("tau", _T / t, "tokens", "of a micro-batch that a device routes", COUNTED)
 ROUTED = FormulaRow(
-    "routed", r * et * TAU.symbol, "tokens", "that a device's experts see, balanced", GSHARD
+    "routed", r * et * TAU.symbol * skew, "tokens", "that a device's experts see", GSHARD
 )
 QUERY_KEY = FormulaRow(
     "query_key", en + er, "elements", "of a head's query and key in latent attention", DEEPSEEK
@@ -194,7 +195,7 @@ def moved_rows(mla: bool) -> tuple[FormulaRow, ...]:
     in_order = 8 * _R * w + 12 * E * _TAU
     rows = (
         ("attention_moved", around + turned, "norm (4), residual with dropout (7), rotation"),
-        ("mamba_moved", around + 20 * _T * HP / t, "norm, residual, convolution, gate"),
+        ("mamba_moved", around, "norm, residual"),
         ("dense_moved", around + 2 * (g + 1) * _T * f / t, "norm, residual, activation"),
         ("act_moved", inside, "activation inside experts; clamped and biased ones move more"),
         (
@@ -235,6 +236,7 @@ def parameter_rows(mla: bool) -> tuple[FormulaRow, ...]:
         + nx * parts["mixed"].symbol
         + nt * 2 * h**2 / t
         + END_PARAMETERS.symbol * (first + last - tied * first * last)
+        + END_PARAMETERS.symbol * Min(1, nt) * (1 - last) * (1 - first * tied)  # logits of its own
     )
     return (
         *parts.values(),

@@ -30,6 +30,7 @@ from p2smt.training.formulas.seconds import ROOFLINE
 from p2smt.training.formulas.symbols import (
     COUNTED,
     FLASH,
+    HP,
     PAPER,
     TOKENS,
     FormulaRow,
@@ -44,19 +45,26 @@ from p2smt.training.formulas.symbols import (
     c,
     core_8,
     d,
+    dr,
     ed,
+    edge,
     eta,
     eta_core,
-    eta_logits,
     eta_low,
     eta_memory,
     first,
     full,
+    full_d,
+    full_f,
+    full_m,
+    full_w,
+    full_x,
     h,
-    host_dense_s,
+    host_attention_s,
     host_expert_s,
     host_experts_s,
     host_mamba_s,
+    host_mlp_s,
     last,
     launches,
     layer_s,
@@ -70,30 +78,37 @@ from p2smt.training.formulas.symbols import (
     nx,
     peak,
     peak_low,
+    quantised,
     row_symbol,
+    state,
+    state_bytes,
     t,
     zero_1,
 )
 from p2smt.training.formulas.symbols import W as BANDWIDTH
 
-FITTED = "fitted to published runs: docs/planning.md"
-QUANTISED = 4.3
-"""Bytes that quantising moves for an element of a product's input, forward; twice backward."""
+FITTED = "fitted to published runs: docs/mixtures.md"
 OVERLAP = Rational(7, 4)
 """Device and host together take (device^p + host^p)^(1/p)."""
 CORE_8 = 1.28
 """How much faster the core of attention is in 8 bits."""
-MAMBA_RATE = Rational(1, 2)
-"""Of what products reach, by Mamba-2's states."""
 _W = BANDWIDTH * eta_memory
 _FORWARD = Rational(1, 3)
 
 
-def _product_s(one: Product) -> FormulaRow:
-    """Seconds of a product, and of quantising its input."""
-    flops_s = one.flops.symbol / (peak_low * eta_low)
-    seconds = Max(flops_s, one.bytes.symbol / _W) + low * QUANTISED * one.inputs / _W
-    return FormulaRow(f"{one.name}_s", seconds, "s", f"{one.meaning}, forward", ROOFLINE)
+def _product_s(one: Product, in_low: bool = True) -> FormulaRow:
+    """Seconds of a product, of its tiles' edges, and of quantising its input.
+
+    Each tile of outputs is started and written once, however many elements are summed into it, and
+    in 16 bits whatever its inputs are in.
+    """
+    rate, part = (peak_low * eta_low, eta_low) if in_low else (peak * eta, eta)
+    edge_s = 2 * one.rows * one.outer * edge / (peak * part)
+    seconds = Max(one.flops.symbol / rate, one.bytes.symbol / _W) + edge_s
+    if in_low:
+        seconds += low * quantised * one.inputs / _W
+    text = f"{one.meaning}, forward{'' if in_low else ', in 16 bits'}"
+    return FormulaRow(f"{one.name}_s", seconds, "s", text, f"{ROOFLINE}; edges {FITTED}")
 
 
 def _sum(these: Iterable[Product]) -> Expr:
@@ -101,14 +116,9 @@ def _sum(these: Iterable[Product]) -> Expr:
     return found
 
 
-LOGITS_S = FormulaRow(
-    "logits_s",
-    Max(LOGITS.flops.symbol / (peak * eta_logits), LOGITS.bytes.symbol / _W),
-    "s",
-    "logits, forward, in 16 bits",
-    ROOFLINE,
-)
-_LOSS = TOKENS.symbol * V / t / _W
+LOGITS_S = _product_s(LOGITS, in_low=False)
+_LOSS = 4 * TOKENS.symbol * V / t / _W
+"""Fused cross entropy: logits are read, their gradient is written in place."""
 
 
 def seconds_rows(mla: bool) -> tuple[FormulaRow, ...]:
@@ -118,7 +128,7 @@ def seconds_rows(mla: bool) -> tuple[FormulaRow, ...]:
         for name, what, text in (
             ("core", _core("core_flops"), "core of attention, forward"),
             ("window", _core("window_flops"), "the same under a window"),
-            ("states", row_symbol("mamba_flops") / (peak * eta * MAMBA_RATE), "states of Mamba-2"),
+            ("states", _states(), "states of Mamba-2"),
         )
     }
     parts = tuple(_parts(mla, {name: row.symbol for name, row in core.items()}))
@@ -138,6 +148,12 @@ def _core(flops: str) -> Expr:
     )
 
 
+def _states() -> Expr:
+    """The scan of Mamba-2 reads and writes states of chunks: memory bounds it."""
+    moved = state_bytes * TOKENS.symbol * HP / t
+    return Max(row_symbol("mamba_flops") / (peak * eta), moved / _W)
+
+
 def _moved(name: str) -> Expr:
     return row_symbol(f"{name}_moved") / _W
 
@@ -147,12 +163,16 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
     attention, norm = _sum(attention_products(mla)), again_norm * 4 * TAU.symbol * h / _W
     up = again_up * _sum(MLA_UP) if mla else Rational(0)
     around = _moved("attention")
-    for name, one in (("attention", core["core"]), ("window", core["window"])):
+    for name, one, whole in (
+        ("attention", core["core"], full_f),
+        ("window", core["window"], full_w),
+    ):
         again = again_core * one + up + norm
-        yield from _part(name, attention + around, one, Rational(5, 2), again)
-    yield from _part("mamba", _sum(MAMBA) + _moved("mamba"), core["states"], Rational(2), norm)
+        yield from _part(name, attention + around, one, Rational(5, 2), again, whole)
+    states = _sum(MAMBA) + _moved("mamba")
+    yield from _part("mamba", states, core["states"], Rational(2), norm, full_m)
     dense = _sum(DENSE) + _moved("dense")
-    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm)
+    yield from _part("dense", dense, Rational(0), Rational(2), again_mlp * dense + norm, full_d)
     shared = _sum(SHARED)
     mixture = _sum((*EXPERTS, *LATENT)) + _moved("act") + _moved("experts")
     again = (
@@ -160,11 +180,11 @@ def _parts(mla: bool, core: dict[str, Expr]) -> Iterable[FormulaRow]:
         + (1 - again_experts) * (again_act * _moved("act") + again_shared * shared)
         + norm
     )
-    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again)
+    yield from _part("mixture", mixture + shared, Rational(0), Rational(2), again, full_x)
 
 
 def _part(
-    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr
+    name: str, plain: Expr, core: Expr, core_backward: Expr, again: Expr, full: Expr
 ) -> Iterable[FormulaRow]:
     forward = FormulaRow(f"{name}_forward_s", plain + core, "s", f"{name}, forward", COUNTED)
     yield forward
@@ -177,9 +197,10 @@ HOST_S = FormulaRow(
     "host_s",
     launches
     * (
-        nx * (host_experts_s + host_expert_s * LOCAL.symbol)
+        (nf + nw) * host_attention_s
         + nm * host_mamba_s
-        + (n - nx - nm) * host_dense_s
+        + nd * host_mlp_s
+        + nx * (host_experts_s + host_expert_s * LOCAL.symbol)
     ),
     "s",
     "launches of a stage's kernels, forward and backward",
@@ -190,10 +211,10 @@ HOST_S = FormulaRow(
 def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
     yield HOST_S
     ends = {
-        "forward": (4 * TOKENS.symbol * h / _W, LOGITS_S.symbol + 18 * _LOSS, _FORWARD),
+        "forward": (4 * TOKENS.symbol * h / _W, LOGITS_S.symbol + _LOSS, _FORWARD),
         "backward": (
             8 * TOKENS.symbol * h / _W,
-            2 * LOGITS_S.symbol + 14 * _LOSS,
+            2 * LOGITS_S.symbol,
             1 - _FORWARD + full * _FORWARD,  # what is computed again is launched again
         ),
     }
@@ -218,13 +239,13 @@ def _stages(parts: dict[str, Expr]) -> Iterable[FormulaRow]:
 
 OPTIMIZER_S = FormulaRow(
     "optimizer_s",
-    30
+    (6 + 2 * state)
     * (
-        row_symbol("stage_parameters") / (1 + zero_1 * (d * c - 1))
-        + row_symbol("stage_experts") / (1 + zero_1 * (ed - 1))
+        row_symbol("stage_parameters") / (1 + zero_1 * (d * c / dr - 1))
+        + row_symbol("stage_experts") / (1 + zero_1 * (ed / dr - 1))
     )
     / _W,
     "s",
-    "step of Adam: gradient (4), fp32 parameter and moments read and written (24), parameter (2)",
+    "step of Adam: gradient (4), its own bytes of a parameter read and written, parameter (2)",
     COUNTED,
 )

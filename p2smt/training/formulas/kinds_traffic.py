@@ -34,16 +34,25 @@ from p2smt.training.formulas.symbols import (
     again_core,
     again_experts,
     b,
+    beside,
     c,
+    d,
     direct,
+    dr,
+    ed,
     en,
     er,
     ev,
     first,
     fs,
-    full,
+    full_d,
+    full_f,
+    full_m,
+    full_w,
+    full_x,
     h,
     hidden_dispatch,
+    hides,
     last,
     n,
     nd,
@@ -60,6 +69,7 @@ from p2smt.training.formulas.symbols import (
     row_symbol,
     rq,
     s,
+    skew,
     sp,
     t,
     tied,
@@ -69,11 +79,9 @@ from p2smt.training.formulas.symbols import (
     zero_2,
     zero_3,
 )
-from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow
+from p2smt.training.formulas.traffic import EVERY_BACKWARD, PP_TRAFFIC, TrafficRow, copies
 from p2smt.training.prediction import DISPATCH_REQUEST, Cover
 
-HIDES = Rational(89, 100)
-"""Part of a stage's computing under which tokens of another micro-batch move: fitted."""
 _AR, _AG, _RS = RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER, RequestKind.REDUCE_SCATTER
 _T = TOKENS.symbol
 _FORWARD_S, _BACKWARD_S = row_symbol("stage_forward_s"), row_symbol("stage_backward_s")
@@ -99,19 +107,22 @@ def traffic(mla: bool) -> tuple[TrafficRow, ...]:
         + nx * _seconds(SHARED)
     ) / 2
     scattered = pairs + (attention if mla else 0)
-    again = 1 + full
+    attention_again = nf * full_f + nw * full_w
+    pairs_again = nm * full_m + nd * full_d + nx * full_x * Min(1, fs)
+    pairs_again += 0 if mla else attention_again
+    scattered_again = pairs_again + (attention_again if mla else 0)
     rows = [
-        _tp("forward", _AR, (1 - sp) * (scattered * again + first), _NONE),
+        _tp("forward", _AR, (1 - sp) * (scattered + scattered_again + first), _NONE),
         _tp("backward", _AR, (1 - sp) * (scattered + last + nt), _NONE),
-        _tp("forward gather", _AG, sp * (pairs * again + last + nt), under),
-        _tp("forward scatter", _RS, sp * (scattered * again + first), under),
+        _tp("forward gather", _AG, sp * (pairs + pairs_again + last + nt), under),
+        _tp("forward scatter", _RS, sp * (scattered + scattered_again + first), under),
         _tp("backward gather", _AG, sp * (scattered + first), under),
         _tp("backward scatter", _RS, sp * (pairs + last + nt), under),
         _tp("inputs again", _AG, sp * (pairs + last + nt), under, Integer(1)),
     ]
     if mla:
         ranks = 2 * _T * (rq + rkv + er + direct * h)
-        gathered = _tp("latent gather", _AG, attention * (1 + again), under)
+        gathered = _tp("latent gather", _AG, 2 * attention + attention_again, under)
         scattering = _tp("latent scatter", _RS, attention, under)
         rows += [replace(gathered, payload=ranks), replace(scattering, payload=ranks)]
     return (*rows, *_cp(mla), *_experts(), *PP_TRAFFIC, *_data())
@@ -131,9 +142,9 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
     """Keys and values of all tokens; of a window those that it reaches."""
     keys = 2 * b * s * a * (en + er + ev) / t if mla else 4 * b * s * KEY_WIDTH.symbol
     rows = []
-    for name, calls, core_s, payload in (
-        ("cp", nf, row_symbol("core_s"), keys),
-        ("cp window", nw, row_symbol("window_s"), keys * Min(1, win / s)),
+    for name, calls, core_s, payload, full in (
+        ("cp", nf, row_symbol("core_s"), keys, full_f),
+        ("cp window", nw, row_symbol("window_s"), keys * Min(1, win / s), full_w),
     ):
         again = 1 + Max(full, again_core)
         for way, times, hidden in (
@@ -158,19 +169,21 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
 
 
 def _experts() -> tuple[TrafficRow, ...]:
-    calls = nx * (4 + 2 * Max(full, again_experts))
+    again = Max(full_x, again_experts)
+    calls = nx * (4 + 2 * again)
+    shared = (3 + again) * _seconds(SHARED)  # forward, and twice that backward
     rows = 2 * ROUTED.symbol * w
     return (
         TrafficRow(
             DISPATCH_REQUEST,
             RequestKind.ALL_TO_ALL,
             ("ep",),
-            2 * TAU.symbol * w * r,
+            2 * TAU.symbol * w * r * skew,
             calls,
             GSHARD,
             Cover.COMPUTE,
-            hidden_dispatch,
-            HIDES * _STAGE_S,
+            Max(hidden_dispatch, beside),
+            (1 - beside) * hides * _STAGE_S + beside * nx * shared,
         ),
         TrafficRow("et gather", _AG, ("et",), rows, 2 * nx, GSHARD),
         TrafficRow("et scatter", _RS, ("et",), rows, 2 * nx, GSHARD),
@@ -183,6 +196,8 @@ def _data() -> tuple[TrafficRow, ...]:
     return (
         *_once("dp", ("dp", "cp"), _P),
         *_once("experts", ("ed",), _X, Min(1, E)),
+        copies("dp", "dpr", _P / (d * c / dr)),
+        copies("experts", "edr", _X / (ed / dr), zero_1 * Min(1, E)),
         *_layers("dp", ("dp", "cp"), each, n),
         *_layers("experts", ("ed",), _X / Max(nx, 1), nx),
         *_layers("dp ends", ("dp", "cp"), END_PARAMETERS.symbol, _ENDS, edge=0),

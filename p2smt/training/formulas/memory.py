@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Max, Min, Piecewise
+from sympy import Expr, Max, Min, Piecewise, ceiling
 
 from p2smt.training.formulas.symbols import (
     COUNTED,
@@ -23,6 +23,8 @@ from p2smt.training.formulas.symbols import (
     a,
     c,
     d,
+    dr,
+    dropout,
     f,
     first,
     flash,
@@ -31,11 +33,16 @@ from p2smt.training.formulas.symbols import (
     h,
     i,
     last,
+    loss_b,
     n,
+    n_again,
+    n_plain,
     n_uneven,
+    off,
     p,
     s,
     selective,
+    state,
     t,
     tied,
     v,
@@ -47,11 +54,10 @@ from p2smt.training.formulas.symbols import (
 _T, _M = TOKENS.symbol, MICRO_BATCHES.symbol
 _P, _LAYER, _END = STAGE_PARAMETERS.symbol, LAYER_PARAMETERS.symbol, END_PARAMETERS.symbol
 _ENDS = _END * (first + last - tied * first * last)
-_MASKS = 1 - flash  # dropout is counted where attention is not fused: GPTs of 2020 to 2022
 
 PARAMETER_BYTES = FormulaRow(
     "parameter_bytes",
-    2 * _P / (1 + zero_3 * (d * c - 1)) + zero_3 * 2 * (2 * _LAYER + _ENDS),
+    2 * _P / (1 + zero_3 * (d * c / dr - 1)) + zero_3 * 2 * (2 * _LAYER + _ENDS),
     "bytes",
     "parameters; those of ZeRO-3 are whole for two layers (one computes, the next is fetched) and "
     "for embedding and logits",
@@ -59,7 +65,7 @@ PARAMETER_BYTES = FormulaRow(
 )
 GRADIENT_BYTES = FormulaRow(
     "gradient_bytes",
-    G * _P / (1 + zero_2 * (d * c - 1)) + zero_2 * G * Max(_LAYER, _END * Max(first, last)),
+    G * _P / (1 + zero_2 * (d * c / dr - 1)) + zero_2 * G * Max(_LAYER, _END * Max(first, last)),
     "bytes",
     "gradients; sharded ones are whole for the layer that is reduced, or for embedding or logits "
     "where these are larger",
@@ -67,21 +73,21 @@ GRADIENT_BYTES = FormulaRow(
 )
 OPTIMIZER_BYTES = FormulaRow(
     "optimizer_bytes",
-    12 * _P / (1 + zero_1 * (d * c - 1)),
+    state * _P / (1 + zero_1 * (d * c / dr - 1)),
     "bytes",
-    "parameters and two moments of Adam in fp32",
+    "parameters and two moments of Adam, 12 bytes in fp32",
     f"{ZERO} section 3.1",
 )
 SCORES_KEPT = FormulaRow(
     "scores_kept_bytes",
-    _T * a / t * ((1 - flash) * 5 * s + flash * 4),
+    _T * a / t * ((1 - flash) * (2 + 3 * dropout) * s + flash * 4),
     "bytes",
     "softmax, its dropout and mask of a layer; fused attention keeps one fp32 a row",
     f"{PAPER} equation 1; {FLASH}",
 )
 LAYER_KEPT = FormulaRow(
     "layer_kept_bytes",
-    _T * h * (8 + 2 * _MASKS) / SPREAD.symbol
+    _T * h * (8 + 2 * dropout) / SPREAD.symbol
     + 4 * _T * (QUERY_WIDTH.symbol + KEY_WIDTH.symbol)
     + 2 * (g + 1) * _T * f / t
     + SCORES_KEPT.symbol,
@@ -111,26 +117,55 @@ HELD_LAYERS = FormulaRow(
     "layers whose activations are held at once, over all micro-batches",
     f"{PAPER} section 4.2.3",
 )
-ENDS_KEPT = FormulaRow(
-    "ends_kept_bytes",
-    first * _MASKS * _T * h / SPREAD.symbol * Min(_M, Piecewise((2 * p, v > 1), (p, True)))
-    + last * _T * (4 * h / SPREAD.symbol + 4 * V / t),
+MASKS_KEPT = FormulaRow(
+    "masks_kept_bytes",
+    first * dropout * _T * h / SPREAD.symbol * Min(_M, Piecewise((2 * p, v > 1), (p, True))),
     "bytes",
-    "dropout mask of the embedding; inputs of the last norm and of the logits, logits in fp32",
+    "dropout mask of the embedding, of all micro-batches that are under way",
     f"{PAPER} section 4.3",
 )
-RECOMPUTED = FormulaRow(
-    "recomputed_bytes",
-    full * LAYER_KEPT.symbol + selective * SCORES_KEPT.symbol,
+LOSS_BYTES = FormulaRow(
+    "loss_bytes",
+    last * 4 * _T * h / SPREAD.symbol
+    + last * Max(loss_b * V * _T / t, 2 * V * _T / t + 4 * V * h / t)
+    + first * (1 - last) * Max(0, 4 * V * h / t - KEPT.symbol * n / v),
     "bytes",
-    "activations that are computed again, of the one layer that is in its backward pass",
+    "inputs of the last norm and of the logits, and what their loss takes: logits in 16 bits with "
+    "their softmax in fp32, then their gradient beside the matrix's in fp32; the embedding's, "
+    "when the activations of its chunk are free again",
+    "vocab_parallel_cross_entropy of Megatron Core; counted",
+)
+BACKWARD_BYTES = FormulaRow(
+    "backward_bytes",
+    ceiling(full) * LAYER_KEPT.symbol
+    + selective * SCORES_KEPT.symbol
+    + Max(2 * (g + 1) * _T * f / t, (1 - flash) * 4 * _T * a * s / t),
+    "bytes",
+    "of the one layer that is in its backward pass: activations that are computed again, and "
+    "gradients of those inside the MLP, or of scores and softmax",
     COUNTED,
 )
+
+
+def on_device(held: Expr, layer: Expr) -> Expr:
+    """What is left of activations where layers wait on the host: the layers that stay, and two
+    more, of which one computes and one is on its way."""
+    return held - Max(0, off * held - 2 * ceiling(off) * layer)
+
+
 ACTIVATION_BYTES = FormulaRow(
     "activation_bytes",
-    HELD_LAYERS.symbol * KEPT.symbol + ENDS_KEPT.symbol + RECOMPUTED.symbol,
+    on_device(
+        HELD_LAYERS.symbol * KEPT.symbol
+        + n_again * 2 * _T * h / SPREAD.symbol
+        + n_plain * LAYER_KEPT.symbol,
+        KEPT.symbol,
+    )
+    + MASKS_KEPT.symbol
+    + Max(LOSS_BYTES.symbol, BACKWARD_BYTES.symbol),
     "bytes",
-    "activations of a stage",
+    "activations of a stage: those that are kept, and at the peak of the loss or of a layer's "
+    "backward pass",
     f"{PAPER} section 4.3",
 )
 
@@ -143,7 +178,8 @@ MEMORY_ROWS = (
     KEPT,
     PASSES,
     HELD_LAYERS,
-    ENDS_KEPT,
-    RECOMPUTED,
+    MASKS_KEPT,
+    LOSS_BYTES,
+    BACKWARD_BYTES,
     ACTIVATION_BYTES,
 )

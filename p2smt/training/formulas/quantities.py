@@ -10,6 +10,7 @@ import numpy as np
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
+from p2smt.training.formulas.again import parts_again
 from p2smt.training.formulas.stages import RECOMPUTES, MixtureColumns, Stages, StrategyColumns
 from p2smt.training.formulas.table import FormulaTable, formula_table, kinds_table
 from p2smt.training.strategy import MODULES, PEAK_OF, SIXTEEN, Batch, Recompute
@@ -43,7 +44,8 @@ def by_kinds(model: Transformer, columns: StrategyColumns, efficiency: Efficienc
     """
     low = not set(np.unique(columns.dtype).tolist()) <= set(SIXTEEN)
     fitted = efficiency is not None and efficiency.layers is not None
-    return fitted or low or not model.dense or columns.mixture is not None
+    mixed = columns.mixture is not None and columns.mixture.of_kinds
+    return fitted or low or not model.dense or mixed
 
 
 def quantities(
@@ -71,6 +73,7 @@ def quantities(
         **_of_framework(framework, columns),
         **_of_strategies(columns),
         **_of_stages(stages, columns),
+        **parts_again(model, columns, stages, micro_batches),
     }
     if not kinds:
         return Quantities(stages, {**values, **formula_table().counts(values)}, formula_table())
@@ -88,6 +91,23 @@ def with_seconds(
     Raises:
         InputError: the device states no peak for a data type.
     """
+    return timed(counted, given(counted, columns, device, efficiency))
+
+
+def timed(counted: Quantities, values: Mapping[str, FloatArray]) -> Quantities:
+    """Quantities of these values, with the seconds that they give."""
+    seconds = counted.table.seconds(values)
+    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def given(
+    counted: Quantities, columns: StrategyColumns, device: Device, efficiency: Efficiency
+) -> dict[str, FloatArray]:
+    """All that seconds follow from: what is counted, a device, and its constants.
+
+    Raises:
+        InputError: as of :func:`with_seconds`.
+    """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
     kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
@@ -100,8 +120,7 @@ def with_seconds(
     }
     if counted.stages.kinds:
         values |= _of_constants(columns, device, efficiency, names, peaks)
-    seconds = counted.table.seconds(values)
-    return Quantities(counted.stages, {**values, **seconds}, counted.table)
+    return values
 
 
 def _of_constants(
@@ -118,8 +137,12 @@ def _of_constants(
     numbers = {
         "eta_memory": layers.memory,
         "eta_core": layers.core,
-        "eta_logits": layers.logits,
-        "host_dense_s": layers.host_dense_s,
+        "edge": layers.edge,
+        "quantised": layers.quantised,
+        "state_bytes": layers.state_bytes,
+        "hides": layers.hides,
+        "host_attention_s": layers.host_attention_s,
+        "host_mlp_s": layers.host_mlp_s,
         "host_mamba_s": layers.host_mamba_s,
         "host_experts_s": layers.host_experts_s,
         "host_expert_s": layers.host_expert_s,
@@ -181,16 +204,25 @@ CLAMPED = 65
 where they are fused, as full graphs ask for: fitted."""
 
 
+COPY_BYTES_8, COPY_BYTES_4 = 2 + 2 / 32, 1 + 2 / 16
+"""Bytes of a parameter in low precision: once as it is and once transposed, as the backward pass
+takes it, with a scale for each block of 32 or 16 (arXiv 2310.10537; Transformer Engine keeps both
+from the first micro-batch on)."""
+
+
 def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArray]:
     more, ranks = columns.mixture or MixtureColumns.none(len(columns)), columns.ranks
     again = dict(zip(MODULES, more.modules.T, strict=True))
     selective = columns.recompute == RECOMPUTES.index(Recompute.SELECTIVE)
     low = ~np.isin(columns.dtype, SIXTEEN)
+    copies = np.where(columns.dtype == "nvfp4", COPY_BYTES_4, COPY_BYTES_8) * low
     numbers = {
         "ep": ranks["ep"],
         "et": ranks["et"],
-        "ed": ranks["ed"],
+        "ed": ranks["ed"] * more.dp_replicate,
         "low": low,
+        "fp8_params": more.fp8_params & low,
+        "copy_bytes": copies,
         "again_core": again["core_attn"] | selective,
         "again_up": again["mla_up_proj"],
         "again_norm": again["layernorm"],
@@ -199,6 +231,8 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
         "again_mlp": again["mlp"],
         "again_shared": again["shared_experts"],
         "hidden_dispatch": more.overlap,
+        "beside": more.shared_overlap,
+        "skew": np.minimum(more.imbalance, ranks["ep"]),  # a rank has all tokens of its ep at most
         "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
         "core_8": more.fp8_attention,
         "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
@@ -220,11 +254,12 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
     found: dict[str, FloatArray] = {
         name: np.array(float(number)) for name, number in numbers.items()
     }
-    return {"G": gradients, **found}
+    return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
 
 
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
-    selective, full = (RECOMPUTES.index(one) for one in (Recompute.SELECTIVE, Recompute.FULL))
+    selective = RECOMPUTES.index(Recompute.SELECTIVE)
+    more = columns.mixture or MixtureColumns.none(len(columns))
     numbers = {
         "t": columns.tp,
         "p": columns.pp,
@@ -237,8 +272,11 @@ def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
         "zero_2": columns.zero >= 2,
         "zero_3": columns.zero >= 3,
         "selective": columns.recompute == selective,
-        "full": columns.recompute == full,
         "flash": columns.flash,
+        "dr": more.dp_replicate,
+        "state": more.optimizer_bytes,
+        "off": more.offload,
+        "dropout": columns.dropped,
     }
     return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
 

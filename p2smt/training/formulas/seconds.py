@@ -26,6 +26,7 @@ from p2smt.training.formulas.symbols import (
     b,
     c,
     d,
+    dr,
     eta,
     f,
     first,
@@ -42,6 +43,7 @@ from p2smt.training.formulas.symbols import (
     q,
     s,
     selective,
+    state,
     t,
     zero_1,
 )
@@ -229,9 +231,9 @@ STAGE_BACKWARD_S = FormulaRow(
 )
 OPTIMIZER_S = FormulaRow(
     "optimizer_s",
-    30 * STAGE_PARAMETERS.symbol / (1 + zero_1 * (d * c - 1)) / (W * eta),
+    (6 + 2 * state) * STAGE_PARAMETERS.symbol / (1 + zero_1 * (d * c / dr - 1)) / (W * eta),
     "s",
-    "step of Adam: gradient (4), fp32 parameter and moments read and written (24), parameter (2)",
+    "step of Adam: gradient (4), its own bytes of a parameter read and written, parameter (2)",
     COUNTED,
 )
 

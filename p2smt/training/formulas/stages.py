@@ -3,13 +3,17 @@
 Chunk ``i`` of ``pp * vpp`` lies on stage ``i mod pp``.  An even split has as many layers in every
 chunk; where the layers do not divide, the embedding and the logits count as a layer each, and the
 first and the last chunk have one layer fewer (Megatron-LM's
-``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``).
+``account-for-embedding-in-pipeline-split`` and ``account-for-loss-in-pipeline-split``); where
+that does not divide either, the D layers of multi-token prediction count too, and the last chunk
+gives up D + 2 layers, the first what it lacks for that (as Megatron-Bridge's recipes lay out
+DeepSeek-V3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +21,7 @@ import numpy.typing as npt
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
-from p2smt.training.strategy import MIXTURE_FIELDS, MODULES, Recompute, Strategy
+from p2smt.training.strategy import KIND_FIELDS, MIXTURE_FIELDS, MODULES, Recompute, Strategy
 from p2smt.training.transformer import Attention, Mlp, Transformer
 
 _ENDS = 2  # the embedding and the logits
@@ -63,35 +67,30 @@ class Stages:
 
     @staticmethod
     def of_kinds(model: Transformer, columns: StrategyColumns, micro_batches: IntArray) -> Stages:
-        """Every stage of each strategy for a model with layers of several kinds.
+        """The stages of each strategy for a model with layers of several kinds.
+
+        Of those with the same layers the first stands for all: none holds more activations.
 
         Raises:
             InputError: as of :meth:`of`.
         """
-        most = int(columns.pp.max())
-        found = [np.zeros((len(columns), most)) for _ in range(2 + len(KINDS))]
-        known: dict[tuple[object, ...], FloatArray] = {}
-        splits = columns.splits or ((),) * len(columns)
-        cases = zip(
-            columns.pp.tolist(), columns.vpp.tolist(), micro_batches.tolist(), splits, strict=True
-        )
-        for row, case in enumerate(cases):
-            if case not in known:
-                known[case] = _kinds_of_stages(model, *case)
-            for at, column in enumerate(known[case]):
-                found[at][row, : case[0]] = column
-                found[at][row, case[0] :] = column[-1]
-        index = np.minimum(np.arange(most), columns.pp[:, None] - 1)
-        weight = (np.arange(most) < columns.pp[:, None]).astype(np.int64)
-        layers, uneven, *kinds = found
+        cases, which = _distinct_cases(columns, micro_batches)
+        every = [_alike_stages(model, *case) for case in cases]
+        most = max(len(one) for one in every)
+        table = np.stack([np.pad(one, ((0, most - len(one)), (0, 0)), "edge") for one in every])
+        for one, rows in zip(every, table, strict=True):
+            rows[len(one) :, 1] = 0
+        index, weight, layers, uneven, *kinds = np.moveaxis(table[which], -1, 0)
+        first, many, held = (one.astype(np.int64) for one in (index, weight, layers))
         counts = {name: one.astype(np.int64) for name, one in zip(KINDS, kinds, strict=True)}
-        return Stages(index, weight, layers.astype(np.int64), uneven, counts)
+        return Stages(first, many, held, uneven, counts)
 
 
 def chunk_layers(layers: int, strategy: Strategy, ahead: int = 0) -> tuple[int, ...]:
     """Layers of each chunk in the order of the model, but those of multi-token prediction.
 
-    ``ahead``: how many these are; they lie in the last chunk, which has fewer others for it.
+    ``ahead``: how many these are; of an even split they lie in the last chunk, which has fewer
+    others for it.
 
     Raises:
         InputError: a given split has a wrong length or sum, or no even split exists.
@@ -114,11 +113,30 @@ def _even_chunks(layers: int, pp: int, vpp: int, ahead: int) -> tuple[int, ...]:
     if pp == 1 or not ahead or (layers + _ENDS + ahead) % chunks:
         raise _unsplit(layers, pp, vpp)
     each = (layers + _ENDS + ahead) // chunks
-    lacking = max(0, 1 + ahead - each)  # what the last chunk cannot give up, the first does
-    first = each - 1 - lacking
-    if first < 0:
+    lacking = max(0, _ENDS + ahead - each)  # what the last chunk cannot give up, the first does
+    if lacking > each:
         raise _unsplit(layers, pp, vpp)
-    return (first, *(each,) * (chunks - 2), max(0, each - 1 - ahead))
+    return (each - lacking, *(each,) * (chunks - 2), max(0, each - _ENDS - ahead))
+
+
+def ahead_layers(ahead: int, strategy: Strategy) -> tuple[int, ...]:
+    """Layers of multi-token prediction of each chunk: all in one, the last unless one is named."""
+    at = strategy.mtp_chunk or strategy.chunks
+    return tuple(ahead * (chunk == at) for chunk in range(1, strategy.chunks + 1))
+
+
+def countings(layers: int, ahead: int = 0) -> tuple[int, ...]:
+    """What is split evenly over chunks: layers, ends with them, layers of MTP with both."""
+    more = (layers + _ENDS + ahead,) if ahead else ()
+    return (layers, layers + _ENDS, *more)
+
+
+def splits_evenly(layers: int, ahead: int, chunks: IntArray) -> BoolArray:
+    """Whether there is an even split over so many chunks (of one stage: layers must divide)."""
+    fair = np.logical_or.reduce([count % chunks == 0 for count in (layers, layers + _ENDS)])
+    counted = layers + _ENDS + ahead
+    roomy = 2 * (counted // chunks) >= _ENDS + ahead  # of the first and the last chunk together
+    return np.asarray(fair | ((ahead > 0) & (counted % chunks == 0) & roomy))
 
 
 KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
@@ -126,27 +144,73 @@ KINDS = ("nf", "nw", "nm", "nd", "nx", "nt")
 experts, and how many predict later tokens."""
 
 
-def _kinds_of_stages(
-    model: Transformer, pp: int, vpp: int, micro_batches: int, split: tuple[int, ...]
+_Case = tuple[int, int, int, int, tuple[int, ...]]
+"""What tells the stages of a strategy: pp, vpp, micro-batches, the chunk with layers of multi-token
+prediction, and a given split."""
+
+
+def _distinct_cases(
+    columns: StrategyColumns, micro_batches: IntArray
+) -> tuple[list[_Case], IntArray]:
+    """The different cases, and which of them each strategy is.
+
+    More micro-batches than can be on their way make no difference.
+    """
+    many = np.minimum(micro_batches, 3 * columns.pp + 1)
+    splits = columns.splits or ((),) * len(columns)
+    numbers = {split: at for at, split in enumerate(dict.fromkeys(splits))}
+    of = np.array([numbers[split] for split in splits]) if columns.splits else np.zeros_like(many)
+    more = columns.mixture or MixtureColumns.none(len(columns))
+    stacked = np.stack((columns.pp, columns.vpp, many, more.mtp_chunk, of))
+    base = np.cumprod((stacked.max(axis=1) + 1)[::-1])[::-1]
+    keys = (stacked * np.append(base[1:], 1)[:, None]).sum(axis=0)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    given = list(numbers)
+    cases = [(*case[:4], given[case[4]]) for case in stacked[:, first].T.tolist()]
+    return cases, which.ravel()
+
+
+def _alike_stages(
+    model: Transformer,
+    pp: int,
+    vpp: int,
+    micro_batches: int,
+    mtp_chunk: int,
+    split: tuple[int, ...],
 ) -> FloatArray:
-    """Layers, uneven layers and layers of each kind of the stages of a strategy: (columns, pp)."""
-    strategy = Strategy(pp=pp, vpp=vpp, split=split)
+    """Of stages with the same layers the first, and how many they are.
+
+    Columns: its number, these, its layers, how uneven they are, and its layers of each kind.
+    """
+    layers = _kinds_of_stages(model, pp, vpp, mtp_chunk, split)
+    found: dict[tuple[float, ...], list[float]] = {}
+    for stage, (held, of_kinds) in enumerate(layers):
+        uneven = uneven_layers(held, stage, pp, micro_batches)
+        key = (stage == 0, stage == pp - 1, sum(held), uneven, *of_kinds)
+        found.setdefault(key, [stage, 0, *key[2:]])[1] += 1
+    return np.array(list(found.values()), dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _kinds_of_stages(
+    model: Transformer, pp: int, vpp: int, mtp_chunk: int, split: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Of each stage the layers of its chunks, and its layers of each kind."""
+    strategy = Strategy(pp=pp, vpp=vpp, split=split, mtp_chunk=mtp_chunk)
     chunks = chunk_layers(model.layers, strategy, model.mtp)
     every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
-    bounds = np.cumsum((0, *chunks))
-    ahead = [0] * (len(chunks) - 1) + [model.mtp]
-    found = np.zeros((2 + len(KINDS), pp))
+    bounds = np.cumsum((0, *chunks)).tolist()
+    ahead = ahead_layers(model.mtp, strategy)
+    found = []
     for stage in range(pp):
         mine = range(stage, len(chunks), pp)
-        held = tuple(chunks[at] + ahead[at] for at in mine)
         of = [kind for at in mine for kind in every[bounds[at] : bounds[at + 1]]]
         of += [every[-1]] * sum(ahead[at] for at in mine)
         attention = [sum(one.attention is kind for one in of) for kind in _ATTENTIONS]
         mlps = [sum(one.mlp is kind for one in of) for kind in (Mlp.DENSE, Mlp.EXPERTS)]
-        uneven = uneven_layers(held, stage, pp, micro_batches)
-        last = sum(ahead[at] for at in mine)
-        found[:, stage] = (sum(held), uneven, *attention, *mlps, last)
-    return found
+        held = tuple(chunks[at] + ahead[at] for at in mine)
+        found.append((held, (*attention, *mlps, sum(ahead[at] for at in mine))))
+    return tuple(found)
 
 
 _ATTENTIONS = (Attention.FULL, Attention.WINDOW, Attention.MAMBA)
@@ -254,6 +318,7 @@ class StrategyColumns:
     flash: BoolArray
     dtype: npt.NDArray[np.str_]
     splits: tuple[tuple[int, ...], ...] = ()
+    dropout: BoolArray | None = None
     mixture: MixtureColumns | None = None
 
     @staticmethod
@@ -278,8 +343,9 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name not in ("splits", "mixture")
+            if field.name not in ("splits", "mixture", "dropout")
         }
+        chosen["dropout"] = self.dropped[rows]
         order = np.arange(len(self))[rows].tolist() if self.splits else []
         mixture = self.mixture.take(rows) if self.mixture else None
         return StrategyColumns(
@@ -295,17 +361,37 @@ class StrategyColumns:
             recompute=RECOMPUTES[int(self.recompute[row])],
             flash=bool(self.flash[row]),
             dtype=str(self.dtype[row]),
+            dropout=bool(self.dropped[row]),
             split=self.splits[row] if self.splits else (),
             **(self.mixture.fields(row) if self.mixture else {}),
         )
 
+    def given(self, values: Mapping[str, Any]) -> StrategyColumns:
+        """The same with one value of some fields of mixtures for all strategies."""
+        usual = Strategy()
+        if all(value == getattr(usual, name) for name, value in values.items()):
+            return self
+        more = self.mixture or MixtureColumns.none(len(self))
+        filled = {name: np.full(len(self), value) for name, value in values.items()}
+        return replace(self, mixture=replace(more, **filled))
+
+    @property
+    def dropped(self) -> BoolArray:
+        """Whether each has dropout; None of all: none has."""
+        return np.zeros(len(self), dtype=np.bool_) if self.dropout is None else self.dropout
+
     @property
     def ranks(self) -> Mapping[str, IntArray]:
-        """The sizes of all axes by name, experts' too."""
+        """The sizes of all axes by name, experts' too.
+
+        Of dp and ed they are those over which ZeRO shards; dpr and edr are their copies.
+        """
         more = self.mixture or MixtureColumns.none(len(self))
-        ed = self.dp * self.cp * self.tp // (more.ep * more.etp)
-        own = {"pp": self.pp, "dp": self.dp, "cp": self.cp, "tp": self.tp}
-        return {**own, "ed": ed, "ep": more.ep, "et": more.etp}
+        copies = more.dp_replicate
+        ed = self.dp * self.cp * self.tp // (more.ep * more.etp * copies)
+        own = {"pp": self.pp, "dp": self.dp // copies, "cp": self.cp, "tp": self.tp}
+        theirs = {"ed": ed, "ep": more.ep, "et": more.etp}
+        return {**own, **theirs, "dpr": copies, "edr": copies}
 
 
 _WHOLE = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "zero")
@@ -314,6 +400,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "sequence_parallel": np.bool_,
     "flash": np.bool_,
     "dtype": np.str_,
+    "dropout": np.bool_,
 }
 
 
@@ -330,7 +417,15 @@ class MixtureColumns:
     overlap: BoolArray
     graphs: npt.NDArray[np.str_]
     fp8_attention: BoolArray
+    fp8_params: BoolArray
     modules: BoolArray
+    recompute_layers: IntArray
+    dp_replicate: IntArray
+    shared_overlap: BoolArray
+    mtp_chunk: IntArray
+    imbalance: FloatArray
+    optimizer_bytes: IntArray
+    offload: FloatArray
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> MixtureColumns | None:
@@ -350,6 +445,13 @@ class MixtureColumns:
         columns = {name: np.full(count, getattr(usual, name)) for name in _MIXTURE}
         return MixtureColumns(**columns, modules=np.zeros((count, len(MODULES)), dtype=bool))
 
+    @property
+    def of_kinds(self) -> bool:
+        """Whether any strategy has what only the formulas of kinds of layers know."""
+        usual = Strategy()
+        differ = (np.any(getattr(self, name) != getattr(usual, name)) for name in _KINDS_ONLY)
+        return bool(self.modules.any() or any(differ))
+
     def take(self, rows: IntArray | BoolArray) -> MixtureColumns:
         """Those of some of the strategies."""
         return MixtureColumns(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
@@ -363,3 +465,4 @@ class MixtureColumns:
 
 
 _MIXTURE = tuple(name for name in MIXTURE_FIELDS if name != "modules")
+_KINDS_ONLY = tuple(name for name in KIND_FIELDS if name != "modules")

@@ -63,11 +63,20 @@ zero_2 = _symbol("zero_2")
 zero_3 = _symbol("zero_3")
 selective = _symbol("selective")
 full = _symbol("full")
+full_a = _symbol("full_a")
+full_f = _symbol("full_f")
+full_w = _symbol("full_w")
+full_m = _symbol("full_m")
+full_d = _symbol("full_d")
+full_x = _symbol("full_x")
 flash = _symbol("flash")
+dropout = _symbol("dropout")
 ep = _symbol("ep")
 et = _symbol("et")
 ed = _symbol("ed")
 low = _symbol("low")
+fp8_params = _symbol("fp8_params")
+copy_bytes = _symbol("copy_bytes")
 again_core = _symbol("again_core")
 again_up = _symbol("again_up")
 again_norm = _symbol("again_norm")
@@ -78,9 +87,15 @@ again_shared = _symbol("again_shared")
 hidden_dispatch = _symbol("hidden_dispatch")
 launches = _symbol("launches")
 core_8 = _symbol("core_8")
+dr = _symbol("dr")
+state = _symbol("state")
+off = _symbol("off")
+skew = _symbol("skew")
+beside = _symbol("beside")
 
 # of the framework
 G = _symbol("G")
+loss_b = _symbol("loss_b")
 fused = _symbol("fused")
 overlap_tp = _symbol("overlap_tp")
 overlap_pp = _symbol("overlap_pp")
@@ -96,8 +111,12 @@ peak_low = _symbol("peak_low")
 eta_low = _symbol("eta_low")
 eta_memory = _symbol("eta_memory")
 eta_core = _symbol("eta_core")
-eta_logits = _symbol("eta_logits")
-host_dense_s = _symbol("host_dense_s")
+edge = _symbol("edge")
+quantised = _symbol("quantised")
+state_bytes = _symbol("state_bytes")
+hides = _symbol("hides")
+host_attention_s = _symbol("host_attention_s")
+host_mlp_s = _symbol("host_mlp_s")
 host_mamba_s = _symbol("host_mamba_s")
 host_experts_s = _symbol("host_experts_s")
 host_expert_s = _symbol("host_expert_s")
@@ -112,6 +131,8 @@ nd = _symbol("nd")
 nx = _symbol("nx")
 nt = _symbol("nt")
 n_uneven = Symbol("n_uneven", real=True)
+n_again = Symbol("n_again", real=True)
+n_plain = Symbol("n_plain", real=True)
 first = _symbol("first")
 last = _symbol("last")
 
@@ -139,9 +160,14 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (zero_2, "1 from ZeRO stage 2 on: gradients sharded"),
     (zero_3, "1 at ZeRO stage 3: parameters sharded"),
     (selective, "1 if attention is computed again"),
-    (full, "1 if whole layers are computed again"),
+    (full, "part of the stage's layers that are computed again whole"),
     (flash, "1 with fused attention"),
+    (dr, "copies of what ZeRO shards, each on its own part of dp"),
+    (state, "bytes of the optimizer for a parameter"),
+    (off, "part of the layers whose activations wait on the host"),
+    (dropout, "1 if hidden states and attention are dropped out"),
     (G, "bytes of an element of a gradient"),
+    (loss_b, "bytes of an element of the logits at the peak of the cross-entropy"),
     (fused, "rate of fused attention, as a part of what matrix products reach"),
     (overlap_tp, "1 if collectives of tp run beside matrix products"),
     (overlap_pp, "part of sends between stages that interleaving hides"),
@@ -154,6 +180,8 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (i, "number of a stage, from 0"),
     (n, "layers of the stage"),
     (n_uneven, "layers that it holds more than if its chunks were alike, counted step by step"),
+    (n_again, "of layers computed again, how many more it holds than that part of n_uneven"),
+    (n_plain, "the same of the others"),
     (first, "1 if the stage has the embedding"),
     (last, "1 if the stage has the logits"),
 )
@@ -183,6 +211,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (et, "tensor parallelism of experts"),
     (ed, "data parallelism of experts"),
     (low, "1 if products are in 8 bits or fewer"),
+    (fp8_params, "1 if parameters are kept and gathered so, too"),
+    (copy_bytes, "bytes of a parameter's copies for products in low precision"),
     (again_core, "1 if the core of attention is computed again"),
     (again_up, "1 if latent attention's expansions are"),
     (again_norm, "1 if norms are"),
@@ -190,6 +220,8 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (again_experts, "1 if mixtures are, whole"),
     (again_mlp, "1 if dense MLPs are"),
     (again_shared, "1 if shared experts are"),
+    (skew, "tokens of the busiest rank to those of a balanced routing"),
+    (beside, "1 if tokens move beside the products of shared experts"),
     (hidden_dispatch, "1 if tokens move beside the computing of another micro-batch"),
     (launches, "part of launches that is left: 1, 0.95 with partial graphs, 0 with full ones"),
     (core_8, "1 if the core of attention is in 8 bits"),
@@ -197,10 +229,14 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (eta_low, "part of it that they reach"),
     (eta_memory, "part of the memory's bandwidth that is reached"),
     (eta_core, "part of the peak of 16 bits that the core of attention reaches"),
-    (eta_logits, "part of it that logits reach"),
-    (host_dense_s, "seconds of launches of a dense layer, forward and backward"),
-    (host_mamba_s, "of a Mamba-2 layer"),
-    (host_experts_s, "of a layer with experts"),
+    (edge, "inner elements of a product that starting and writing its outputs takes as long as"),
+    (quantised, "bytes that quantising moves for an element of a product's input"),
+    (state_bytes, "bytes that the scan of Mamba-2 moves for an element of its heads"),
+    (hides, "part of a stage's computing under which tokens of another micro-batch move"),
+    (host_attention_s, "seconds of launches of an attention, forward and backward"),
+    (host_mamba_s, "of Mamba-2"),
+    (host_mlp_s, "of a dense MLP"),
+    (host_experts_s, "of a mixture of experts"),
     (host_expert_s, "more for each expert on a device"),
     (nf, "layers of the stage with full attention"),
     (nw, "with a window"),
@@ -208,6 +244,12 @@ KIND_MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (nd, "with a dense MLP"),
     (nx, "with experts"),
     (nt, "that predict later tokens"),
+    (full_a, "part of the stage's layers with attention that are computed again whole"),
+    (full_f, "of those with full attention"),
+    (full_w, "of those with a window"),
+    (full_m, "of those with Mamba-2"),
+    (full_d, "of those with a dense MLP"),
+    (full_x, "of those with experts"),
 )
 """What models with layers of several kinds, low precision and their constants have besides."""
 

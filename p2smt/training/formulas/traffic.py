@@ -36,6 +36,8 @@ from p2smt.training.formulas.symbols import (
     G,
     b,
     c,
+    d,
+    dr,
     first,
     full,
     h,
@@ -61,6 +63,7 @@ EVERY_BACKWARD = (
     f"{ZERO} section 5.2; reduced in every backward pass: Megatron-FSDP's optim_grads "
     "(grad_reduce_every_bprop), DeepSpeed issue 2252"
 )
+COPIES = "arXiv 2304.11277 section 3.2.2"  # PyTorch FSDP: hybrid sharding
 _NONE = Integer(0)
 _HIDDEN = 2 * TOKENS.symbol * h
 _KEYS = 4 * b * s * KEY_WIDTH.symbol
@@ -184,6 +187,22 @@ def _gradients(name: str, kind: RequestKind, calls: Expr) -> TrafficRow:
     )
 
 
+def copies(name: str, axis: str, elements: Expr, calls: Expr = zero_1) -> TrafficRow:
+    """Gradients of a shard, added up over its copies when all micro-batches are done (HSDP)."""
+    return TrafficRow(
+        f"{name} copies",
+        RequestKind.ALL_REDUCE,
+        (axis,),
+        G * elements,
+        calls,
+        COPIES,
+        Cover.BACKWARD,
+        _BUCKET_PART,
+        STAGE_BACKWARD_S.symbol,
+        once=True,
+    )
+
+
 def _fetch(name: str, payload: Expr, calls: Expr, edge: int = 0) -> TrafficRow:
     """Parameters of ZeRO-3, for every micro-batch."""
     return TrafficRow(
@@ -232,6 +251,7 @@ DP_TRAFFIC = (
         STAGE_FORWARD_S.symbol,
         once=True,
     ),
+    copies("dp", "dpr", STAGE_PARAMETERS.symbol / (d * c / dr)),
     _fetch("dp layer gather", 2 * LAYER_PARAMETERS.symbol, 2 * n, edge=1),
     _scatter("dp layer scatter", LAYER_PARAMETERS.symbol, n, edge=1),
     _fetch("dp ends gather", 2 * END_PARAMETERS.symbol, _ENDS),

@@ -33,6 +33,7 @@ FRAMEWORKS: Sequence[tuple[str, str]] = (
 )
 """What the column begins or has in it, and the framework that it is."""
 COUNTED = ("moe", "dense")
+_WITHOUT_FLAGS = "the flags of its recipe are not known"
 _UNMODELLED = re.compile(r"deepseek-v4|qwen3-next")
 _FLEX = re.compile(r"flex|hybridep|deepep", re.I)
 
@@ -68,11 +69,17 @@ def _set_aside(row: RunRow) -> str:
     if _UNMODELLED.search(row.text("model")):
         return f"model {row.text('model')}"
     moe = row.text("kind") == "moe"
-    if moe and _framework(row) == "megatron-bridge" and not row.text("flags_from"):
-        return "the flags of its recipe are not known"
+    if moe and _assumed(row):
+        return _WITHOUT_FLAGS
     needed = ("n_gpus", "gbs", "seq", "mbs", "step_s", "precision", *(("ep",) if moe else ()))
     missing = [name for name in needed if not row.text(name)]
     return f"{', '.join(missing)} not published" if missing else ""
+
+
+def _assumed(row: RunRow) -> str:
+    """What is taken of a dense run whose recipe is not known: that it has no flags."""
+    unknown = _framework(row) == "megatron-bridge" and not row.text("flags_from")
+    return _WITHOUT_FLAGS if unknown else ""
 
 
 def _framework(row: RunRow) -> str:
@@ -92,7 +99,8 @@ def _built(row: RunRow) -> MeasuredRun:
         hardware=row.named("gpu").lower(),
         training=TrainingRun(model, batch, strategy),
         step_s=row.seconds("step_s"),
-        assumed="",
+        assumed=_assumed(row),
+        counted=not _assumed(row),
     )
 
 

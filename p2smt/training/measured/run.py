@@ -89,10 +89,26 @@ def measured_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
     return tuple(StrategyRun(row["run"], parse_strategy(row["strategy"])) for row in mine)
 
 
-def searched_strategies(efficiency: Efficiency) -> tuple[StrategyRun, ...]:
-    """Those of :func:`measured_strategies` that a search of dense models could choose: how experts
-    are spread says nothing of them."""
-    return tuple(one for one in measured_strategies(efficiency) if _dense(one.strategy))
+def searched_strategies(
+    efficiency: Efficiency, *, experts: bool = False
+) -> tuple[StrategyRun, ...]:
+    """Those of :func:`measured_strategies` that a search of dense models could choose, or of models
+    with ``experts``: how these are spread says nothing of the others."""
+    says = _spread if experts else _dense
+    return tuple(one for one in measured_strategies(efficiency) if says(one.strategy))
+
+
+def _spread(strategy: Strategy) -> bool:
+    return strategy.ep > 1
+
+
+def runs_beside(run: TrainingRun, efficiency: Efficiency) -> tuple[StrategyRun, ...]:
+    """The fitted runs that say something of a run: of a dense model's only such, of a mixture's
+    those of mixtures."""
+    if run.model.experts:
+        return searched_strategies(efficiency, experts=True)
+    dense = run.model.seen(run.batch.tokens).dense and _dense(run.strategy)
+    return searched_strategies(efficiency) if dense else measured_strategies(efficiency)
 
 
 def _dense(strategy: Strategy) -> bool:

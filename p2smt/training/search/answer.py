@@ -10,7 +10,8 @@ from p2smt.parallelism.request import DEFAULT_LENGTH
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import ProofBasis, bases_to, basis_names
 from p2smt.result import SolveStats, Status
-from p2smt.training.prediction import Prediction
+from p2smt.training.efficiency import TrainingRun
+from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import Strategy
 from p2smt.units import format_time
@@ -23,7 +24,8 @@ _SHOWN = 1e-6
 class PlannedStrategy:
     """A strategy on its best placement.
 
-    ``matrix`` has a row for each of :data:`~p2smt.training.strategy.AXES`, those of size 1 too.
+    ``matrix`` has a row for each of :data:`~p2smt.training.strategy.AXES`, those of size 1 too;
+    of a mixture ``expert_matrix`` has one for each of ``EXPERT_AXES``.
     ``iteration_s`` is what was searched for: with ``programs`` (one answer for each request that
     has an axis of more than one device, in the order of the prediction's) less than or equal to
     that of ``prediction``, which is with single collectives; ``with_programs`` is with those.
@@ -40,11 +42,29 @@ class PlannedStrategy:
     programs: tuple[RequestAnswer, ...] = ()
     with_programs: Prediction | None = None
     alike: tuple[Strategy, ...] = ()
+    expert_matrix: Matrix | None = None
 
     @property
     def placement(self) -> Placement:
         """Where its ranks lie."""
         return Placement(self.matrix)
+
+    @property
+    def experts(self) -> Placement | None:
+        """Where the ranks of its experts lie."""
+        return None if self.expert_matrix is None else Placement(self.expert_matrix)
+
+    def estimate(self, question: PlanQuestion) -> RunEstimate:
+        """The strategy as an estimate of the question's training; with its programs, if any."""
+        return RunEstimate(
+            TrainingRun(question.model, question.batch, self.strategy),
+            question.topology,
+            question.efficiency,
+            self.placement,
+            self.with_programs or self.prediction,
+            question.capacity_bytes,
+            self.experts,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +109,15 @@ class StrategyTime:
 
 @dataclass(frozen=True, slots=True)
 class StrategyRun:
-    """A strategy that was measured, and the name of the run."""
+    """A strategy that was measured, and the name of the run: ``MODEL on N HARDWARE (.., ID)``."""
 
     name: str
     strategy: Strategy
+
+    @property
+    def id(self) -> str:
+        """Its name in the file of runs."""
+        return self.name.rpartition(", ")[2].rstrip(")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +187,9 @@ class PlanAnswer:
     alike on one place, ``ranking`` COMPLETE if they are proved to be.  ``space``: what was
     searched, in words, name and range.  ``measured``: the best one with the measured run that is
     nearest to it.  ``outside``: how it lies outside of what was measured, in words; empty: it does
-    not, or nothing measured was given.
+    not, or nothing measured was given.  ``recommended``: of the near ones whose times lie in the
+    range of the best one's time the one nearest to a measured run; None: no measured run is like
+    any of them.
     """
 
     question: PlanQuestion
@@ -175,6 +202,7 @@ class PlanAnswer:
     near: NearStrategies | None = None
     measured: NearRun | None = None
     outside: tuple[str, ...] = ()
+    recommended: NearRun | None = None
     shortfall: Shortfall | None = None
     reason: str = ""
     stats: SolveStats = field(default_factory=lambda: SolveStats("branch and bound"))

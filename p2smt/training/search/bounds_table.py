@@ -12,12 +12,19 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.result import SAME
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.search.answer import SpaceCounts
-from p2smt.training.search.prices import Candidates, Seconds
-from p2smt.training.search.question import SEARCHED
+from p2smt.training.search.candidates import (
+    Candidates,
+    Seconds,
+    distinct_rows,
+    field_numbers,
+)
+from p2smt.training.search.question import MIXTURE_SEARCHED, SEARCHED
 
 _PLAINER = ("zero", "cp", "vpp")
 _PLAIN = ("recompute", "pp", "sequence_parallel", "micro_batch", "tp", "dp")
 """Fields by which equally fast strategies are ordered, before their memory and after it."""
+_PLAIN_OF_MIXTURES = ("overlap", "dispatcher", "etp")
+"""Those of mixtures that come before all these; ep comes last."""
 
 
 class Closed(IntEnum):
@@ -83,9 +90,12 @@ class BoundsTable:
 
     def _plainness(self, memory_bytes: Seconds) -> Plainness:
         """Less where less is switched on or split; no two rows have the same."""
+        mixture = bool(self.candidates.question.model.experts)
+        names = (*(_PLAIN_OF_MIXTURES if mixture else ()), *_PLAINER)
         columns = self.candidates.columns
-        first = [getattr(columns, name) for name in _PLAINER]
-        then = [getattr(columns, name) for name in _PLAIN]
+        first = [field_numbers(columns, name) for name in names]
+        rest = (*_PLAIN, *(("ep",) if mixture else ()))
+        then = [field_numbers(columns, name) for name in rest]
 
         def plainness(row: int) -> tuple[int, ...]:
             return (
@@ -161,9 +171,9 @@ class AlikeRows:
 
 def families(columns: StrategyColumns) -> IntArray:
     """A number for each row: the same for those that differ in ``EXCHANGED`` only."""
-    names = [name for name in SEARCHED if name not in EXCHANGED]
-    fields = np.stack([getattr(columns, name).astype(np.int64) for name in names], axis=1)
-    return np.asarray(np.unique(fields, axis=0, return_inverse=True)[1].ravel())
+    more = MIXTURE_SEARCHED if columns.mixture is not None else ()
+    names = [name for name in (*SEARCHED, *more) if name not in EXCHANGED]
+    return distinct_rows([field_numbers(columns, name) for name in names])[2]
 
 
 def ordered(time_s: Seconds, tie: float, plainness: Plainness) -> list[int]:

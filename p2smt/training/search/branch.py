@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.parallelism.folded import FoldedPlacement, in_rank_order
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer
@@ -25,7 +26,10 @@ from p2smt.training.pipeline import default_placement
 from p2smt.training.prediction import Prediction
 from p2smt.training.search.answer import PlannedStrategy
 from p2smt.training.search.bounds_table import BoundsTable, Closed
-from p2smt.training.search.prices import PlacedCandidates, Seconds, as_matrix
+from p2smt.training.search.candidates import Seconds
+from p2smt.training.search.prices import PlacedCandidates
+from p2smt.training.search.question import PlanQuestion
+from p2smt.training.strategy import AXES, Strategy
 
 _FIRST, _CHUNK = 64, 256
 """Rows that are looked at before any time is known, and those that are bounded together."""
@@ -194,7 +198,7 @@ class CollectiveTiming:
 
     def known_s(self, row: int, place: int) -> float | None:
         """Seconds of an iteration of a row on a class of placements."""
-        return float(self.pricing.seconds(row)[place])
+        return self.pricing.seconds_at(row, place)
 
     def answers(self, _: int, __: int) -> dict[str, RequestAnswer]:
         """No programs, whatever the row and the class."""
@@ -219,15 +223,17 @@ def planned(bounds_table: BoundsTable, timing: StrategyTiming, row: int) -> Plan
     """
     question = bounds_table.candidates.question
     run = TrainingRun(question.model, question.batch, bounds_table.candidates.columns.strategy(row))
-    place, matrix = _placed(bounds_table, timing, row)
-    prediction = predict(run, question.topology, question.efficiency, Placement(matrix))
+    place, rows = _placed(bounds_table, timing, row)
+    matrix, experts = sides_of(rows)
+    where = Placement(matrix), None if experts is None else Placement(experts)
+    prediction = predict(run, question.topology, question.efficiency, *where)
     claimed_s, found = _claimed(bounds_table, timing, row, place)
     with_programs = prediction
     if found:
         prices = {name: answer.seconds for name, answer in found.items()}
         device = question.topology.known_device
         with_programs = predict_with(run, device, question.efficiency, prices)
-    _check(run, matrix, claimed_s, with_programs.time.iteration_s)
+    _check(run, rows, claimed_s, with_programs.time.iteration_s)
     status = Status.OPTIMAL if exact(bounds_table, row) else Status.FEASIBLE
     return PlannedStrategy(
         run.strategy,
@@ -237,6 +243,7 @@ def planned(bounds_table: BoundsTable, timing: StrategyTiming, row: int) -> Plan
         status,
         tuple(_programs(prediction, found)),
         with_programs if found else None,
+        expert_matrix=experts,
     )
 
 
@@ -266,7 +273,7 @@ def _placed(bounds_table: BoundsTable, timing: StrategyTiming, row: int) -> tupl
             return usual
     place = int(bounds_table.place[row])
     placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
-    return place, as_matrix(placed.matrices[place])
+    return place, placed.matrix(place)
 
 
 def _usual(
@@ -274,11 +281,29 @@ def _usual(
 ) -> tuple[int, Matrix] | None:
     """The class of Megatron's order and its matrix, where that obeys the rules."""
     question = bounds_table.candidates.question
-    usual = default_placement(question.topology, bounds_table.candidates.columns.strategy(row))
-    if usual is None or not obeys(usual.matrix, question.rules):
+    rows = usual_rows(question, bounds_table.candidates.columns.strategy(row))
+    if rows is None or not obeys(rows, question.rules):
         return None
     placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
-    return placed.class_of(np.array(usual.matrix, dtype=np.int64)), usual.matrix
+    return placed.class_of(rows), rows
+
+
+def usual_rows(question: PlanQuestion, strategy: Strategy) -> Matrix | None:
+    """The rows of Megatron's order, of a mixture those of both matrices; None: no matrix has it."""
+    if question.model.experts:
+        levels = question.topology.sizes
+        pair = in_rank_order(levels, strategy.sizes, strategy.expert_sizes)
+        return None if pair is None else pair.rows
+    usual = default_placement(question.topology, strategy)
+    return None if usual is None else usual.matrix
+
+
+def sides_of(rows: Matrix) -> tuple[Matrix, Matrix | None]:
+    """The matrix that rows are, or those of attention and of experts that they are."""
+    if len(rows) == len(AXES):
+        return rows, None
+    pair = FoldedPlacement.of_rows(rows)
+    return pair.attention.matrix, pair.experts.matrix
 
 
 def _claimed(

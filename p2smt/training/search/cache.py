@@ -19,14 +19,9 @@ from p2smt.search.programs import Task, price
 from p2smt.training.formulas.stages import RECOMPUTES
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
+from p2smt.training.search.candidates import Candidates, axis_set
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import (
-    Candidates,
-    PlacedCandidates,
-    SceneCache,
-    axis_set,
-    collective_s,
-)
+from p2smt.training.search.prices import PlacedCandidates, SceneCache, collective_s
 from p2smt.training.search.programs import ProgramCache, bound_s
 from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices
 from p2smt.training.search.strategies import space_of
@@ -124,7 +119,7 @@ class PlanCache:
     def _asked(self, row: int) -> dict[str, tuple[tuple[int, ...], RequestKind, int]]:
         """The requests that a strategy calls: axes, kind and bytes by name."""
         found = {}
-        for one in self.candidates.work.requests:
+        for one in self.candidates.whole_work.requests:
             column = one.column
             if (column.calls[row] > 0).any():
                 sizes = int(column.payload_bytes[row])

@@ -16,7 +16,16 @@ from p2smt.parallelism.placement import BoolArray
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
 from p2smt.training.search.question import SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
-from p2smt.training.validity import FIELDS, RULES, ValidityRule, broken_rules, sentence_of
+from p2smt.training.validity import (
+    FIELDS,
+    MIXTURE_RULES,
+    RULES,
+    FieldValues,
+    ValidityRule,
+    broken_mixture_rules,
+    broken_rules,
+    sentence_of,
+)
 
 _DEVICES = RULES[0]
 """The rule that holds for all sizes that are looked at, if there are any."""
@@ -42,6 +51,32 @@ def contradiction(question: PlanQuestion, choices: Choices) -> InputError:
         return InputError(asked, rule, "change one of these")
     given = f"{question.model.name} with {batch.sequences:,} sequences of {batch.tokens:,} tokens"
     return InputError(given, rule, "take another batch, model or number of devices")
+
+
+def mixture_contradiction(
+    question: PlanQuestion, choices: Choices, values: FieldValues
+) -> InputError:
+    """The fewest rules of mixtures that all strategies break one of, and what is asked of their
+    fields; ``values`` are of the strategies that obey all other rules."""
+    broken = broken_mixture_rules(question.model, question.batch, values)
+    rules = range(len(MIXTURE_RULES))
+    sets = (found for many in rules for found in combinations(rules, many + 1))
+    found = next((one for one in sets if np.any([broken[at] for at in one], axis=0).all()), ())
+    chosen = [MIXTURE_RULES[at] for at in found]
+    fields = {name for rule in chosen for name in rule.fields}
+    asked = [name for name in question.searched if name in fields and _given(question, name)]
+    devices = question.topology.devices
+    said = ", and ".join(_said(rule, question, devices) for rule in chosen)
+    named = f"rule{'s' if len(chosen) > 1 else ''} {', '.join(rule.name for rule in chosen)}"
+    given = ", ".join(choices.asked(name) for name in asked) or question.model.name[:40]
+    rule = f"no strategy is valid on {devices:,} devices: {said} ({named})"
+    return InputError(given, rule, "change one of these" if asked else chosen[0].remedy)
+
+
+def _said(rule: ValidityRule, question: PlanQuestion, devices: int) -> str:
+    """A rule in words that stand alone."""
+    sentence = sentence_of(rule, question.model, question.batch, devices)
+    return f"{rule.name} {sentence}" if sentence.startswith("must") else sentence
 
 
 def _needed(

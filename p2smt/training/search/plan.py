@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import cast
 
 import numpy as np
@@ -22,6 +21,8 @@ from p2smt.parallel_search.shared_table import new_table, shared_table
 from p2smt.parallel_search.subproblem import keep
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.errors import iteration_range
 from p2smt.training.search.answer import (
     NearRun,
     NearStrategies,
@@ -42,10 +43,22 @@ from p2smt.training.search.branch import (
     runnable,
 )
 from p2smt.training.search.cache import PlanCache
+from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
+from p2smt.training.search.known import FAR, ever_nearer, nearest, outside, value_word
+from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
-from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices, SpaceLimits, value_text
+from p2smt.training.search.question import (
+    MIXTURE_SEARCHED,
+    SEARCHED,
+    FieldValue,
+    PlanQuestion,
+    Prices,
+    SpaceLimits,
+    value_of,
+    value_text,
+)
 from p2smt.training.search.strategies import space_of
 from p2smt.training.search.subproblems import (
     PatientCache,
@@ -83,11 +96,13 @@ def plan(
     """
     check_even(question.topology)
     check_stated(question.topology)
+    if question.model.experts and spread is not None:
+        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
+        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
+        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
-    singles = CollectiveTiming(
-        PlacedCandidates.of(candidates, SceneCache(question.topology), watch)
-    )
+    singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
     bounds_table = BoundsTable.of(candidates)
     if spread is None:
         timing, interrupted = _search(bounds_table, singles, watch)
@@ -267,7 +282,7 @@ class WidePlan:
         Programs that a worker has told are not sought again.
         """
         watch = StopWatch.start(SearchLimits())
-        singles = PlacedCandidates.of(
+        singles = placed_candidates(
             self.bounds_table.candidates, self.singles.pricing.shared_cache, watch
         )
         timing: StrategyTiming = CollectiveTiming(singles)
@@ -320,92 +335,38 @@ def _bar(bounds_table: BoundsTable, found: IntArray, cutoff_s: float) -> None:
     runnable(bounds_table, np.setdiff1d(rows, found))
 
 
-# Strategies side by side: what they have in common, and how far measured ones are.
-# Strategies that the model cannot tell apart are better chosen by what was measured: the distance
-# counts doublings of degrees, and switches.
+# Strategies side by side: what they have in common, and in what they differ.
 
 
-FAR = 2.0
-"""A run at a greater distance, such as two doublings and a switch, is not near."""
-DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch")
-SWITCHES = ("sequence_parallel", "zero", "recompute")
+def common(
+    strategies: Sequence[Strategy], names: Sequence[str] = SEARCHED
+) -> tuple[tuple[str, str], ...]:
+    """The fields that have one value in all strategies, with it, in words."""
+    return tuple((name, found[0]) for name, found in _values(strategies, names) if len(found) == 1)
 
 
-def distance(one: Strategy, other: Strategy) -> float:
-    """How far strategies are apart.
-
-    The square root of the sum of squares: of each degree the doublings between both, of each switch
-    1 if it differs.
-    """
-    ratios = (math.log2(getattr(one, name) / getattr(other, name)) for name in DEGREES)
-    differ = (getattr(one, name) != getattr(other, name) for name in SWITCHES)
-    return math.sqrt(sum(x * x for x in ratios) + sum(differ))
+def differing(
+    strategies: Sequence[Strategy], names: Sequence[str] = SEARCHED
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The fields that have several values, with them, in words."""
+    return tuple((name, found) for name, found in _values(strategies, names) if len(found) > 1)
 
 
-def nearest(
-    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
-) -> tuple[int, int, float]:
-    """The pair of a strategy and a measured one that are least apart: indices, and the distance.
-
-    Of several the first.
-    """
-    apart, one, run = min(
-        (distance(strategy, run.strategy), i, j)
-        for i, strategy in enumerate(strategies)
-        for j, run in enumerate(measured)
-    )
-    return one, run, apart
-
-
-def common(strategies: Sequence[Strategy]) -> tuple[tuple[str, str], ...]:
-    """The searched fields that have one value in all strategies, with it, in words."""
-    return tuple((name, found[0]) for name, found in _values(strategies) if len(found) == 1)
-
-
-def differing(strategies: Sequence[Strategy]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The searched fields that have several values, with them, in words."""
-    return tuple((name, found) for name, found in _values(strategies) if len(found) > 1)
-
-
-def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, ...]:
-    """How a strategy lies outside everything measured, in words, a text for each field.
-
-    A degree does beyond the least and the greatest one measured, a switch if it was never set so,
-    and all together if no run is at a distance of at most ``FAR``.
-    """
-    if not measured:
-        return ()
-    texts = []
-    for name in DEGREES:
-        value, seen = getattr(strategy, name), [getattr(run.strategy, name) for run in measured]
-        if not min(seen) <= value <= max(seen):
-            among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
-            texts.append(f"{key_of(name)}={value}: measured are {among}")
-    for name in SWITCHES:
-        value, taken = getattr(strategy, name), {getattr(run.strategy, name) for run in measured}
-        if value not in taken:
-            known, verb = ", ".join(sorted(map(_word, taken))), "is" if len(taken) == 1 else "are"
-            texts.append(f"{key_of(name)}={_word(value)}: measured {verb} {known}")
-    _, run, apart = nearest([strategy], measured)
-    if apart > FAR:
-        texts.append(f"nothing near it was measured: {measured[run].name} is {apart:.2g} away")
-    return tuple(texts)
-
-
-def _values(strategies: Sequence[Strategy]) -> list[tuple[str, tuple[str, ...]]]:
-    """The values of each searched field, ascending."""
+def _values(
+    strategies: Sequence[Strategy], names: Sequence[str]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """The values of each field, ascending."""
     found = []
-    for name in SEARCHED:
-        values = {getattr(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=lambda one: one.value if isinstance(one, Enum) else one)
-        found.append((name, tuple(map(_word, ordered))))
+    for name in names:
+        values = {value_of(strategy, name) for strategy in strategies}
+        ordered = sorted(values, key=_order)
+        found.append((name, tuple(map(value_word, ordered))))
     return found
 
 
-def _word(value: object) -> str:
-    if isinstance(value, Enum):
-        return str(value.value)
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+def _order(value: FieldValue) -> tuple[int, str]:
+    """Numbers by size, others by their words."""
+    return (int(value), "") if isinstance(value, int) else (0, value_word(value))
 
 
 # Why no strategy can run: what lacks, and what would help.
@@ -505,9 +466,9 @@ def _fitting(question: PlanQuestion) -> Strategy | None:
 def _words(strategy: Strategy) -> str:
     """A strategy by the fields that differ from the plainest one."""
     plain, shown = Strategy(), []
-    for name in SEARCHED:
-        value = getattr(strategy, name)
-        if value != getattr(plain, name):
+    for name in (*SEARCHED, *MIXTURE_SEARCHED):
+        value = value_of(strategy, name)
+        if value != value_of(plain, name):
             shown.append(f"{key_of(name)}={value_text(value)}")
     return ",".join(shown) or "one device"
 
@@ -547,18 +508,21 @@ def verdict(
         near=near,
         measured=_measured(listed[0], measured),
         outside=outside(listed[0].strategy, measured),
+        recommended=_recommended(bounds_table, timing, listed[0], measured),
     )
 
 
 def listed_rows(bounds_table: BoundsTable, measured: Sequence[StrategyRun]) -> list[int]:
-    """The rows whose placements the verdict names: the best ones, and that near a measured run."""
+    """The rows whose placements the verdict may name: the best ones, and those near measured runs.
+
+    Which of these depends on the range of the best one's time, which is not known before its place.
+    """
     question = bounds_table.candidates.question
     rows = [one.row for one in bounds_table.places()[: question.top]]
     near = _near_rows(bounds_table, bounds_table.ranked()) if rows else []
     if measured and near:
         strategies = [bounds_table.candidates.columns.strategy(row) for row in near]
-        at, _, apart = nearest(strategies, measured)
-        rows += [near[at]] if apart <= FAR and near[at] not in rows else []
+        rows += [near[at] for at in ever_nearer(strategies, measured) if near[at] not in rows]
     return rows
 
 
@@ -579,6 +543,31 @@ def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun
         return None
     _, run, apart = nearest([best.strategy], measured)
     return NearRun(best, measured[run], apart)
+
+
+def _recommended(
+    bounds_table: BoundsTable,
+    timing: StrategyTiming,
+    best: PlannedStrategy,
+    measured: Sequence[StrategyRun],
+) -> NearRun | None:
+    """Of those near the best one, whose times lie in the range of its time, the one nearest to a
+    measured run, the best one if none is nearer; of several the fastest.  None if no run is like
+    any of them: then none is better known than the best.
+    """
+    if not measured:
+        return None
+    estimate = best.estimate(bounds_table.candidates.question)
+    high_s = iteration_range(estimate, estimate_range(estimate)).high_s * (1 + SAME)
+    near = _near_rows(bounds_table, bounds_table.ranked())
+    placed = bounds_table.place >= 0  # a search in parts places those that may be it
+    rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]
+    strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
+    at, run, apart = nearest([best.strategy, *strategies], measured)
+    if apart > FAR:
+        return None
+    found = best if at == 0 else planned(bounds_table, timing, rows[at - 1])
+    return NearRun(found, measured[run], apart)
 
 
 def _place(bounds_table: BoundsTable, timing: StrategyTiming, one: AlikeRows) -> PlannedStrategy:
@@ -616,7 +605,7 @@ def _near(
     *,
     proved: bool,
 ) -> NearStrategies:
-    within, limit_s = bounds_table.candidates.question.within, _near_s(bounds_table)
+    question, limit_s = bounds_table.candidates.question, _near_s(bounds_table)
     rows = _near_rows(bounds_table, ranked)
     strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
     times = bounds_table.time_s[rows].tolist()
@@ -624,14 +613,14 @@ def _near(
     found = None
     if measured:
         at, run, apart = nearest(strategies, measured)
-        if apart <= FAR:
+        if apart <= FAR and bounds_table.place[rows[at]] >= 0:
             found = NearRun(planned(bounds_table, timing, rows[at]), measured[run], apart)
     return NearStrategies(
-        within,
+        question.within,
         Status.COMPLETE if all_known else Status.TRUNCATED,
         tuple(StrategyTime(*pair) for pair in zip(strategies, times, strict=True)),
-        common(strategies),
-        differing(strategies),
+        common(strategies, question.searched),
+        differing(strategies, question.searched),
         found,
         len(alike(rows, bounds_table.time_s, bounds_table.family)),
     )

@@ -9,31 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.cost.bounds import relevant_digits
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
-from p2smt.parallelism.matrices import PlacementRules, count_matrices, matrices
+from p2smt.parallelism.matrices import PlacementRules, matrices
 from p2smt.parallelism.placement import BoolArray, IntArray, Matrix, Placement
 from p2smt.result import StopWatch
-from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.pipeline import StrategyWork, combine, work
-from p2smt.training.search.question import PlanQuestion
-from p2smt.training.strategy import AXES
+from p2smt.training.pipeline import CoveredRequest, combine
+from p2smt.training.search.candidates import AxisSet, Candidates, Seconds, axis_set
 
-Seconds = npt.NDArray[np.float64]
-SecondsOf = Callable[[Scene, RequestKind, int], float]
+SecondsOf = Callable[[Scene, AnyKind, int], float]
 """What one execution of a request takes on a scene, in seconds."""
 
 
-def collective_s(scene: Scene, kind: RequestKind, payload_bytes: int) -> float:
+def collective_s(scene: Scene, kind: AnyKind, payload_bytes: int) -> float:
     """Seconds of the single collective, as the topology runs it."""
     return scene.fixed_time(kind, payload_bytes).seconds
 
@@ -51,7 +46,7 @@ class SceneCache:
     _scenes: list[Scene] = field(default_factory=list)
     _numbers: dict[tuple[Digits, ...], int] = field(default_factory=dict)
     _by_key: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    _seconds: dict[tuple[RequestKind, int], dict[int, float]] = field(default_factory=dict)
+    _seconds: dict[tuple[AnyKind, int], dict[int, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return sum(map(len, self._seconds.values()))
@@ -85,13 +80,11 @@ class SceneCache:
         """The scene of a number."""
         return self._scenes[number]
 
-    def seconds(self, number: int, kind: RequestKind, payload_bytes: int) -> float:
+    def seconds(self, number: int, kind: AnyKind, payload_bytes: int) -> float:
         """Seconds of one execution of a request on a scene."""
         return self.seconds_on((number,), kind, payload_bytes)[0]
 
-    def seconds_on(
-        self, numbers: Sequence[int], kind: RequestKind, payload_bytes: int
-    ) -> list[float]:
+    def seconds_on(self, numbers: Sequence[int], kind: AnyKind, payload_bytes: int) -> list[float]:
         """Seconds of one execution of a request on each of these scenes."""
         known = self._seconds.setdefault((kind, payload_bytes), {})
         for number in numbers:
@@ -99,11 +92,11 @@ class SceneCache:
                 known[number] = self._priced(number, kind, payload_bytes)
         return [known[number] for number in numbers]
 
-    def replace(self, number: int, kind: RequestKind, payload_bytes: int, seconds: float) -> None:
+    def replace(self, number: int, kind: AnyKind, payload_bytes: int, seconds: float) -> None:
         """Put what is known better in the place of the seconds of a request on a scene."""
         self._seconds.setdefault((kind, payload_bytes), {})[number] = seconds
 
-    def _priced(self, number: int, kind: RequestKind, payload_bytes: int) -> float:
+    def _priced(self, number: int, kind: AnyKind, payload_bytes: int) -> float:
         if self.below is not None:
             return self.below.seconds(number, kind, payload_bytes)
         return self.seconds_of(self._scenes[number], kind, payload_bytes)
@@ -186,69 +179,17 @@ class PlacedAxes:
     def __len__(self) -> int:
         return len(self.matrices)
 
-    def class_of(self, matrix: IntArray) -> int:
+    def matrix(self, place: int) -> Matrix:
+        """The first placement of a class."""
+        return as_matrix(self.matrices[place])
+
+    def class_of(self, rows: Matrix) -> int:
         """The class of a placement of these axes."""
+        matrix = np.array(rows, dtype=np.int64)
         same = np.ones(len(self), dtype=bool)
         for axes, met in self.scenes.items():
             same &= met.each == self.shared_cache.numbers(matrix[None], axes)[0]
         return int(same.argmax())
-
-
-# The strategies of a question with their work, and bounds on their time.
-# A bound of communication that costs nothing holds for every placement; that of requests which are
-# each on the placement that is best for them alone is closer.
-
-
-AxisSet = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Strategies by row: ``block`` is the row of their axis sizes in ``sizes``.
-
-    ``placements``: how many placements the axes of each block have under the rules.
-    """
-
-    question: PlanQuestion
-    columns: StrategyColumns
-    work: StrategyWork
-    sizes: IntArray
-    block: IntArray
-    placements: IntArray
-
-    @staticmethod
-    def of(question: PlanQuestion, columns: StrategyColumns) -> Candidates:
-        """The strategies of a space with their work on the device of the question."""
-        device = question.topology.known_device
-        done = work(question.model, question.batch, columns, device, question.efficiency)
-        asked = tuple(one for one in done.requests if set(one.column.axes) <= set(AXES))
-        done = replace(done, requests=asked)  # no dense model asks along axes of experts
-        degrees = np.stack([getattr(columns, axis) for axis in AXES], axis=1)
-        sizes, block = np.unique(degrees, axis=0, return_inverse=True)
-        counts = count_matrices(question.topology.sizes, len(AXES), question.rules)
-        placements = [counts.get(tuple(one), 0) for one in sizes.tolist()]
-        return Candidates(
-            question, columns, done, sizes, block.ravel(), np.array(placements, dtype=np.int64)
-        )
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    @property
-    def sets(self) -> tuple[AxisSet, ...]:
-        """The sets of axes that some request is along."""
-        return tuple(dict.fromkeys(axis_set(one.column.axes) for one in self.work.requests))
-
-    def computing_s(self) -> Seconds:
-        """Seconds of an iteration of each strategy where communication costs nothing."""
-        free = {one.column.name: 0.0 for one in self.work.requests}
-        return np.broadcast_to(combine(self.work, free), (len(self),))
-
-
-@lru_cache(maxsize=64)
-def axis_set(names: tuple[str, ...]) -> AxisSet:
-    """Axes by name as indices, ascending."""
-    return tuple(sorted(AXES.index(name) for name in names))
 
 
 # Candidates on their placements: bounds, and times on the placements that can be best.
@@ -256,7 +197,7 @@ def axis_set(names: tuple[str, ...]) -> AxisSet:
 # no lower price for any request of a strategy, only the other one need be looked at.
 
 
-PriceKey = tuple[AxisSet, RequestKind, int]
+PriceKey = tuple[AxisSet, AnyKind, int]
 """What a price depends on beside the placement: axes, kind and bytes."""
 _FRONT = 512
 """Classes that are compared with all others, at most."""
@@ -266,16 +207,17 @@ _FRONT = 512
 class PlacedCandidates:
     """Candidates with the prices of their requests by placement; tables grow as they are asked.
 
-    ``called`` and ``payloads``: shape (requests, strategies), in the order of the work's requests.
+    ``called`` and ``payloads``: shape (requests, strategies), in the order of the requests.
     """
 
     candidates: Candidates
     shared_cache: SceneCache
+    requests: tuple[CoveredRequest, ...]
     called: BoolArray
     payloads: IntArray
     watch: StopWatch
     _blocks: dict[int, PlacedAxes] = field(default_factory=dict)
-    _seconds: dict[tuple[RequestKind, int], dict[tuple[int, AxisSet], Seconds]] = field(
+    _seconds: dict[tuple[AnyKind, int], dict[tuple[int, AxisSet], Seconds]] = field(
         default_factory=dict
     )
     _fronts: dict[tuple[int, tuple[PriceKey, ...]], IntArray] = field(default_factory=dict)
@@ -283,10 +225,11 @@ class PlacedCandidates:
     @staticmethod
     def of(candidates: Candidates, shared_cache: SceneCache, watch: StopWatch) -> PlacedCandidates:
         """Nothing priced so far; what it lists and prices, it does before the watch expires."""
-        columns = [one.column for one in candidates.work.requests]
+        requests = candidates.whole_work.requests
+        columns = [one.column for one in requests]
         called = np.stack([np.any(column.calls > 0, axis=1) for column in columns])
         payloads = np.stack([column.payload_bytes for column in columns])
-        return PlacedCandidates(candidates, shared_cache, called, payloads, watch)
+        return PlacedCandidates(candidates, shared_cache, requests, called, payloads, watch)
 
     def at(self, shared_cache: SceneCache) -> PlacedCandidates:
         """The same candidates and placements at the prices of a shelf of the same scenes."""
@@ -313,7 +256,7 @@ class PlacedCandidates:
         asked = np.where(self.called, self.payloads, -1)[:, rows]
         alike = np.concatenate([block[rows][None], asked]).T
         _, first, same = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-        names = [one.column.name for one in self.candidates.work.requests]
+        names = [one.column.name for one in self.requests]
         least = {name: np.zeros(len(first)) for name in names}
         for at, row in enumerate(rows[first].tolist()):
             for name, key in self.keys(row).items():
@@ -326,7 +269,7 @@ class PlacedCandidates:
         chosen = [self._front(row) for row in rows.tolist()]
         many = [len(front) for front in chosen]
         start = np.concatenate([[0], np.cumsum(many)])
-        prices = {one.column.name: np.zeros(start[-1]) for one in self.candidates.work.requests}
+        prices = {one.column.name: np.zeros(start[-1]) for one in self.requests}
         for row, front, first in zip(rows.tolist(), chosen, start.tolist(), strict=False):
             for name, seconds in self._of_classes(row, front).items():
                 prices[name][first : first + len(front)] = seconds
@@ -340,7 +283,11 @@ class PlacedCandidates:
         every = np.arange(len(self.placed(int(self.candidates.block[row]))))
         return combine(self.candidates.work.take(np.array([row])), self._of_classes(row, every))
 
-    def improve(self, number: int, kind: RequestKind, payload_bytes: int, seconds: float) -> None:
+    def seconds_at(self, row: int, place: int) -> float:
+        """The same on one class."""
+        return float(self.seconds(row)[place])
+
+    def improve(self, number: int, kind: AnyKind, payload_bytes: int, seconds: float) -> None:
         """Take what is known better of the seconds of a request on a scene."""
         self.shared_cache.replace(number, kind, payload_bytes, seconds)
         self._seconds.pop((kind, payload_bytes), None)
@@ -349,7 +296,7 @@ class PlacedCandidates:
     def keys(self, row: int) -> dict[str, PriceKey]:
         """What prices the requests depend on that a row calls, by the name of the request."""
         called, payloads = self.called[:, row].tolist(), self.payloads[:, row].tolist()
-        requests = zip(self.candidates.work.requests, called, payloads, strict=True)
+        requests = zip(self.requests, called, payloads, strict=True)
         return {
             one.column.name: (axis_set(one.column.axes), one.column.kind, payload)
             for one, calls, payload in requests

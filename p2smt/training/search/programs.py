@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.scene import Scene
@@ -27,14 +28,15 @@ from p2smt.solvers.ask import Solver
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.branch import Bound
-from p2smt.training.search.prices import PlacedCandidates, axis_set
+from p2smt.training.search.candidates import axis_set
+from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.strategy import AXES
 
 _LEAST_S = 0.01
 """A search for a program that gets less than this is not begun."""
 
 
-def bound_s(scene: Scene, kind: RequestKind, payload_bytes: int) -> float:
+def bound_s(scene: Scene, kind: AnyKind, payload_bytes: int) -> float:
     """Seconds that no program can beat on a scene."""
     return priced_bound_s(scene.topology, scene.digits, kind, payload_bytes)
 
@@ -175,7 +177,7 @@ class ProgramTiming:
         mine = self.pricing.candidates
         placed = self.pricing.placed(int(mine.block[row]))
         found = []
-        for one in mine.work.requests:
+        for one in self.pricing.requests:
             column = one.column
             if (column.calls[row] > 0).any():
                 number = int(placed.scenes[axis_set(column.axes)].each[place])

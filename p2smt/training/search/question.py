@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import (
     AXES,
+    DISPATCHERS,
     DTYPES,
+    GRAPHS,
     MAX_DEGREE,
+    MODULES,
+    OPTIMIZER_BYTES,
     Batch,
     Recompute,
     Strategy,
     field_of,
     key_of,
 )
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Attention, Mlp, Transformer
 
 SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
-"""Fields of a strategy that the search chooses, and that ``fixed`` may name."""
+"""Fields of a strategy that the search chooses, and that ``fixed`` may name; ``recompute`` stands
+for modules that are computed again one by one, too."""
+MIXTURE_SEARCHED = ("ep", "etp", "dispatcher", "overlap")
+"""Those of mixtures of experts besides."""
+FieldValue = int | bool | str | Recompute | tuple[str, ...]
+"""The value of a field; a tuple: modules that are computed again."""
+Again = Recompute | tuple[str, ...]
+"""What is computed again: a kind, or modules one by one."""
 MAX_TOP = 1000
 MAX_TIE = 0.1
-RESERVE_BYTES = 5 * 10**9
-"""Memory that a strategy leaves free, unless it is told how much there is: CUDA's context and
-NCCL's buffers lie outside of the framework's allocator (3.4 GB in the large job of
-github.com/pytorch/pytorch/issues/71616: 39.59 GiB, of which 36.19 are the allocator's and 0.22
-free), and the allocator's own blocks are never all in use."""
-RESERVE_PART = 8
-"""At most one part in so many of a device's memory is left free."""
 Lacks = Callable[[Strategy, Transformer], tuple[str, ...]]
 """What a launcher lacks to run a strategy of a model, in words; empty: nothing."""
 LARGEST_CP = 32
@@ -46,15 +51,36 @@ LARGEST_VPP = 10
 LARGEST_MICRO_BATCH = 16
 STAGES = (0, 1, 2, 3)
 """Of ZeRO."""
-LARGEST = ("tp", "cp", "pp", "vpp", "micro_batch")
+LARGEST = ("tp", "cp", "pp", "vpp", "micro_batch", "ep", "etp")
 """Fields that have a largest value; the others have choices."""
+LARGEST_OF_MIXTURES: Mapping[str, int] = MappingProxyType(
+    {"cp": 8, "vpp": 8, "micro_batch": 8, "etp": 8}
+)
+"""The same of mixtures of experts, whose spaces are larger: published runs have less
+(experiments/training_runs/mixtures.csv)."""
+STAGES_OF_MIXTURES = (0, 1)
+"""Stages of ZeRO that mixtures are searched with unless more are asked for: published runs shard
+the optimizer, and few of them gradients or parameters."""
+MODULES_AGAIN: tuple[tuple[str, ...], ...] = (
+    ("layernorm", "moe_act"),
+    ("mla_up_proj",),
+    ("mlp", "mla_up_proj"),
+    ("layernorm", "mla_up_proj", "moe_act"),
+    ("core_attn", "layernorm", "moe", "moe_act"),
+)
+"""Sets of modules that published runs of mixtures compute again."""
 _OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         **{name: f"--max-{key_of(name)}" for name in LARGEST},
         "zero": "--zero",
         "recompute": "--recompute",
+        "dispatcher": "--dispatcher",
+        "overlap": "--overlap",
     }
 )
+
+_GIVEN = ("flash", "dtype", "optimizer_bytes", "imbalance")
+"""Fields that are the same in all strategies, each by an option of its own."""
 
 
 def searched_field(key: str, given: str) -> str:
@@ -64,18 +90,31 @@ def searched_field(key: str, given: str) -> str:
         InputError: no strategy has the key, or the search does not choose it; names ``given``.
     """
     field = field_of(key, given)
-    if field in SEARCHED:
+    if field in (*SEARCHED, *MIXTURE_SEARCHED):
         return field
     if field == "split":
         rule, remedy = "layers are split evenly by plan", "estimate takes a given split"
+    elif field in _GIVEN:
+        rule, remedy = "is not searched for", f"give --{key.replace('_', '-')}"
     else:
-        rule, remedy = "is not searched for", f"give --{key}"
+        rule, remedy = "is not searched for", f"estimate --strategy takes {key}"
     raise InputError(given, rule, remedy)
 
 
-def usable_bytes(device: Device, reserve_bytes: int = RESERVE_BYTES) -> int:
-    """Bytes that a training may take on a device: all but a reserve, of small devices a part."""
-    return device.memory_bytes - min(reserve_bytes, device.memory_bytes // RESERVE_PART)
+def searched_fields(model: Transformer) -> tuple[str, ...]:
+    """The fields that a search chooses for a model."""
+    return (*SEARCHED, *MIXTURE_SEARCHED) if model.experts else SEARCHED
+
+
+def searched_axes(model: Transformer) -> tuple[str, ...]:
+    """Names of the rows that rules are on: of a mixture those of both its matrices."""
+    return PP_OUTERMOST.rows if model.experts else AXES
+
+
+def value_of(strategy: Strategy, name: str) -> FieldValue:
+    """The value of a searched field."""
+    found: FieldValue = strategy.modules if name == "recompute" else ()
+    return found or getattr(strategy, name)
 
 
 class Prices(Enum):
@@ -96,7 +135,8 @@ class SpaceLimits:
     embedding and logits, which may count as layers in an even split; ``cp``, ``vpp`` and
     ``micro_batch`` the constants of this module; ``zero`` and ``sequence_parallel`` all there are;
     ``recompute`` all that save memory, which is not ``selective`` where attention is fused and
-    keeps no scores.
+    keeps no scores; of mixtures also ``MODULES_AGAIN``.  ``ep``: as many as there are experts.
+    Mixtures have ``LARGEST_OF_MIXTURES`` and ``STAGES_OF_MIXTURES``.
     """
 
     tp: int | None = None
@@ -104,21 +144,30 @@ class SpaceLimits:
     pp: int | None = None
     vpp: int | None = None
     micro_batch: int | None = None
-    recompute: tuple[Recompute, ...] | None = None
+    recompute: tuple[Again, ...] | None = None
     zero: tuple[int, ...] | None = None
     sequence_parallel: tuple[bool, ...] | None = None
+    ep: int | None = None
+    etp: int | None = None
+    dispatcher: tuple[str, ...] | None = None
+    overlap: tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
         for key in LARGEST:
             value = getattr(self, key)
             if value is not None:
                 check_degree(f"largest {key_of(key)} {value}", value)
-        if () in (self.recompute, self.zero, self.sequence_parallel):
+        chosen = (self.zero, self.sequence_parallel, self.dispatcher, self.overlap)
+        if () in (self.recompute, *chosen):
             raise InputError("a space without a choice", "needs one of each kind at least")
         if unknown := set(self.zero or ()) - set(STAGES):
             raise InputError(f"ZeRO stage {min(unknown)}", "is none of 0, 1, 2, 3")
+        for name in self.dispatcher or ():
+            check_value("dispatcher", name)
+        for again in self.recompute or ():
+            check_value("recompute", again)
 
-    def check_fixed(self, name: str, value: int | bool | Recompute) -> None:
+    def check_fixed(self, name: str, value: FieldValue) -> None:
         """Raise InputError if a value that is fixed lies outside a limit that is given."""
         limit = getattr(self, name, None)
         if limit is None:
@@ -126,7 +175,7 @@ class SpaceLimits:
         if isinstance(limit, tuple):
             inside, words = value in limit, f"be one of {', '.join(map(value_text, limit))}"
         else:
-            inside, words = value <= limit, f"be at most {limit}"
+            inside, words = int(value) <= limit, f"be at most {limit}"  # type: ignore[arg-type]
         if not inside:
             option = f" ({_OPTIONS[name]})" if name in _OPTIONS else ""
             rule = f"{key_of(name)} is limited, too: it must {words}{option}"
@@ -138,6 +187,8 @@ def value_text(value: object) -> str:
     """A value of a field as users write it."""
     if isinstance(value, Recompute):
         return value.value
+    if isinstance(value, tuple):
+        return "+".join(value)
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
@@ -146,14 +197,14 @@ class PlanQuestion:
     """Which strategy and placement trains ``model`` with ``batch`` on ``topology`` fastest?
 
     ``fixed``: values of fields of a strategy (``SEARCHED``), each once, and within the limits that
-    ``space`` gives.  ``rules`` hold for the
-    placement; their axes are indices into :data:`~p2smt.training.strategy.AXES`.  ``memory_bytes``:
-    what a strategy may take; None: what the device has less ``reserve_bytes``, see
-    :func:`usable_bytes`.  ``within``: strategies that take at most so much longer than the best
-    are told apart from the others (0.05: five per cent).  ``top``: how many strategies to list,
-    each on its best placement.  ``tie``: strategies whose times differ by less, relatively, count
-    as equal, and the plainest is named (0: only those of one time).  ``lacks``: what the launcher
-    in use lacks; None: any will do.
+    ``space`` gives.  ``rules`` hold for the placement; their axes are indices into ``axes``.
+    ``graphs``, ``fp8_attention``, ``optimizer_bytes`` and ``imbalance`` are those of every
+    strategy.  ``memory_bytes``: what a strategy may take; None: what the device has less a
+    reserve, see :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that
+    take at most so much longer than the best are told apart from the others (0.05: five per cent).
+    ``top``: how many strategies to list, each on its best placement.  ``tie``: strategies whose
+    times differ by less, relatively, count as equal, and the plainest is named (0: only those of
+    one time).  ``lacks``: what the launcher in use lacks; None: any will do.
     """
 
     model: Transformer
@@ -161,7 +212,7 @@ class PlanQuestion:
     topology: Topology
     efficiency: Efficiency
     space: SpaceLimits = field(default_factory=SpaceLimits)
-    fixed: tuple[tuple[str, int | bool | Recompute], ...] = ()
+    fixed: tuple[tuple[str, FieldValue], ...] = ()
     rules: tuple[AxisRule | FixedEntry, ...] = ()
     memory_bytes: int | None = None
     within: float = 0.05
@@ -169,27 +220,33 @@ class PlanQuestion:
     prices: Prices = Prices.COLLECTIVES
     flash: bool = True
     dtype: str = "bf16"
+    optimizer_bytes: int = OPTIMIZER_BYTES
+    imbalance: float = 1.0
     lacks: Lacks | None = field(default=None, compare=False)
     launcher: str = ""
-    reserve_bytes: int = RESERVE_BYTES
     tie: float = 1e-6
+    graphs: str = "none"
+    fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        self.model.check_searched(self.batch.tokens)
-        if self.dtype not in DTYPES:
-            raise InputError(f"dtype {self.dtype[:40]!r}", f"must be one of {', '.join(DTYPES)}")
+        for what, word, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
+            if word not in known:
+                raise InputError(f"{what} {word[:40]!r}", f"must be one of {', '.join(known)}")
+        self._check_model()
+        self._check_given()
         names = [name for name, _ in self.fixed]
         for name, value in self.fixed:
-            if name not in SEARCHED:
-                remedy = f"fix some of {', '.join(SEARCHED)}"
+            if name not in self.searched:
+                remedy = f"fix some of {', '.join(self.searched)}"
                 raise InputError(f"fixed {name[:40]!r}", "is nothing that is searched", remedy)
             if names.count(name) > 1:
                 raise InputError(f"fixed {name}", "is given twice", "keep one of them")
             check_value(name, value)
             self.space.check_fixed(name, value)
         for rule in self.rules:
-            check_rule(rule, len(self.topology.levels))
-        check_entries(self.rules, self.topology.names, dict(self.fixed))
+            check_rule(rule, self.axes, len(self.topology.levels))
+        sizes = {"et" if name == "etp" else name: value for name, value in self.fixed}
+        check_entries(self.rules, self.axes, self.topology.names, sizes)
         if not 0 <= self.within <= 10:
             raise InputError(f"within {self.within}", "must be from 0 to 10 (0.05: 5 %)")
         if not 0 <= self.tie <= MAX_TIE:
@@ -198,15 +255,27 @@ class PlanQuestion:
             raise InputError(f"top {self.top}", f"must be 1 to {MAX_TOP}")
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
-        if self.reserve_bytes < 0:
-            raise InputError(f"reserve {self.reserve_bytes} B", "must not be negative")
+
+    def _check_given(self) -> None:
+        """Raise InputError if what all strategies have is out of its range, or of other ones."""
+        Strategy(optimizer_bytes=self.optimizer_bytes, imbalance=self.imbalance)
+        if self.imbalance > 1 and not self.model.experts:
+            rule = f"is of tokens on their way to experts, and {self.model.name[:40]} has none"
+            raise InputError(f"imbalance {self.imbalance:g}", rule, "leave it out")
+        whole = 0 in (self.space.zero or ()) or dict(self.fixed).get("zero") == 0
+        if whole and self.optimizer_bytes < OPTIMIZER_BYTES:
+            rule = (
+                f"fewer than {OPTIMIZER_BYTES} bytes are of the distributed optimizer (ZeRO) alone"
+            )
+            given = f"optimizer_bytes={self.optimizer_bytes} with zero=0"
+            raise InputError(given, rule, "leave zero=0 out")
 
     @property
     def capacity_bytes(self) -> int:
         """Bytes that a strategy may take on a device."""
         if self.memory_bytes is not None:
             return self.memory_bytes
-        return usable_bytes(self.topology.known_device, self.reserve_bytes)
+        return usable_bytes(self.topology.known_device.memory_bytes)
 
     @property
     def free_bytes(self) -> int:
@@ -218,12 +287,72 @@ class PlanQuestion:
         )
 
     @property
-    def recomputes(self) -> tuple[Recompute, ...]:
-        """The kinds of recomputation that are looked at."""
+    def searched(self) -> tuple[str, ...]:
+        """The fields of a strategy that are chosen."""
+        return searched_fields(self.model)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the rows that ``rules`` are on: of a mixture those of both its matrices."""
+        return searched_axes(self.model)
+
+    @property
+    def recomputes(self) -> tuple[Again, ...]:
+        """What is computed again, and the ways that are looked at."""
         if self.space.recompute is not None:
             return self.space.recompute
         useless = {Recompute.SELECTIVE} if self.flash else set()
-        return tuple(kind for kind in Recompute if kind not in useless)
+        kinds = tuple(kind for kind in Recompute if kind not in useless)
+        if not self.model.experts:
+            return kinds
+        has = modules_of(self.model)
+        usable = (modules_in_order(has.intersection(which)) for which in MODULES_AGAIN)
+        return tuple(dict.fromkeys((Recompute.NONE, *filter(None, usable), *kinds)))
+
+    def _check_model(self) -> None:
+        """What is asked of dense models that only mixtures have, and the reverse."""
+        limits = [name for name in MIXTURE_SEARCHED if getattr(self.space, name) is not None]
+        fixed = [name for name, _ in self.fixed if name in MIXTURE_SEARCHED]
+        if self.model.experts is None and (limits or fixed):
+            given = ", ".join(key_of(name) for name in dict.fromkeys((*fixed, *limits)))
+            rule = f"is of mixtures of experts, and {self.model.name[:40]} is none"
+            raise InputError(given, rule, "leave it out")
+        if self.model.experts and self.prices is Prices.PROGRAMS:
+            rule = "are searched with a single collective for each request"
+            raise InputError("prices of programs", f"mixtures of experts {rule}", "drop --prices")
+        chosen = [value for name, value in self.fixed if name == "recompute"]
+        has = modules_of(self.model)
+        for again in (*(self.space.recompute or ()), *chosen):
+            if isinstance(again, tuple) and not set(again) <= has:
+                missing = next(name for name in again if name not in has)
+                rule = f"{self.model.name[:40]} has no {missing} to compute again one by one"
+                raise InputError(f"recompute={'+'.join(again)[:60]}", rule, "leave it out")
+
+
+def modules_in_order(which: Collection[str]) -> tuple[str, ...]:
+    """Modules in the order in which a strategy names them."""
+    return tuple(name for name in MODULES if name in which)
+
+
+def modules_of(model: Transformer) -> frozenset[str]:
+    """The modules of a model that may be computed again one by one.
+
+    Of a dense model none: its formulas know whole layers only.
+    """
+    if model.dense:
+        return frozenset()
+    kinds = model.kinds()
+    attention = any(kind.attention in (Attention.FULL, Attention.WINDOW) for kind in kinds)
+    there = {
+        "layernorm": True,
+        "core_attn": attention,
+        "mla_up_proj": attention and model.mla is not None,
+        "mlp": any(kind.mlp is Mlp.DENSE for kind in kinds),
+        "moe": model.experts is not None,
+        "moe_act": model.experts is not None,
+        "shared_experts": bool(model.experts and model.experts.shared_width),
+    }
+    return frozenset(name for name, has in there.items() if has)
 
 
 # What a question fixes, and its rules, checked before anything is searched.
@@ -233,9 +362,13 @@ def check_value(name: str, value: object) -> None:
     """Raise InputError unless a searched field of a strategy may have a value."""
     given = f"fixed {name}={str(value)[:40]!r}"
     if name == "recompute":
-        if not isinstance(value, Recompute):
-            raise InputError(given, "must be a Recompute", "give Recompute.FULL, say")
-    elif name == "sequence_parallel":
+        modules = isinstance(value, tuple) and value and set(value) <= set(MODULES)
+        if not isinstance(value, Recompute) and not modules:
+            raise InputError(given, "must be a Recompute, or modules", "give Recompute.FULL, say")
+    elif name == "dispatcher":
+        if value not in DISPATCHERS:
+            raise InputError(given, f"must be one of {', '.join(DISPATCHERS)}")
+    elif name in ("sequence_parallel", "overlap"):
         if value not in (0, 1):
             raise InputError(given, "must be True or False")
     elif name == "zero":
@@ -251,9 +384,9 @@ def check_degree(given: str, value: object) -> None:
         raise InputError(given, f"must be a whole number, at least 1 and at most {MAX_DEGREE}")
 
 
-def check_rule(rule: AxisRule | FixedEntry, levels: int) -> None:
-    """Raise InputError unless a rule is on an axis of strategies and on one of the levels."""
-    for what, index, many in (("axis", rule.axis, len(AXES)), ("level", rule.level, levels)):
+def check_rule(rule: AxisRule | FixedEntry, axes: Sequence[str], levels: int) -> None:
+    """Raise InputError unless a rule is on one of the axes and on one of the levels."""
+    for what, index, many in (("axis", rule.axis, len(axes)), ("level", rule.level, levels)):
         if not (_is_whole(index) and 0 <= index < many):
             raise InputError(f"rule {rule}", f"its {what} must be an index from 0 to {many - 1}")
     if isinstance(rule, FixedEntry):
@@ -261,13 +394,16 @@ def check_rule(rule: AxisRule | FixedEntry, levels: int) -> None:
 
 
 def check_entries(
-    rules: Sequence[AxisRule | FixedEntry], levels: Sequence[str], sizes: Mapping[str, Any]
+    rules: Sequence[AxisRule | FixedEntry],
+    axes: Sequence[str],
+    levels: Sequence[str],
+    sizes: Mapping[str, Any],
 ) -> None:
     """Raise InputError if fixed entries contradict each other, or the fixed sizes of their axes."""
     entries: dict[str, dict[str, int]] = {}
     for rule in rules:
         if isinstance(rule, FixedEntry):
-            axis, level = AXES[rule.axis], levels[rule.level]
+            axis, level = axes[rule.axis], levels[rule.level]
             if entries.setdefault(axis, {}).setdefault(level, rule.value) != rule.value:
                 given = f"fixed {axis}={level}:{rule.value}"
                 told = f"{axis}={level}:{entries[axis][level]} is fixed, too"

@@ -1,23 +1,32 @@
 """Every strategy of a question, as columns: degrees first, then what goes with them.
 
-A switch that has nothing to do is against the rules, so no two strategies are the same in all but
-name.
+A switch that has nothing to do is against the rules, or is left as it is by default, so no two
+strategies are the same in all but name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from p2smt.parallelism.matrices import divisors
-from p2smt.parallelism.placement import IntArray
-from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.training.formulas.stages import (
+    RECOMPUTES,
+    MixtureColumns,
+    StrategyColumns,
+    countings,
+)
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.contradiction import contradiction
-from p2smt.training.search.question import SEARCHED, PlanQuestion
-from p2smt.training.strategy import AXES
-from p2smt.training.validity import obey
+from p2smt.training.search.contradiction import contradiction, mixture_contradiction
+from p2smt.training.search.question import SEARCHED, Again, PlanQuestion
+from p2smt.training.strategy import AXES, DISPATCHERS, MODULES, Recompute
+from p2smt.training.validity import obey, obey_mixture
+
+SearchedColumns = dict[str, IntArray]
+"""Values of searched fields by name; of ``recompute`` indices into the choices."""
 
 
 def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
@@ -36,12 +45,18 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
         name: np.concatenate([block[at] for block in blocks]) for at, name in enumerate(SEARCHED)
     }
     kept = obey(question.model, question.batch, values, question.topology.devices)
-    return _columns(question, {name: column[kept] for name, column in values.items()})
+    values = {name: column[kept] for name, column in values.items()}
+    if question.model.experts:
+        values = _of_mixtures(question, choices, values)
+    return _columns(question, choices, values)
 
 
-def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> StrategyColumns:
+def _columns(
+    question: PlanQuestion, choices: Choices, values: Mapping[str, IntArray]
+) -> StrategyColumns:
     many = len(values["tp"])
-    return StrategyColumns(
+    kinds = [one if isinstance(one, Recompute) else Recompute.NONE for one in choices.again]
+    columns = StrategyColumns(
         tp=values["tp"],
         pp=values["pp"],
         dp=values["dp"],
@@ -50,22 +65,130 @@ def _columns(question: PlanQuestion, values: Mapping[str, IntArray]) -> Strategy
         micro_batch=values["micro_batch"],
         sequence_parallel=values["sequence_parallel"] > 0,
         zero=values["zero"],
-        recompute=values["recompute"],
+        recompute=np.array([RECOMPUTES.index(kind) for kind in kinds])[values["recompute"]],
         flash=np.full(many, question.flash),
         dtype=np.full(many, question.dtype),
+        mixture=_mixture(question, choices, values),
+    )
+    given = {"optimizer_bytes": question.optimizer_bytes, "imbalance": question.imbalance}
+    return columns.given(given)
+
+
+def _mixture(
+    question: PlanQuestion, choices: Choices, values: Mapping[str, IntArray]
+) -> MixtureColumns | None:
+    """What strategies have besides; None where all have the defaults, as of a dense model."""
+    given = question.graphs != "none" or question.fp8_attention
+    one_by_one = any(not isinstance(again, Recompute) for again in choices.again)
+    if not (question.model.experts or given or one_by_one):
+        return None
+    many, ones = len(values["tp"]), np.ones(len(values["tp"]), dtype=np.int64)
+    modules = np.array([[name in _modules(again) for name in MODULES] for again in choices.again])
+    return replace(
+        MixtureColumns.none(many),
+        ep=values.get("ep", ones),
+        etp=values.get("etp", ones),
+        dispatcher=np.array(DISPATCHERS)[values.get("dispatcher", ones - 1)],
+        overlap=values.get("overlap", ones - 1) > 0,
+        graphs=np.full(many, question.graphs),
+        fp8_attention=np.full(many, question.fp8_attention),
+        modules=modules[values["recompute"]],
     )
 
 
+def _modules(again: Again) -> tuple[str, ...]:
+    return () if isinstance(again, Recompute) else again
+
+
 def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tuple[IntArray, ...]:
-    """The columns of all strategies with these axis sizes, before the rules."""
+    """The columns of all strategies with these axis sizes, before the rules.
+
+    Of a mixture what is computed again is not told yet.
+    """
     degrees = dict(zip(AXES, sizes, strict=True))
-    layers, most = question.model.layers, question.batch.sequences // degrees["dp"]
-    chunks = {n // degrees["pp"] for n in divisors(layers) + divisors(layers + 2)}
+    model, most = question.model, question.batch.sequences // degrees["dp"]
+    counted = countings(model.layers, model.mtp)
+    chunks = {n // degrees["pp"] for count in counted for n in divisors(count)}
     vpp = [n for n in sorted(chunks) if n > 0 and choices.allow("vpp", n)]
     micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
     given = {name: [value] for name, value in degrees.items()}
     given |= {"vpp": vpp, "micro_batch": micro}
     given |= {name: list(choices.choices[name]) for name in ("sequence_parallel", "zero")}
-    given["recompute"] = list(choices.choices["recompute"])
-    grid = np.meshgrid(*(np.array(given[name]) for name in SEARCHED), indexing="ij")
-    return tuple(axis.ravel().astype(np.int64) for axis in grid)
+    given["recompute"] = [0] if model.experts else list(choices.choices["recompute"])
+    return tuple(_grid([given[name] for name in SEARCHED]))
+
+
+def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
+    """All combinations of some values, a column for each."""
+    grid = np.meshgrid(*(np.array(one, dtype=np.int64) for one in values), indexing="ij")
+    return [axis.ravel() for axis in grid]
+
+
+# Mixtures: degrees of experts for each of those strategies, then the switches.
+
+
+def _of_mixtures(
+    question: PlanQuestion, choices: Choices, values: SearchedColumns
+) -> SearchedColumns:
+    """All strategies with these degrees of attention.
+
+    Raises:
+        InputError: the rules of mixtures leave none.
+    """
+    degrees = _expert_degrees(question, choices)
+    switches = {
+        name: np.array(choices.choices[name]) for name in ("recompute", "dispatcher", "overlap")
+    }
+    found = _crossed(values, dict(zip(("ep", "etp"), _grid(degrees), strict=True)))
+    off = {name: np.zeros(len(found["tp"]), dtype=np.int64) for name in ("recompute", "overlap")}
+    if 0 in switches["overlap"]:
+        kept = _obeying(question, choices, found | off)
+        if not kept.any():
+            values = _rule_values(question, choices, found | off)
+            raise mixture_contradiction(question, choices, values)
+        found = {name: column[kept] for name, column in found.items()}
+    again, flex, overlap = _grid([one.tolist() for one in switches.values()])
+    found = _crossed(found, {"recompute": again, "dispatcher": flex, "overlap": overlap})
+    kept = _obeying(question, choices, found)
+    if not kept.any():
+        raise mixture_contradiction(question, choices, _rule_values(question, choices, found))
+    idle = (found["ep"] == 1) & (found["dispatcher"] != switches["dispatcher"][0])
+    return {name: column[kept & ~idle] for name, column in found.items()}
+
+
+def _expert_degrees(question: PlanQuestion, choices: Choices) -> tuple[list[int], list[int]]:
+    """Values of ep and etp that divide what they must; where none of those asked for does, all
+    that are asked for."""
+    experts = question.model.experts
+    assert experts
+    found = []
+    for name, whole in (("ep", experts.count), ("etp", experts.width)):
+        usable = [n for n in divisors(whole) if choices.allow(name, n)]
+        found.append(usable or list(choices.choices.get(name, (1,))))
+    return found[0], found[1]
+
+
+def _crossed(values: SearchedColumns, others: SearchedColumns) -> SearchedColumns:
+    """Every row of the one with every row of the others."""
+    many, times = len(values["tp"]), len(next(iter(others.values())))
+    kept = {name: np.repeat(column, times) for name, column in values.items() if name not in others}
+    return kept | {name: np.tile(column, many) for name, column in others.items()}
+
+
+def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> BoolArray:
+    found = _rule_values(question, choices, values)
+    return obey_mixture(question.model, question.batch, found)
+
+
+def _rule_values(
+    question: PlanQuestion, choices: Choices, values: SearchedColumns
+) -> SearchedColumns:
+    """The values that rules of mixtures read."""
+    full = np.array([again is Recompute.FULL for again in choices.again], dtype=np.int64)
+    moe = np.array(["moe" in _modules(again) for again in choices.again], dtype=np.int64)
+    again, partial = values["recompute"], int(question.graphs == "partial")
+    return values | {
+        "full": full[again],
+        "moe": moe[again],
+        "partial": np.full(len(again), partial, dtype=np.int64),
+    }

@@ -52,7 +52,8 @@ from p2smt.solvers.ask import stopping_when
 from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_s
 from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact
 from p2smt.training.search.cache import PlanCache, ProgramTexts, placed, sizes_text
-from p2smt.training.search.prices import Candidates, PlacedCandidates, Seconds, as_matrix
+from p2smt.training.search.candidates import Candidates, Seconds
+from p2smt.training.search.prices import PlacedCandidates, as_matrix
 from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
 from p2smt.training.search.question import Lacks, PlanQuestion, Prices
 from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy, strategy_text

@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from p2smt.cli.codes import BAD_INPUT, INFEASIBLE, NOT_SETTLED
+from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.measured.run import searched_strategies
+from p2smt.training.search.known import distance
+from p2smt.training.strategy import parse_strategy
 from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
 
 
@@ -155,15 +159,20 @@ def test_times_are_those_of_the_launcher_or_it_is_told() -> None:
     assert asked["efficiency_notes"] == [
         "times are those of megatron-core, not of TorchTitan: what overlaps may differ"
     ]
-    told = cli("plan", *SCENE, *few, "--launcher", "deepspeed").out
-    assert f"note: {speed['efficiency_notes'][0]}" in " ".join(told.split())
+    assert megatron["untold"] is None
+    assert titan["untold"].startswith("the runs of fsdp-h100 do not tell strategies apart: ")
+    told = " ".join(cli("plan", *SCENE, *few, "--launcher", "torchtitan").out.split())
+    assert f"caution {titan['untold']}; this order is assumed" in told
+    for more, label in (((), "caution"), (("--details",), "note:")):
+        told = cli("plan", *SCENE, *few, "--launcher", "deepspeed", *more).out
+        assert f"{label} {speed['efficiency_notes'][0]}" in " ".join(told.split())
 
 
 @pytest.mark.usefixtures("folder")
 def test_options_overlap_what_the_time_assumes() -> None:
     few = ("--fix", "tp=2", "--fix", "sp=1", "--launcher", "megatron")
     for name, overlaps in (("megatron-h100", True), ("megatron-a100", False)):
-        done = cli("plan", *SCENE, *few, "--efficiency", name, "-o", "plan.json")
+        done = cli("plan", *SCENE, *few, "--efficiency", name, "-o", "plan.json", "--details")
         assert ("  --tp-comm-overlap" in done.out.splitlines()) == overlaps
         given = ("plan.json", "--to", "megatron-options", "-o", "options.txt")
         assert cli("export", *given).code == 0
@@ -178,26 +187,138 @@ def test_an_entry_of_the_matrix_can_be_fixed() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_person_reads_the_same() -> None:
-    done, data = cli("plan", *SCENE), planned()
-    assert (done.code, done.err) == (0, "")
+    done, screen, data = cli("plan", *SCENE, "--details"), cli("plan", *SCENE), planned()
+    assert (done.code, done.err) == (screen.code, screen.err) == (0, "")
+    assert done.out.startswith(screen.out)
+    assert screen.out.count("\n") <= 20 < done.out.count("\n")
+    for text in (
+        f"{data['near_optimal']:,} strategies within 5 % of the fastest",
+        "and of those in its range nearest to a measured",
+        f"MFU {data['recommended']['mfu']:.1%}",
+    ):
+        assert text in screen.out
     for text in (
         data["proof"],
         f"near-optimal: {data['near_optimal']:,} strategies lie within 5 % of the best",
         "outside everything measured: ",
-        f"best: {data['best']['strategy']}",
+        f"best: {data['recommended']['strategy']}",
         "options of ",
         "the default here",
-        f"MFU {data['best']['mfu']:.1%}",
     ):
         assert text in done.out
     assert done.out.endswith("\n")
+
+
+KNOWN = ("--model", "llama-3-8b", "-t", "dgx-h100:2", "--global-batch", "128", "--seq", "8192")
+FEW = ("--max-tp", "2", "--max-pp", "2", "--max-cp", "2", "--max-mbs", "1", "--within", "20%")
+
+
+@cache
+def recommended(*more: str) -> dict[str, Any]:
+    """What is said of a question whose fastest answer is not the nearest to a measured run."""
+    done = cli("plan", *KNOWN, *FEW, *more, "--json")
+    assert done.code == 0, done.err
+    return done.json()
+
+
+def apart(strategy: str, efficiency: str) -> float:
+    """How far the nearest run is."""
+    runs, mine = searched_strategies(read_efficiency(efficiency)), parse_strategy(strategy)
+    return min(round(distance(mine, run.strategy), 9) for run in runs)
+
+
+def test_what_to_run_is_the_nearest_to_a_measured_run_in_the_range_of_the_best() -> None:
+    data = recommended()
+    near, run = data["near_optimal_strategies"], data["recommended"]
+    inside = [one for one in near if one["iteration_s"] <= data["top"][0]["range_s"][1]]
+    assert 1 < len(inside) < len(near)
+    far = [apart(one["strategy"], "megatron-h100") for one in inside]
+    assert run["strategy"] == inside[far.index(min(far))]["strategy"]
+    assert run["known"]["distance"] == min(far) == 0
+    assert run["known"]["error"] < 0.05
+    assert data["best"]["strategy"] == data["top"][0]["strategy"] != run["strategy"]
+    assert data["best"]["known"]["outside"] == ["zero=3: measured is 1"]
+    assert data["best"]["known"]["error"] is None
+    nearer = [one for one in near if apart(one["strategy"], "megatron-h100") == 0]
+    assert [one["strategy"] for one in nearer] == [run["strategy"]]
+
+
+def test_beyond_the_range_of_the_best_nothing_is_recommended() -> None:
+    """One is the same as a measured run, and so much slower that the model tells it."""
+    few = ("tp=4", "mbs=1", "sp=1", "recompute=none")
+    fixed = [word for value in few for word in ("--fix", value)]
+    given = ("--model", "llama-3.1-70b", "-t", "dgx-h100:64", *("--global-batch", "1024"))
+    done = cli("plan", *given, "--seq", "8192", "--memory", "80.5GB", *fixed, "--json")
+    data = done.json()
+    near, high_s = data["near_optimal_strategies"], data["top"][0]["range_s"][1]
+    far = {one["strategy"]: apart(one["strategy"], "megatron-h100") for one in near}
+    inside = [one["strategy"] for one in near if one["iteration_s"] <= high_s]
+    assert min(far.values()) == 0 < min(far[one] for one in inside)
+    run = data["recommended"]
+    assert far[run["strategy"]] == min(far[one] for one in inside) == 1
+    assert run["iteration_s"] < data["nearest"]["iteration_s"]
+    assert run["known"]["outside"] == []
+    assert data["best"]["known"]["outside"] == [
+        "vpp=8: measured are 1 to 7",
+        "zero=2: measured is 1",
+    ]
+
+
+def test_files_and_options_are_of_the_strategy_that_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = recommended()
+    listed = [one["strategy"] for one in data["top"]]
+    number = data["recommended_number"]
+    assert number > 1
+    assert (*listed, data["recommended"]["strategy"])[number - 1] == data["recommended"]["strategy"]
+    for pick, at in (((), number), (("--pick", "fastest"), 1), (("--pick", "2"), 2)):
+        done = cli("plan", *KNOWN, *FEW, *pick, "-o", "picked.json", "--json")
+        taken = done.json()
+        assert taken["best"]["strategy"] == listed[0]
+        assert taken["recommended_number"] == at
+        assert (taken["recommended_why"] == "picked") == bool(pick)
+        strategy = parse_strategy(taken["recommended"]["strategy"])
+        assert pick == () or taken["recommended"]["strategy"] == listed[at - 1]
+        written = json.loads(Path("picked.json").read_text())["training"]["strategy"]
+        assert (written["dp"], written["cp"], written["zero"]) == (
+            *(strategy.dp, strategy.cp, strategy.zero),
+        )
+        text = next(one["text"] for one in taken["options"] if one["trainer"] == "megatron")
+        assert f"--context-parallel-size {strategy.cp}\n" in text
+    assert cli("verify", "picked.json").code == 0
+    refused = cli("plan", *KNOWN, *FEW, "--pick", "4", "-o", "none.json")
+    assert_one_error(refused)
+    assert "--pick 4: is not listed: there are 3; pick one of these" in refused.err
+    assert not Path("none.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("pick", "why"),
+    [
+        ((), "nearest to a measured run: 0.0% slower than the fastest, in its range"),
+        (("--pick", "fastest"), "picked: the model's fastest"),
+        (("--pick", "2"), "picked: 0.0% slower than the fastest, in its range"),
+    ],
+)
+def test_the_screen_says_why_it_is_this_one_and_what_the_fastest_is(
+    pick: tuple[str, ...], why: str
+) -> None:
+    lines = cli("plan", *KNOWN, *FEW, *pick).out.splitlines()
+    assert f"why      {why}" in lines
+    beside = [line for line in lines if line.startswith("fastest")]
+    assert (beside == []) == (pick == ("--pick", "fastest"))
+    assert all(line.endswith(": dp=16,zero=3") for line in beside)
+    assert any("zero=3: no run like it; error there unknown" in line for line in lines)
+    assert sum(line[9:11] == " *" or line[9:10] == "*" for line in lines) == 1
 
 
 @pytest.mark.usefixtures("folder")
 def test_files_are_written_and_taken() -> None:
     done = cli("plan", *SCENE, "--fix", "tp=2", "-o", "plan.json", "--svg", "plan.svg")
     assert done.code == 0, done.err
-    assert "plan written to plan.json\npicture written to plan.svg" in done.out
+    assert done.out.endswith("plan written to plan.json\npicture written to plan.svg\n")
     assert Path("plan.svg").read_text().startswith("<svg ")
     assert cli("verify", "plan.json").code == 0
     plan = json.loads(Path("plan.json").read_text())
@@ -259,8 +380,12 @@ BAD = [
     ((*SCENE, "--within", "1001%"), "from 0% to 1000%; write it like 5%"),
     ((*SCENE, "--within", "wide"), "from 0% to 1000%; write it like 5%"),
     ((*SCENE, "--top", "0"), "--top"),
+    ((*SCENE, "--pick", "0"), "--pick '0': must be fastest, or a number of the list, from 1 to 4"),
+    ((*SCENE, "--pick", "5"), "list more with --top"),
+    ((*SCENE, "--pick", "first"), "--pick"),
+    ((*SCENE, "--pick", "٣"), "--pick"),
     ((*SCENE, "--prices", "money"), "collectives, programs"),
-    ((*SCENE, "--launcher", "none"), "megatron, torchtitan, deepspeed"),
+    ((*SCENE, "--launcher", "none"), "megatron, megatron-bridge, torchtitan, deepspeed"),
     ((*SCENE, "--max-tp", "0"), "--max-tp"),
     ((*SCENE, "--max-mbs", "x"), "--max-mbs"),
     ((*SCENE, "--recompute", "some"), "none, selective, full"),
@@ -274,7 +399,6 @@ BAD = [
     ((*SCENE, "-o", "nowhere/plan.json"), "is not a file in an existing folder"),
     ((*SCENE, "-o", "plan.yaml"), "name it .json"),
     ((*SCENE, "--time-limit", "soon"), "time limit"),
-    (("--model", "mixtral-8x7b", *SCENE[2:]), "mixture of experts"),
 ]
 
 
@@ -289,7 +413,7 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], part: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_one_device_is_answered_and_has_no_plan_file() -> None:
     one = ("plan", *GIVEN, "-t", "tiny.yaml", "--use", "gpu=1", "--use", "node=1")
-    done = cli(*one)
+    done = cli(*one, "--details")
     assert done.code == 0, done.err
     assert "communication of an iteration: none" in done.out
     refused = cli(*one, "-o", "plan.json")

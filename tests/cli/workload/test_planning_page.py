@@ -36,7 +36,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(COMMANDS) == PAGE.count("```console") >= 4
     for command, shown in COMMANDS:
         done = cli(*shlex.split(command))
-        expected = 4 if "\ninfeasible: " in shown else 0
+        expected = 4 if "infeasible: " in shown else 0
         assert (done.code, done.err) == (expected, ""), command
         assert done.out.splitlines() == shown.splitlines(), REFILL
     assert Path("plan.svg").read_text() == PICTURE.read_text(), REFILL

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import p2smt
+from p2smt.cluster.file import parse_topology
 from p2smt.cluster.library.model import Library
 from p2smt.cluster.library.registry import library_of, register_library
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
@@ -155,6 +156,53 @@ def test_switches_hand_over_so_much_whatever_the_cards_carry() -> None:
     assert wire_s(faster_cards(topology, 10), WHOLE, "nvls-tree") == pytest.approx(1 / 40)
     assert wire_s(cluster("nccl-2.30"), WHOLE, "nvls-tree") == pytest.approx(1 / 80)
     assert wire_s(cluster("nccl-handover", cards=2), WHOLE, "nvls-tree") == pytest.approx(1 / 20)
+
+
+def test_two_children_share_a_card() -> None:
+    """Of four nodes one has two children in a tree, of three none; of devices with cards of their
+    own, and before Hopper, nothing of it was measured.  A ring has no children."""
+    known, names = library_of("nccl-2.30").protocols, []
+    for part in (1.0, 0.5):
+        protocols = tuple(replace(one, two_children=part) for one in known)
+        names.append(limited(f"nccl-children-{part}", protocols=protocols).name)
+    for nodes, cards, fabric, part in (
+        (4, 4, "nvlink4", 0.5),
+        (3, 4, "nvlink4", 1.0),
+        (4, 8, "nvlink4", 1.0),
+        (4, 4, "nvlink3", 1.0),
+    ):
+        found = []
+        for name in names:
+            one = cluster(name, cards=cards).with_outermost(nodes)
+            inner = replace(one.levels[1], link=replace(one.levels[1].link, fabric=fabric))
+            found.append(replace(one, levels=(one.levels[0], inner)))
+        trees, rings = (
+            [wire_s(one, ((nodes, 8),), name) for one in found] for name in ("tree", "ring")
+        )
+        assert trees[1] == pytest.approx(trees[0] / part), (nodes, cards, fabric)
+        assert rings[1] == rings[0]
+
+
+FOUR_CARDS = """
+name: five-nodes
+library: nccl-2.20
+levels:
+  - name: node
+    size: 5
+    link: {kind: switch, ports: 4, bandwidth: 400 Gb/s, latency: 14 us, fabric: roce}
+  - name: gpu
+    size: 8
+    link: {kind: switch, bandwidth: 450 GB/s, latency: 3.4 us, fabric: nvlink4}
+"""
+
+
+@pytest.mark.parametrize(("algorithm", "measured_s"), [("ring", 11.0e-3), ("tree", 14.0e-3)])
+def test_five_nodes_of_eight_h100_to_four_cards(algorithm: str, measured_s: float) -> None:
+    """NVIDIA/nccl#1368: a GiB in 11.0 ms by ring, in 14.0 ms by tree."""
+    topology = parse_topology(FOUR_CARDS, "four cards").running((Algorithm(algorithm),))
+    scene = Scene(topology, digits_of(Placement(((5, 8),)), (0,)))
+    found = scene.fixed_time(RequestKind.ALL_REDUCE, 2**30).seconds
+    assert found == pytest.approx(measured_s, rel=0.03)
 
 
 def test_members_beyond_one_board_wait_for_each_other_at_the_switches() -> None:

@@ -178,6 +178,8 @@ BROADCAST = "broadcast: [{algorithm: binomial, protocols: [simple]}]"
          ("calls_across.xgmi", "network, infiniband")),
         (RCCL.replace("in_flight: 8", "in_flight: 0"), ("in_flight",)),
         (RCCL.replace("ring_pace: ", "ring_pace: 0.5  # "), ("ring_pace 0.5", "1 to 100")),
+        (GLOO.replace("efficiency: 1}", "two_children: 0}"), ("protocols.simple.two_children",)),
+        (GLOO.replace("efficiency: 1}", "two_children: 1.1}"), ("protocols.simple.two_children",)),
         (GLOO.replace("  broadcast: [{", "  brodcast: [{"), ("runs.brodcast",)),
         (GLOO.replace("name: gloo", "name: Gloo"), ("name 'Gloo'",)),
         (GLOO.replace("name: gloo", "name: none"), ("name 'none'",)),

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
+from p2smt.interop.trainers.megatron_model import model_options
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
-from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
+from tests.interop.trainers import bridge_rules, deepspeed_rules, megatron_rules, titan_rules
 from tests.interop.trainers.started import Mixture, Started, asked, mixture_of, sizes_of
 from tests.interop.trainers.titan_rules import Configuration
 
@@ -39,6 +41,13 @@ def _megatron(model: Transformer, strategy: Strategy, written: Exported) -> Star
 def _with_vocab(found: Started, vocab: int) -> tuple[int, ...]:
     assert found.sizes is not None
     return (*found.sizes[:6], vocab, *found.sizes[7:])
+
+
+def _bridge(model: Transformer, strategy: Strategy, written: Exported) -> Started:
+    connections = "1" if "unset, or more than 1" not in " ".join(written.notes) else None
+    own = list(model_options(model, strategy))  # a recipe has the model whole, and its windows
+    found = bridge_rules.start(written.text, own, strategy.devices, connections)
+    return replace(found, sizes=_with_vocab(found, model.vocab))
 
 
 def _torchtitan(model: Transformer, strategy: Strategy, written: Exported) -> Started:
@@ -67,6 +76,7 @@ def own_mixture(model: Transformer, found: Started) -> Mixture:
 Oracle = Callable[[Transformer, Strategy, Exported], Started]
 ORACLES: tuple[tuple[Trainer, Oracle], ...] = (
     (MEGATRON, _megatron),
+    (MEGATRON_BRIDGE, _bridge),
     (TORCHTITAN, _torchtitan),
     (DEEPSPEED, _deepspeed),
 )
@@ -124,7 +134,7 @@ def runs(draw: st.DrawFn) -> Run:
 def easy_runs(draw: st.DrawFn, name: str) -> Run:
     """The same, brought closer to what a trainer can run."""
     model, batch, strategy = draw(runs())
-    if name == "megatron":
+    if name.startswith("megatron"):
         return model, batch, replace(strategy, flash=True)
     dtype = "bf16" if strategy.low_precision else strategy.dtype
     strategy = replace(strategy, dtype=dtype)

@@ -280,7 +280,7 @@ def _degrees(args: Arguments, setting: Setting) -> tuple[int, int, int]:
     if args["use-tp-pp-dp-mapping"]:
         require(pp == 1 or ed == dp, "ps 901-905")
     require(args.number("num-experts") % ep == 0, "1657, ml 186")
-    width = args["moe-ffn-hidden-size"] or args["ffn-hidden-size"]
+    width = args["moe-ffn-hidden-size"] or args["ffn-hidden-size"] or 0  # else computed
     require(int(str(width)) % etp == 0, "megatron/core/extensions/transformer_engine.py 1265-1267")
     require(etp == 1 or bool(args["disable-bias-linear"]), "tc 2612-2615")
     _check_dispatcher(args, ep * etp)

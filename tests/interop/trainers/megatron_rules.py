@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from p2smt.training.strategy import Recompute
 from tests.interop.trainers.megatron_mixtures import (
@@ -72,6 +73,11 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "ckpt-format": (("torch", "torch_dist", "torch_dcp", "fsdp_dtensor"), "torch_dist"),  # co 486
     "overlap-grad-reduce": ("flag", False),  # 3121
     "overlap-param-gather": ("flag", False),
+    "num-distributed-optimizer-instances": (int, 1),  # 3216
+    "moe-shared-expert-overlap": ("flag", False),  # tc 717
+    "use-precision-aware-optimizer": ("flag", False),  # 3666
+    "exp-avg-dtype": (("fp32", "fp16", "bf16", "fp8"), "fp32"),  # 3679
+    "exp-avg-sq-dtype": (("fp32", "fp16", "bf16", "fp8"), "fp32"),  # 3683
     "tp-comm-overlap": ("flag", False),  # mp 265
     **MORE,
 }
@@ -182,7 +188,11 @@ def start(text: str, ranks: int, connections: str | None) -> Started:
         flash=backend != "unfused",
         dtype=_dtype(args),
         sizes=_sizes(args, sum(chunks)),
-        mixture=mixture(args, setting),
+        again=args.number("recompute-num-layers") if args["recompute-method"] == "block" else 0,
+        copies=_copies(args, ranks, dp * cp),
+        shared=bool(args["moe-shared-expert-overlap"]),
+        moments=_moments(args),
+        mixture=replace(mixture(args, setting), ahead_in=_ahead_in(args)),
     )
 
 
@@ -230,9 +240,16 @@ def _chunks(args: _Args, pp: int) -> tuple[int, ...]:
     return tuple(each)
 
 
+def _ahead_in(args: _Args) -> int:
+    """The chunk, from 1, that has MTP; 0: the last."""
+    stages = unrolled(str(args["pipeline-model-parallel-layout"] or "")).split("|")
+    at = [number for number, one in enumerate(stages, 1) if "m" in one]
+    return at[0] % len(stages) if at else 0
+
+
 def _layout(text: str, layers: int, pp: int, ahead: int) -> tuple[int, ...]:
     """The grammar of a layout (pl 266-306) by a stack, stages as their letters."""
-    letters = _unrolled(text.replace(",", ""))
+    letters = unrolled(text.replace(",", ""))
     require(set(letters) <= set("ELtm|"), "pl 299: an unknown letter")
     stages = letters.split("|")
     require(len(stages) % pp == 0, "945, pl 42: stages by pp")
@@ -242,11 +259,11 @@ def _layout(text: str, layers: int, pp: int, ahead: int) -> tuple[int, ...]:
     require(whole.count("t") == layers, "pl 103-106: as many layers as the model")
     require(whole.count("m") == ahead, "pl 112-114")
     require("m" not in whole or "t" not in whole[whole.index("m") :], "pl 115-120")
-    require(stages[-1].count("m") == ahead, "no strategy: MTP apart from the logits")
+    require(len([one for one in stages if "m" in one]) <= 1, "no strategy: MTP in two places")
     return tuple(stage.count("t") for stage in stages)
 
 
-def _unrolled(text: str) -> str:
+def unrolled(text: str) -> str:
     """``(ab)*3`` and ``a*3`` written out; groups do not nest."""
     parts: list[str] = []
     position = 0
@@ -254,7 +271,7 @@ def _unrolled(text: str) -> str:
         if text[position] == "(":
             end = text.index(")", position)
             require(end > position + 1 and text[end + 1 : end + 2] == "*", "pl 284: (..)*number")
-            parts.append(_unrolled(text[position + 1 : end]))
+            parts.append(unrolled(text[position + 1 : end]))
             position = end + 1
         elif text[position] == "*":
             digits = text[position + 1 :]
@@ -333,8 +350,29 @@ def _recompute(args: _Args) -> Recompute | tuple[str, ...]:
         return tuple(sorted(modules))
     require(method is not None, "tc 1913-1917")
     require(count is not None, "tc 1919-1925")
-    require(method == "uniform" and count == 1, "no strategy: some layers are kept")
+    require(method == "block" or count == 1, "no strategy: several layers are kept as one")
     return Recompute.FULL
+
+
+def _copies(args: _Args, ranks: int, dp_cp: int) -> int:
+    """Of the shards of ZeRO; experts have as many."""
+    found = args.number("num-distributed-optimizer-instances")
+    require(dp_cp % found == 0, "parallel_state.py 921-927")
+    apart = args.number("expert-model-parallel-size") * args.number("pipeline-model-parallel-size")
+    etp = args["expert-tensor-parallel-size"]
+    if args["num-experts"] is not None and isinstance(etp, int):
+        require(ranks // (apart * etp) % found == 0, "parallel_state.py 1448-1450")
+    return found
+
+
+def _moments(args: _Args) -> int:
+    """Bytes of a parameter in the optimizer."""
+    kinds = (str(args["exp-avg-dtype"]), str(args["exp-avg-sq-dtype"]))
+    if not args["use-precision-aware-optimizer"]:
+        require(kinds == ("fp32", "fp32"), "megatron/core/optimizer/optimizer_config.py")
+        return 12
+    require(bool(args["use-distributed-optimizer"]), "megatron/core/optimizer/optimizer_config.py")
+    return 4 + sum({"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}[kind] for kind in kinds)
 
 
 def _zero(args: _Args, connections: str | None, tp_cp: int) -> int:

@@ -25,7 +25,8 @@ class Mixture:
     ``layers``: letters of the layers of each chunk, attention (* full, + latent, w window, M
     Mamba-2), then MLP (- dense, E experts).  Sizes in the order of the classes of
     :mod:`p2smt.training.transformer`, empty where the model has none; ``ahead``: layers of MTP.
-    ``degrees``: ed, ep, etp.  ``graphs``: modules that are captured, or ``full``.
+    ``ahead_in``: the chunk, from 1, that has them, 0 the last.  ``degrees``: ed, ep, etp.
+    ``graphs``: modules that are captured, or ``full``.
     """
 
     layers: tuple[str, ...]
@@ -40,6 +41,7 @@ class Mixture:
     graphs: tuple[str, ...]
     chunked: bool = False
     fp8_attention: bool = False
+    ahead_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Started:
     flash: bool | None
     dtype: str
     sizes: tuple[int, ...] | None
+    again: int = 0  # layers of a chunk that are computed again whole, 0: all
+    copies: int = 1  # of the shards of ZeRO
+    shared: bool = False
+    moments: int = 12  # bytes of a parameter in the optimizer
     mixture: Mixture | None = None
 
 
@@ -97,6 +103,10 @@ def asked(model: Transformer, batch: Batch, strategy: Strategy) -> Started:
         flash=strategy.flash,
         dtype=strategy.dtype,
         sizes=sizes_of(model),
+        again=strategy.recompute_layers,
+        copies=strategy.dp_replicate,
+        shared=strategy.shared_overlap,
+        moments=strategy.optimizer_bytes,
         mixture=mixture_of(model, strategy, chunks),
     )
 
@@ -140,11 +150,13 @@ def mixture_of(model: Transformer, strategy: Strategy, chunks: tuple[int, ...]) 
         graphs=_graphs(model, strategy),
         chunked=model.chunked,
         fp8_attention=strategy.fp8_attention,
+        ahead_in=strategy.mtp_chunk % max(len(strategy.split), 1),
     )
 
 
 def _graphs(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
     if strategy.graphs != "partial":
         return () if strategy.graphs == "none" else ("full",)
-    modules = ["attn", *(["moe_router", "moe_preprocess"] if model.experts else ["mlp"])]
+    router = [] if "moe" in strategy.modules else ["moe_router", "moe_preprocess"]
+    modules = ["attn", *(router if model.experts else ["mlp"])]
     return tuple(sorted(modules + ["mamba"] * (model.mamba is not None)))

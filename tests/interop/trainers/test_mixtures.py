@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
-from p2smt.training.strategy import Batch, Recompute, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Experts, Transformer
 from tests.interop.trainers.cases import LLAMA_70B, Run
 from tests.interop.trainers.mixtures import (
     ALIKE,
@@ -59,32 +60,21 @@ def test_likely_strategies_are_mostly_written(trainer: Trainer) -> None:
 
 BATCH = Batch(64, 64)
 OVERLAP = Strategy(dp=4, ep=4, overlap=True, graphs="partial")
-NARROW_EXPERTS = replace(ALIKE, experts=replace(ALIKE.experts, latent=32))
-NARROW = replace(ALIKE, experts=replace(ALIKE.experts, shared_width=9))
-CLAMPED = replace(ALIKE, experts=replace(WINDOWED.experts, clamped=True))
+NARROW_EXPERTS = replace(ALIKE, experts=Experts(8, 2, 32, latent=32))
+NARROW = replace(ALIKE, experts=Experts(8, 2, 32, shared_width=9))
+CLAMPED = replace(ALIKE, experts=Experts(8, 4, 32, clamped=True))
 NEEDS: list[Need] = [
     ("megatron", "within chunks", CHUNKED, Strategy()),
     ("megatron", "of sliding windows", WINDOWED, Strategy(cp=2)),
     ("megatron", "of sliding windows", DENSE_WINDOWS, Strategy(cp=2)),
     ("megatron", "windows in a hybrid", HYBRID_WINDOWS, Strategy()),
     ("megatron", "of Mamba layers (", HYBRID, Strategy(cp=2)),
-    ("megatron", "groups of Mamba", HYBRID, Strategy(tp=8, sequence_parallel=True)),
-    ("megatron", "whose width tp", NARROW, Strategy(tp=2, sequence_parallel=True)),
     ("megatron", "biases of experts", WINDOWED, Strategy(dp=2, etp=2)),
     ("megatron", "flex dispatcher for one rank", ALIKE, Strategy(dp=2, dispatcher="flex")),
-    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True)),
-    ("megatron", "moe_act without experts", LLAMA_70B, Strategy(modules=("moe_act",))),
-    ("megatron", "mla_up_proj without", ALIKE, Strategy(modules=("mla_up_proj",))),
-    ("megatron", "whole layers, or of moe", ALIKE, Strategy(modules=("moe",), graphs="partial")),
-    (
-        "megatron",
-        "whole layers, or of moe",
-        LLAMA_70B,
-        Strategy(recompute=Recompute.FULL, graphs="partial"),
-    ),
+    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True, dtype="fp8")),
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
-    ("megatron", "graphs of whole iterations", ALIKE, Strategy(dp=4, ep=4, graphs="full")),
+    ("megatron-bridge", "pipelines of hybrids", HYBRID, Strategy(pp=2, vpp=2)),
     ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
     ("torchtitan", "Mamba layers", LATENT_HYBRID, Strategy()),
@@ -98,18 +88,29 @@ NEEDS: list[Need] = [
     ("torchtitan", "(MTP) with pp or cp", replace(ALIKE, mtp=1), Strategy(pp=2)),
     ("torchtitan", "graphs of single", LLAMA_70B, Strategy(graphs="partial")),
     ("torchtitan", "graphs with", LLAMA_70B, Strategy(pp=2, graphs="full")),
-    ("torchtitan", "graphs with", ALIKE, Strategy(dp=2, zero=3, ep=2, graphs="full")),
-    ("torchtitan", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
     ("deepspeed", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, ep=2)),
     ("deepspeed", "expert parallelism", ALIKE, Strategy(dp=2, dispatcher="flex")),
     ("deepspeed", "graphs of training", ALIKE, Strategy(graphs="full")),
     ("deepspeed", "prediction (MTP)", LATENT_HYBRID, Strategy(pp=2)),
-    ("deepspeed", "in 8 bits", LLAMA_70B, Strategy(fp8_attention=True)),
 ]
 
 
-@pytest.mark.parametrize(("name", "word", "model", "strategy"), NEEDS)
+def test_a_router_that_is_computed_again_is_in_no_graph() -> None:
+    run: Run = (ALIKE, BATCH, Strategy(modules=("moe",), graphs="partial"))
+    for trainer, line in (
+        (MEGATRON, "--cuda-graph-modules attn"),
+        (MEGATRON_BRIDGE, 'set_cuda_graph_modules(cfg.model, ["attn"])'),
+    ):
+        written = trainer.export(*run)
+        assert line in written.text.splitlines()
+        assert starts(trainer, run, written)
+
+
+_SHARED = [("megatron-bridge", *rest) for name, *rest in NEEDS if name == "megatron"]
+
+
+@pytest.mark.parametrize(("name", "word", "model", "strategy"), [*NEEDS, *_SHARED])
 def test_each_thing_that_is_missing_is_missing_alone_and_is_a_rule(
     name: str, word: str, model: Transformer, strategy: Strategy
 ) -> None:
@@ -118,7 +119,8 @@ def test_each_thing_that_is_missing_is_missing_alone_and_is_a_rule(
 
 @pytest.mark.parametrize("trainer", TRAINERS, ids=lambda trainer: trainer.name)
 def test_every_missing_thing_has_a_case(trainer: Trainer) -> None:
-    shown = [word for name, word, *_ in (*NEEDS, *DENSE_NEEDS) if name == trainer.name]
+    names = {trainer.name, "megatron" if trainer is MEGATRON_BRIDGE else ""}
+    shown = [word for name, word, *_ in (*NEEDS, *DENSE_NEEDS) if name in names]
     for feature in trainer.missing:
         words = feature.words
         assert "so many tokens" in words or any(word in words for word in shown), words

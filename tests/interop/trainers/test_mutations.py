@@ -15,10 +15,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from tests.interop.trainers import megatron_rules, titan_rules
+from tests.interop.trainers.bridge_rules import FIELDS
 from tests.interop.trainers.cases import ORACLE_OF, Run, easy_runs, same_run
+from tests.interop.trainers.mixtures import mixture_runs
 from tests.interop.trainers.started import Refused
 from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
@@ -33,6 +36,7 @@ MANY = settings(
 SPEED = {
     *("overlap-grad-reduce", "overlap-param-gather", "tp-comm-overlap"),
     "no-gradient-accumulation-fusion",
+    "disable-bias-linear",  # biases are the user's, where nothing excludes them
 }
 COMPUTED = {
     *("kv-channels", "ffn-hidden-size"),
@@ -73,7 +77,7 @@ def unharmed(trainer: Trainer, run: Run, written: Exported) -> bool:
     """Whether the text still starts the run."""
     try:
         return same_run(ORACLE_OF[trainer.name](run[0], run[2], written), run)
-    except (Refused, KeyError):
+    except (Refused, KeyError, AttributeError):
         return False
 
 
@@ -110,6 +114,18 @@ def is_default(trainer: Trainer, line: str) -> bool:
 @given(data=draws())
 def test_a_line_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) -> None:
     run = data.draw(easy_runs(trainer.name))
+    check_lines(trainer, run)
+
+
+@pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)
+@MANY
+@given(data=draws())
+def test_a_line_of_a_mixture_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) -> None:
+    check_lines(trainer, data.draw(mixture_runs(likely=trainer.name)))
+
+
+def check_lines(trainer: Trainer, run: Run) -> None:
+    """Whether every line of what is written matters."""
     strategy = run[2]
     assume(strategy.tp > 1 and strategy.dp > 1 and not trainer.lacks(*run))
     written = trainer.export(*run)
@@ -120,6 +136,43 @@ def test_a_line_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) ->
             continue  # Megatron-FSDP turns it on (arguments.py 1128-1135)
         if not is_default(trainer, line):
             assert not unharmed(trainer, run, with_line(written, number, [])), line
+
+
+@MANY
+@given(run=mixture_runs(likely="megatron"))
+def test_a_line_of_a_recipe_changed_or_left_out_is_noticed(run: Run) -> None:
+    assume(not MEGATRON_BRIDGE.lacks(*run) and run[2].dp * run[2].cp > 1)
+    written = MEGATRON_BRIDGE.export(*run)
+    for number, line in enumerate(written.text.splitlines()):
+        field, equals, value = line.removeprefix("cfg.").partition(" = ")
+        section, _, name = field.partition(".")
+        if not (equals and name and section in FIELDS) or name in RECIPE_FREE:
+            continue
+        if name.startswith("account_for") and run[2].pp == 1:
+            continue  # one stage has all layers
+        if name.startswith("recompute_") and "recompute_granularity = None" in written.text:
+            continue  # which says it all
+        if (name, value) == ("recompute_modules", "None"):
+            continue  # whole layers are
+        if repr(FIELDS[section][name]).replace("'", '"') != value:
+            assert not unharmed(MEGATRON_BRIDGE, run, with_line(written, number, [])), line
+        if value.isdigit():
+            other = with_line(written, number, [f"{line}1"])
+            assert not unharmed(MEGATRON_BRIDGE, run, other), line
+
+
+# What changes speed alone; what another field of the recipe says as well.
+RECIPE_FREE = {
+    *("overlap_grad_reduce", "overlap_param_gather", "gradient_accumulation_fusion"),
+    *(
+        "cp_comm_type",
+        "tp_comm_overlap",
+        "use_megatron_fsdp",
+        "use_distributed_optimizer",
+        "window_size",
+    ),
+    *("moe_flex_dispatcher_backend", "virtual_pipeline_model_parallel_size", "attention_backend"),
+}
 
 
 @MANY

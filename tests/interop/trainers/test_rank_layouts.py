@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.parallelism.folded import FoldedPlacement, pairs
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.training.strategy import Batch, Strategy
@@ -105,6 +108,27 @@ def test_a_refusal_names_whose_ranks_lie_otherwise_and_what_helps() -> None:
     message = refusal(MEGATRON.export, ALIKE, batch, crossed, None, ordered)
     assert "ranks of attention by tp-cp-dp-pp" in message
     assert message.endswith("launch them as the plan has them, or --launched pp,dp,cp,tp")
+
+
+def test_torchtitan_and_megatron_bridge_have_fewer_orders() -> None:
+    """TorchTitan has one order; Megatron-FSDP takes no other in Megatron-Bridge."""
+    strategy = Strategy(dp=8, pp=2, zero=3)
+    batch = Batch(16, 64)
+    outermost = Placement(((2, 1), (1, 8), (1, 1), (1, 1)))
+    model = replace(ALIKE, experts=None, ffn=96)
+    plain = RankLayout.of(DGX, strategy, outermost)
+    swapped = replace(plain, launched=plain.attention.transpose(1, 0, 2, 3).ravel())
+    for trainer, words in (
+        (TORCHTITAN, "TorchTitan numbers ranks of attention over pp, dp, cp, tp, of experts"),
+        (MEGATRON_BRIDGE, "Megatron-Bridge has no other order of ranks than pp outermost"),
+    ):
+        trainer.export(model, batch, strategy, None, plain)
+        message = refusal(trainer.export, model, batch, strategy, None, swapped)
+        assert words in message
+        assert message.endswith("launch them as the plan has them, or --launched pp,dp,cp,tp")
+    sharded = replace(strategy, zero=1)
+    text = MEGATRON_BRIDGE.export(model, batch, sharded, None, swapped).text
+    assert "cfg.dist.use_tp_pp_dp_mapping = True" in text.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
+from p2smt.training.model_file import read_model
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Experts, LatentAttention, LayerKind, LayerRun, Transformer
 from tests.interop.trainers.cases import LLAMA_70B, ORACLE_OF, Run, easy_runs, same_run
@@ -53,21 +55,21 @@ def option(section: str, field: str, value: object) -> str:
 
 def modules(registry: Mapping[str, object]) -> dict[str, ModuleType]:
     """What the file imports of TorchTitan (its names at the commit of the rules)."""
-    names = {
+    full = SimpleNamespace(Config=lambda: "full")
+    names: dict[str, dict[str, object]] = {
+        "torchtitan": {},
+        "torchtitan.distributed": {},
         "torchtitan.config": {"ParallelismConfig": lambda **one: Section("parallelism", **one)},
-        "torchtitan.distributed.activation_checkpoint": {
-            "FullAC": SimpleNamespace(Config=lambda: "full")
-        },
+        "torchtitan.distributed.activation_checkpoint": {"FullAC": full},
         "torchtitan.trainer": {"Trainer": SimpleNamespace(Config=object)},
-        **{name: {"__getattr__": None} for name in ("torchtitan", "torchtitan.distributed")},
     }
     for module, config in CONFIGURATIONS:
         made = names.setdefault(f"torchtitan.models.{module}.config_registry", {})
-        made[config] = registry[config]  # type: ignore[assignment]
+        made[config] = registry[config]
     found = {}
     for name, values in names.items():
         found[name] = ModuleType(name)
-        found[name].__dict__.update({k: v for k, v in values.items() if v is not None})  # type: ignore[attr-defined]
+        found[name].__dict__.update(values)
     return found
 
 
@@ -119,12 +121,37 @@ def test_a_configuration_of_a_mixture_starts_the_run(run: Run) -> None:
 
 
 DEEPSEEK = Transformer(
-    *("deepseek", 61, 7168, 128, 128, 18432, True, 129280, 56),
+    *("deepseek", 61, 7168, 128, 128, 18432, True, 129280, 192),
     experts=Experts(256, 8, 2048, 2048, groups=8, top_groups=4),
     mla=LatentAttention(512, 128, 64, 128, 1536),
     order=(LayerRun(3, (LayerKind(),)), LayerRun(58, (EXPERTS,))),
 )
 FULL = Strategy(dp=16, tp=4, sequence_parallel=True, zero=3, ep=8, recompute=Recompute.FULL)
+
+
+KNOWN = {
+    "llama-3-8b": "llama3_8b",
+    "qwen3-30b-a3b": "qwen3_30b_a3b",
+    "deepseek-v2-lite": "deepseek_v3_16b",
+    "gpt-oss-20b": "gpt_oss_20b",
+    "gpt-oss-120b": "gpt_oss_120b",
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_models_of_ours_are_configurations_of_its(name: str) -> None:
+    model = read_model(name)
+    strategy = Strategy(dp=8, zero=3, ep=8 if model.experts else 1)
+    run: Run = (model, Batch(16, 4096), strategy)
+    written = TORCHTITAN.export(*run)
+    assert f"--config {KNOWN[name]}" in written.text.splitlines()
+    assert same_run(ORACLE_OF["torchtitan"](model, strategy, written), run)
+    ringed = replace(strategy, dp=4, cp=2)
+    known = "--config" in TORCHTITAN.export(model, Batch(16, 4096), ringed).text
+    assert known == CONFIGURATIONS_OF[KNOWN[name]].flex
+
+
+CONFIGURATIONS_OF = {config: known for (_, config), known in CONFIGURATIONS.items()}
 
 
 @pytest.mark.parametrize(

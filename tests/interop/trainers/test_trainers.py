@@ -9,10 +9,11 @@ from hypothesis import given, settings
 
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
+from p2smt.interop.trainers.megatron_given import given_options
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.efficiencies.frameworks import framework
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import RARE_FIELDS, Batch, Recompute, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import violations
 from tests.interop.trainers.cases import (
@@ -153,7 +154,9 @@ def test_a_refusal_is_one_line_that_names_all_that_is_missing() -> None:
 
 def test_trainers_are_found_by_name() -> None:
     assert [find_trainer(trainer.name) for trainer in TRAINERS] == list(TRAINERS)
-    with pytest.raises(InputError, match=r"launcher 'slurm'.*megatron, torchtitan, deepspeed"):
+    with pytest.raises(
+        InputError, match=r"launcher 'slurm'.*megatron, megatron-bridge, torchtitan, "
+    ):
         find_trainer("slurm")
 
 
@@ -200,5 +203,67 @@ def test_the_oracle_refuses_an_overlap_of_tp_that_megatron_refuses(strategy: Str
 @each_trainer
 def test_frameworks_of_trainers_are_known(trainer: Trainer) -> None:
     assert [framework(name).name for name in trainer.frameworks] == list(trainer.frameworks)
-    others = [one.frameworks for one in TRAINERS if one is not trainer]
-    assert not set(trainer.frameworks) & {name for names in others for name in names}
+    core = {"megatron", "megatron-bridge"}  # both train with Megatron Core
+    apart = [one for one in TRAINERS if one is not trainer and not {one.name, trainer.name} <= core]
+    assert not set(trainer.frameworks) & {name for one in apart for name in one.frameworks}
+
+
+RARE = [
+    Strategy(dp=8, recompute=Recompute.FULL, recompute_layers=2),
+    Strategy(dp=8, zero=1, dp_replicate=2),
+    Strategy(dp=8, ep=2, shared_overlap=True),
+    Strategy(pp=2, dp=4, split=(40, 40), mtp_chunk=2),
+    Strategy(dp=8, zero=1, optimizer_bytes=8),
+    Strategy(dp=8, offload=0.5),
+]
+
+
+@each_trainer
+@pytest.mark.parametrize("strategy", RARE, ids=strategy_text)
+def test_what_is_not_told_to_a_trainer_is_not_left_out(
+    trainer: Trainer, strategy: Strategy
+) -> None:
+    usual = Strategy()
+    (name,) = (one for one in RARE_FIELDS if getattr(strategy, one) != getattr(usual, one))
+    said = f"an option for {name} here"
+    assert (said in trainer.lacks(LLAMA_70B, BATCH, strategy)) == (
+        name not in trainer.given(strategy)
+    )
+
+
+def test_routing_is_no_option() -> None:
+    for trainer in TRAINERS:
+        plain, busy = (
+            trainer.lacks(LLAMA_70B, BATCH, Strategy(dp=8, ep=2, imbalance=x)) for x in (1.0, 1.5)
+        )
+        assert plain == busy
+
+
+def test_megatron_is_told_of_copies_moments_and_shared_experts() -> None:
+    plain, given = (
+        set(find_trainer("megatron").export(LLAMA_70B, BATCH, strategy).text.splitlines())
+        for strategy in (
+            Strategy(tp=8, dp=8, sequence_parallel=True, zero=1),
+            Strategy(*(8, 1, 8), sequence_parallel=True, zero=1, dp_replicate=4, optimizer_bytes=8),
+        )
+    )
+    assert plain < given
+    assert given - plain == {
+        "--num-distributed-optimizer-instances 4",
+        "--use-precision-aware-optimizer",
+        "--exp-avg-dtype bf16",
+        "--exp-avg-sq-dtype bf16",
+    }
+    beside = Strategy(dp=8, ep=2, shared_overlap=True)
+    assert list(given_options(beside)) == ["--moe-shared-expert-overlap"]
+    assert not list(given_options(Strategy()))
+
+
+def test_megatron_has_moments_of_two_types_alone() -> None:
+    megatron = find_trainer("megatron")
+    lacking = [
+        size
+        for size in range(4, 13)
+        if megatron.lacks(LLAMA_70B, BATCH, Strategy(dp=8, zero=1, optimizer_bytes=size))
+    ]
+    assert lacking == [4, 5, 7, 9, 10, 11]

@@ -101,7 +101,7 @@ CONFIGURATIONS: Mapping[tuple[str, str], Configuration] = {
         _mixture("*E" * 48, experts=(128, 8, 768, 0, 0, 0, 0, 0)),
     ),
     ("deepseek_v3", "deepseek_v3_16b"): Configuration(
-        (27, 2048, 10944, 16, 16, 2048 // 16, 102400, 1, 0),
+        (27, 2048, 10944, 16, 16, 128 + 64, 102400, 1, 0),
         4 * 4096,
         _mixture(
             "+-" + "+E" * 26,
@@ -110,7 +110,7 @@ CONFIGURATIONS: Mapping[tuple[str, str], Configuration] = {
         ),
     ),
     ("deepseek_v3", "deepseek_v3_671b"): Configuration(
-        (61, 7168, 18432, 128, 128, 7168 // 128, 129280, 1, 0),
+        (61, 7168, 18432, 128, 128, 128 + 64, 129280, 1, 0),
         4 * 4096,
         _mixture(
             "+-" * 3 + "+E" * 58,
@@ -217,11 +217,12 @@ def start(text: str, ranks: int, own: Mapping[str, Configuration]) -> Started:
         micro_batches=micro_batches * accumulated,
         batch=(step // context, context),
         sequence_parallel=sp and tp > 1,
-        zero=_zero(options, replicas, shards, cp, (pp, tp)),
+        zero=_zero(options, shards, cp, (pp, tp)),
         recompute=options.recompute or Recompute.NONE,
         flash=True,  # models/common/config_utils.py 71-101: no attention that keeps scores
         dtype=_dtype(options),
         sizes=sizes,
+        copies=replicas if shards * cp > 1 else 1,
         mixture=replace(
             known.mixture,
             layers=_cut(known.mixture.layers[0], chunks),
@@ -336,14 +337,13 @@ def _check_model(
     require(options.number("training.max_context_length") <= longest, "de 217-225")
 
 
-def _zero(options: _Options, replicas: int, shards: int, cp: int, degrees: tuple[int, int]) -> int:
+def _zero(options: _Options, shards: int, cp: int, degrees: tuple[int, int]) -> int:
     """distributed/fsdp.py 28-60 (shards over dp_shard and cp), 63-79 (experts), 105-135."""
     kept, (pp, tp) = options.word("parallelism.fsdp_reshard_after_forward"), degrees
     ep = options.number("parallelism.expert_parallel_degree")
     if shards * cp == 1:
         require(ep in (1, tp), "no strategy: experts are sharded, and nothing else")
         return 0
-    require(replicas == 1, "no strategy: sharded in part")
     return 3 if kept == "always" or (kept == "default" and pp == 1) else 2
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ import p2smt
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.dispatch import reached
 from p2smt.errors import InputError
-from p2smt.runtime.job import Job
+from p2smt.runtime.job import Job, JobStep
 from p2smt.runtime.payload import DataType, Integers, RunOptions
 from p2smt.runtime.programs import tokens as of_tokens
 from p2smt.runtime.programs.plan_job import requests_job
@@ -205,6 +206,30 @@ def test_another_expert(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("wrong value: expected" in text for text in errors())
 
 
+WRONG_STEPS: dict[str, Callable[[JobStep], tuple[JobStep, ...]]] = {
+    "other groups": lambda step: (replace(step, groups=((0, 4), (1, 5), (2, 6), (3, 7))),),
+    "twice": lambda step: (step, step),
+    "none": lambda _: (),
+}
+
+
+def with_steps(what: str) -> Job:
+    made = job()
+    (asked,) = made.requests
+    return replace(made, requests=(replace(asked, steps=WRONG_STEPS[what](asked.steps[0])),))
+
+
+@pytest.mark.parametrize("what", WRONG_STEPS)
+def test_steps_that_are_not_one_dispatch_in_its_groups(what: str) -> None:
+    result = run_job(with_steps(what), CHECK)
+    assert result is not None
+    assert not result.verified
+    (found,) = result.requests
+    assert ["is not one dispatch on the groups of its axes" in one for one in found.errors] == [
+        True
+    ]
+
+
 def test_a_type_that_holds_too_few_integers() -> None:
     assert check_exact(Dispatch(64, 64), DataType.BFLOAT16) == 2
     with pytest.raises(InputError, match="bfloat16: holds too few integers for sums over 65"):
@@ -212,6 +237,14 @@ def test_a_type_that_holds_too_few_integers() -> None:
 
 
 # Real ranks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.cluster
+def test_ranks_over_gloo_find_steps_of_other_groups() -> None:
+    made, options = with_steps("other groups"), RunOptions(warmup=0, repeat=1, time_limit_s=600)
+    (found,) = summarize(made, launch(made, options)).requests
+    assert not found.verified
+    assert "is not one dispatch on the groups of its axes" in found.errors[0]
 
 
 @pytest.mark.cluster

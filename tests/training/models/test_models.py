@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml, load_yaml
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
 from p2smt.training.model_names import known_as, model_names, model_text
@@ -335,112 +333,3 @@ def test_models_are_found_by_usual_writings(written: str, name: str) -> None:
 @pytest.mark.parametrize("name", model_names())
 def test_no_two_names_are_written_alike(name: str) -> None:
     assert known_as(name) == name
-
-
-@pytest.mark.parametrize(
-    ("name", "tokens", "said"),
-    [
-        ("deepseek-v3", 4096, "a mixture of experts"),
-        ("gemma-2-9b", 8192, "sliding windows of 4096, below 8192 tokens"),
-    ],
-)
-def test_what_is_not_searched_is_refused(name: str, tokens: int, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_model(name).check_searched(tokens)
-    read_model("gemma-2-9b").check_searched(4096)
-
-
-def test_a_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(SMALL)
-    model = read_model(str(path))
-    assert model == Transformer("small", 4, 64, 8, 2, 256, True, 1000, 8)
-    path.write_text(SMALL.replace("kv_heads: 2\n", "") + "head_size: 32\ntied: true\n")
-    assert read_model(str(path)) == replace(model, kv_heads=8, head_size=32, tied=True)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("layers: 4\n", "", "layers: this key is missing"),
-        ("layers: 4", "layer: 4", "unknown key 'layer'.*did you mean 'layers'"),
-        ("layers: 4", "layers: 0", "layers 0: must be 1 to"),
-        ("layers: 4", "layers: four", "layers 'four': must be a whole number"),
-        ("vocab: 1000", "vocab: 99999999", "vocab 99999999: must be 1 to"),
-        ("kv_heads: 2", "kv_heads: 3", "8 heads, 3 kv_heads: kv_heads must divide heads"),
-        ("heads: 8", "heads: 6", "hidden 64, 6 heads: heads must divide hidden.*add head_size"),
-        ("heads: 8", "heads: 0", "hidden 64, 0 heads"),
-        ("gated: true", "gated: 2", "gated 2: must be true or false"),
-        ("name: small", "name: ''", "name '': must not be empty"),
-        ("vocab: 1000", "vocab: 1000\nexperts: 8", "experts 8: must be a mapping"),
-        ("vocab: 1000", "vocab: 1000\nmtp: -1", "mtp -1: must be 0 to"),
-        ("ffn: 256\n", "", "ffn 0: must be 1 to"),
-        ("ffn: 256", "ffn: 256\nwindow: 8", "window: no layer has it; name its layers"),
-        (
-            "ffn: 256",
-            "ffn: 256\norder: [{repeat: 3}]",
-            "4 layers: their kinds are of 3",
-        ),
-        (
-            "ffn: 256",
-            "ffn: 256\norder: [{repeat: 4, mlp: experts}]",
-            "a layer with experts: needs its sizes, key experts",
-        ),
-        ("ffn: 256", "ffn: 256\norder: MEX", "order 'MEX': is no pattern of layers"),
-        (
-            "ffn: 256",
-            "ffn: 256\norder: [{repeat: 4, mlp: dense, kinds: [{}]}]",
-            "order: a run: has both kinds and a kind of its own",
-        ),
-        (
-            "ffn: 256",
-            "experts: {count: 4, active: 5, width: 9}",
-            "4 experts, 5 active: active must be at most count",
-        ),
-        (
-            "ffn: 256",
-            "experts: {count: 4, active: 2, width: 9, groups: 3, top_groups: 1}",
-            "4 experts, 3 groups, top_groups 1: groups must divide count",
-        ),
-        ("name: small", "model_type: llama", "key model_type: is a key of a config.json"),
-        (SMALL, "[1, 2]", "must be a mapping"),
-        (SMALL, "", "is empty"),
-    ],
-)
-def test_a_bad_file_is_one_clear_error(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in SMALL
-    path = tmp_path / "bad.yaml"
-    path.write_text(SMALL.replace(old, new, 1))
-    with pytest.raises(InputError, match=message) as caught:
-        read_model(str(path))
-    assert "\n" not in str(caught.value)
-    assert "bad.yaml" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("lama-3-70b", "is neither a known model nor a file; did you mean llama-3-70b,"),
-        ("qwen", "did you mean .*qwen-3-8b"),
-        ("zzzz", "p2smt models lists the known ones"),
-        ("x" * 400, "p2smt models lists"),
-        ("deepseek-ai/DeepSeek-V3.2-Exp", "attends to chosen or compressed tokens"),
-        ("qwen3-next-80b-a3b", "has gated delta nets, which is not modelled"),
-        ("t5-11b", "has an encoder"),
-        ("no/such/file", "is neither a known model nor a file"),
-        ("missing.yaml", "cannot be read"),
-    ],
-)
-def test_an_unknown_name_lists_near_ones(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_model(name)
-
-
-def test_a_folder_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a directory"):
-        read_model(str(tmp_path))
-
-
-def test_there_is_no_text_of_an_unknown_model() -> None:
-    with pytest.raises(InputError, match="neither a known model"):
-        model_text("../../pyproject")

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from p2smt.files.yaml_text import load_yaml
-from p2smt.training.model_file import TransformerModel, model_from_data, read_model
+from p2smt.plans.training.file_model import TransformerModel
+from p2smt.training.model_file import model_from_data, read_model
 from p2smt.training.transformer import Transformer
 from tests.pages import script
 

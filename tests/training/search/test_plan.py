@@ -86,7 +86,7 @@ def questions(draw: st.DrawFn, of: Sequence[tuple[int, ...]]) -> PlanQuestion:
         topology,
         Efficiency(
             *("e", "d", draw(st.sampled_from(FRAMEWORKS)), 0.5, 1e-5, 1, 0.05),
-            layers=draw(st.sampled_from([None, None, LayerConstants(host_dense_s=1e-5)])),
+            layers=draw(st.sampled_from([None, None, LayerConstants(host_mlp_s=1e-5)])),
         ),
         space,
         fixed,

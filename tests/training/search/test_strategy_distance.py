@@ -7,9 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.search.plan import FAR, common, differing, distance, nearest, outside
+from p2smt.training.search.known import (
+    FAR,
+    distance,
+    distances,
+    ever_nearer,
+    known,
+    nearest,
+    outside,
+)
+from p2smt.training.search.plan import common, differing
 from p2smt.training.strategy import Recompute, Strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)
@@ -22,6 +33,8 @@ ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, 
         ({"tp": 4}, 1.0),
         ({"tp": 1, "pp": 32}, 5.0),
         ({"zero": 3}, 1.0),
+        ({"ep": 4, "etp": 2}, math.sqrt(5)),
+        ({"modules": ("moe_act",)}, 1.0),
         ({"recompute": Recompute.FULL, "dp": 64, "cp": 2, "sequence_parallel": False}, 2.0),
     ],
 )
@@ -70,3 +83,50 @@ def test_what_is_far_from_every_run_is_outside_though_each_field_is_inside() -> 
     assert outside(replace(between, tp=1, pp=1, dp=512), runs) == ()
     assert FAR == 2.0
     assert outside(replace(ONE, tp=2), [StrategyRun("at 2", replace(ONE, tp=2, zero=1))]) == ()
+
+
+SOME = st.builds(
+    replace,
+    st.just(ONE),
+    tp=st.sampled_from([1, 2, 8]),
+    pp=st.sampled_from([1, 4]),
+    ep=st.sampled_from([1, 16]),
+    micro_batch=st.sampled_from([1, 3]),
+    zero=st.integers(0, 3),
+    sequence_parallel=st.booleans(),
+    modules=st.sampled_from([(), ("moe_act",), ("moe_act", "layernorm")]),
+)
+MANY = st.lists(SOME, min_size=1, max_size=8)
+
+
+@given(MANY, MANY)
+def test_distances_side_by_side_are_those_one_by_one(
+    strategies: list[Strategy], ran: list[Strategy]
+) -> None:
+    runs = [StrategyRun(str(n), one) for n, one in enumerate(ran)]
+    apart, at = distances(strategies, runs)
+    for n, one in enumerate(strategies):
+        each = [distance(one, run.strategy) for run in runs]
+        assert math.isclose(apart[n], min(each), abs_tol=1e-8)
+        assert math.isclose(each[at[n]], min(each), abs_tol=1e-8)
+    for many in range(1, len(strategies) + 1):
+        first, _, _ = nearest(strategies[:many], runs)
+        assert first in ever_nearer(strategies, runs)
+
+
+def test_what_is_known_is_the_error_of_runs_that_are_like_it() -> None:
+    names = ("m on 8 h100 (nemo, r1)", "m on 8 h100 (nemo, r2)", "m on 8 h100 (nemo, r3)")
+    others = (ONE, replace(ONE, tp=4, zero=0), replace(ONE, tp=1, pp=64))
+    runs = [StrategyRun(name, one) for name, one in zip(names, others, strict=True)]
+    errors = {"r1": 0.02, "r2": -0.06, "r3": 5.0}
+    found = known(ONE, runs, errors, "h100")
+    assert (found.like, found.runs, found.off, found.apart) == (2, 3, 0.04, 0.0)
+    assert (found.nearest, found.inside) == (runs[0], True)
+    assert known(ONE, runs, {}, "h100").off is None
+    odd = known(replace(ONE, zero=3), runs, errors, "h100")
+    assert [one.text for one in odd.missing] == ["zero=3: measured are 0, 1"]
+    assert (odd.like, odd.off, odd.inside) == (2, None, False)
+    far = known(replace(ONE, dp=512, cp=1, vpp=1, pp=1), runs, errors, "h100")
+    assert (far.like, far.off, far.inside) == (0, None, False)
+    nothing = known(ONE, (), errors, "h100")
+    assert (nothing.runs, nothing.nearest, nothing.inside) == (0, None, False)

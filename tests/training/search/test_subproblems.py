@@ -25,6 +25,8 @@ from p2smt.parallel_search.subproblem import (
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.result import SearchLimits, Status
 from p2smt.search.placements import obeys
+from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.measured.run import searched_strategies
 from p2smt.training.plan import training_plan_data
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
@@ -37,6 +39,7 @@ from tests.training.search.test_plan import same as as_enumerated
 from tests.training.search.test_plan_answers import SMALL
 
 PROGRAMS = replace(SMALL, prices=Prices.PROGRAMS, within=0.2)
+MEASURED = searched_strategies(read_efficiency("megatron-h100"))
 WIDE = replace(SMALL, topology=cluster((2, 2, 2), (1e8, 1e9, 1e9)), within=0.5, top=7)
 
 
@@ -44,7 +47,8 @@ def told(found: PlanAnswer) -> object:
     """All of an answer but how the search went."""
     top = [(one.strategy, one.matrix, one.iteration_s, one.alike) for one in found.top]
     programs = [[str(answer.program) for answer in one.programs] for one in found.top]
-    return found.status, found.ranking, found.bound_s, top, programs, found.near, found.measured
+    near = found.near, found.measured, found.recommended
+    return found.status, found.ranking, found.bound_s, top, programs, near
 
 
 @pytest.mark.exhaustive
@@ -62,9 +66,11 @@ def test_parts_answer_as_enumeration_does(question: PlanQuestion, budget: float 
 @pytest.mark.parametrize("question", [WIDE, PROGRAMS, replace(PROGRAMS, tie=0.01, top=1)])
 @pytest.mark.parametrize("budget", [None, 1e-6])
 def test_parts_answer_as_the_whole_does(question: PlanQuestion, budget: float | None) -> None:
-    whole = plan(question)
+    whole = plan(question, measured=MEASURED)
     assert whole.status is Status.OPTIMAL
-    assert told(whole) == told(plan(question, spread=Spread(budget_s=budget)))
+    assert whole.recommended is not None
+    in_parts = plan(question, measured=MEASURED, spread=Spread(budget_s=budget))
+    assert told(whole) == told(in_parts)
 
 
 @pytest.mark.exhaustive

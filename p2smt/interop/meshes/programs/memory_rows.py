@@ -497,9 +497,12 @@ def launched_requests(plan: PlacedPlan) -> tuple[LaunchedRequest, ...]:
     """The requests of a plan over its launched ranks.
 
     Raises:
-        InputError: groups that are not those of the plan's devices, or instructions that do not
-            parse.
+        InputError: groups that are not those of the plan's devices, instructions that do not
+            parse, or a plan of two matrices.
     """
+    if plan.experts is not None:
+        rule = "has requests on two matrices, and code is for those of one"
+        raise InputError(plan.source, rule, "run them with `p2smt run`")
     names: set[str] = set()
     orders = _orders(plan)
     return tuple(_request(plan, number, orders, names) for number in range(len(plan.plan.requests)))

@@ -25,12 +25,20 @@ from tests.strategies.draws import shuffles
 DEGREES = st.integers(1, 10**6)
 AGAIN: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, recompute=st.sampled_from(Recompute)),
+    st.builds(dict, recompute=st.just(Recompute.FULL), recompute_layers=DEGREES),
     st.builds(dict, modules=st.lists(st.sampled_from(MODULES), unique=True).map(tuple)),
 )
 """What is computed again: by a word, or some modules."""
+SPLITS = st.builds(
+    lambda split, chunk: {"split": tuple(split), "mtp_chunk": min(chunk, len(split))},
+    st.lists(st.integers(0, 99), max_size=12),
+    st.integers(0, 12),
+)
+"""Layers of chunks, and which of these has multi-token prediction."""
 STRATEGIES = st.builds(
-    lambda again, **others: Strategy(**again, **others),
+    lambda again, split, **others: Strategy(**again, **split, **others),
     AGAIN,
+    SPLITS,
     tp=DEGREES,
     pp=DEGREES,
     dp=DEGREES,
@@ -41,13 +49,17 @@ STRATEGIES = st.builds(
     zero=st.integers(0, 3),
     flash=st.booleans(),
     dtype=st.sampled_from(DTYPES),
-    split=st.lists(st.integers(0, 99), max_size=12).map(tuple),
     ep=DEGREES,
     etp=DEGREES,
     dispatcher=st.sampled_from(DISPATCHERS),
     overlap=st.booleans(),
     graphs=st.sampled_from(GRAPHS),
     fp8_attention=st.booleans(),
+    dp_replicate=DEGREES,
+    shared_overlap=st.booleans(),
+    imbalance=st.floats(1, 100),
+    optimizer_bytes=st.integers(4, 12),
+    offload=st.floats(0, 1),
 )
 
 
@@ -94,6 +106,18 @@ def test_modules_are_in_the_order_of_megatron() -> None:
     assert parse_strategy("recompute=moe_act").modules == ("moe_act",)
 
 
+def test_layers_that_are_computed_again_are_counted() -> None:
+    found = parse_strategy("recompute=full:7")
+    assert found == Strategy(recompute=Recompute.FULL, recompute_layers=7)
+    assert "recompute=full:7" in strategy_text(found).split(",")
+
+
+def test_chunks_of_multi_token_prediction() -> None:
+    found = parse_strategy("pp=4,split=4*2/3m/0")
+    assert found == Strategy(pp=4, split=(4, 4, 3, 0), mtp_chunk=3)
+    assert "split=4*2/3m/0" in strategy_text(found).split(",")
+
+
 def test_defaults() -> None:
     assert parse_strategy("tp=2") == Strategy(tp=2)
 
@@ -116,6 +140,9 @@ def test_defaults() -> None:
         ("recompute=moe_act+full", "layernorm"),
         ("recompute=moe_act+moe_act", "each once"),
         ("recompute=moe,recompute=moe", "twice"),
+        ("recompute=full:0", "whole number from 1"),
+        ("recompute=full:", "whole number from 1"),
+        ("recompute=selective:2", "none, selective, full"),
         ("recompute=moe,recompute=full", "twice"),
         ("qqqq=2", "keys are tp"),
         ("tp=0", "whole number"),
@@ -132,6 +159,23 @@ def test_defaults() -> None:
         ("split=", "number of layers"),
         ("split=1*0", "whole number"),
         ("split=1*20000", "more than"),
+        ("split=3m/2m", "twice"),
+        ("split=3m*2", "twice"),
+        ("split=m/2", "number of layers"),
+        ("dp_replicate=0", "whole number"),
+        ("shared_overlap=2", "0 or 1"),
+        ("imbalance=0.9", "1 (balanced) or more"),
+        ("imbalance=inf", "1 (balanced) or more"),
+        ("imbalance=nan", "1 (balanced) or more"),
+        ("imbalance=much", "no number"),
+        ("optimizer_bytes=13", "from 4 to 12"),
+        ("optimizer_bytes=3", "from 4 to 12"),
+        ("offload=1.1", "from 0 to 1"),
+        ("offload=-0.1", "from 0 to 1"),
+        ("cp=2,cp_comm_type=a2a", "no other kind"),
+        ("pp=2,schedule=zero-bubble", "1F1B"),
+        ("capacity_factor=1.2", "drops tokens"),
+        ("moe_expert_capacity_factor=1.2", "drops tokens"),
     ],
 )
 def test_refused_in_one_line(text: str, part: str) -> None:
@@ -141,13 +185,20 @@ def test_refused_in_one_line(text: str, part: str) -> None:
 def test_all_keys_are_written() -> None:
     other = Strategy(
         flash=False,
-        dtype="fp16",
+        dtype="fp8",
         split=(1,),
+        dropout=True,
         ep=2,
         etp=2,
         dispatcher="flex",
         overlap=True,
         graphs="full",
         fp8_attention=True,
+        fp8_params=False,
+        dp_replicate=2,
+        shared_overlap=True,
+        imbalance=1.25,
+        optimizer_bytes=8,
+        offload=0.5,
     )
     assert [part.partition("=")[0] for part in strategy_text(other).split(",")] == list(KEYS)

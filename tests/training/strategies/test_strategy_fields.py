@@ -9,8 +9,8 @@ import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
 from p2smt.training.formulas.stages import _DTYPES, _WHOLE, MixtureColumns, StrategyColumns
-from p2smt.training.search.plan import DEGREES, SWITCHES
-from p2smt.training.search.question import SEARCHED, SpaceLimits
+from p2smt.training.search.known import DEGREES, SWITCHES, UNCOUNTED
+from p2smt.training.search.question import MIXTURE_SEARCHED, SEARCHED, SpaceLimits
 from p2smt.training.strategy import (
     AXES,
     KEYS,
@@ -24,7 +24,7 @@ from p2smt.training.validity import FIELDS, RULES
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started
 
-GIVEN = {"flash", "dtype", "split", *MIXTURE_FIELDS}
+GIVEN = {"flash", "dtype", "split", "dropout", *MIXTURE_FIELDS}
 """Fields that a search of dense models does not choose."""
 OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
@@ -50,7 +50,10 @@ def test_what_is_searched_is_all_but_what_is_given() -> None:
 
 
 def test_lists_of_searched_fields_hold_all_of_them() -> None:
-    assert once((*DEGREES, *SWITCHES)) == set(SEARCHED)
+    moved = {"dispatcher", "overlap"}  # how tokens move counts for no distance
+    assert once((*DEGREES, *SWITCHES)) == {*SEARCHED, *MIXTURE_SEARCHED} - moved
+    counted = once((*DEGREES, *SWITCHES, *UNCOUNTED))
+    assert counted == {one.name for one in fields(Strategy)} - {"split", "modules"}
     assert once(FIELDS) == set(SEARCHED) - OTHERS
     assert {name for rule in RULES for name in rule.fields} <= set(FIELDS)
 
@@ -73,20 +76,24 @@ def test_columns_texts_and_files_have_every_field() -> None:
     assert once(tuple(_DTYPES)) == set(dense) - {"recompute", "split"}
     whole = {name for name in dense if type(getattr(Strategy(), name)) is int}
     assert once(_WHOLE) == whole
-    in_recompute = {"modules"}  # recompute=moe_act+layernorm
-    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_recompute
+    # of recompute=moe_act+layernorm, recompute=full:7 and split=4/3m/0
+    in_others = {"modules", "recompute_layers", "mtp_chunk"}
+    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_others
     assert [key_of(field_of(key, key)) for key in KEYS] == list(KEYS)
     assert list(StrategyBlock.model_fields) == names(Strategy)
 
 
 def test_columns_keep_every_field() -> None:
     """No value is the default, but of what is computed again the one or the other."""
-    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
-    other = replace(other, ep=8, etp=9, dispatcher="flex", overlap=True)
-    other = replace(other, graphs="partial", fp8_attention=True)
-    modules = replace(other, recompute=Recompute.NONE, modules=("moe", "moe_act"))
+    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "mxfp8", (1, *[2] * 17))
+    other = replace(other, dropout=True, fp8_params=False, ep=8, etp=9, dispatcher="flex")
+    other = replace(other, overlap=True, graphs="partial", fp8_attention=True, recompute_layers=7)
+    other = replace(other, dp_replicate=2, shared_overlap=True, mtp_chunk=18)
+    other = replace(other, imbalance=1.5, optimizer_bytes=8, offload=0.25)
+    modules = replace(other, recompute=Recompute.NONE, recompute_layers=0)
+    modules = replace(modules, modules=("moe", "moe_act"))
     plain = Strategy()
-    given = {**vars_of(modules), "recompute": other.recompute}
+    given = {**vars_of(other), "modules": modules.modules}
     assert all(given[name] != value for name, value in vars_of(plain).items())
     columns = StrategyColumns.of((plain, other, modules))
     assert [columns.strategy(row) for row in range(3)] == [plain, other, modules]

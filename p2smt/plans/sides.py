@@ -1,0 +1,175 @@
+"""Plans of two matrices, of attention and of experts, as two plans of one matrix each.
+
+Requests name the matrix that their axes are rows of.  The two sides have nothing in common but the
+cluster and the pipeline, so a plan is right if both are, and takes their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p2smt.errors import InputError
+from p2smt.parallelism.folded import PP_OUTERMOST, FoldedPlacement
+from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.plans.file_model import AnyPlan, AxisModel, PlanModel, Restriction
+from p2smt.plans.problem import located
+from p2smt.plans.training.file_model import ATTENTION, EXPERTS, PlacementBlock
+from p2smt.result import Status
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSide:
+    """The requests along the axes of one matrix, as a plan of their own.
+
+    ``name``: of the matrix; empty where the plan has one.  ``numbers``: the place of each request
+    in the plan, from 0.
+    """
+
+    name: str
+    plan: AnyPlan
+    numbers: tuple[int, ...]
+
+
+def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
+    """The plan by its matrices: itself if it has one, else its requests of each, attention first.
+
+    Experts that send nothing have no side.
+
+    Raises:
+        InputError: the matrices are no consistent pair, that of attention is not the plan's, or
+            the objective is not the sum; names ``source``.
+    """
+    block = plan.training if isinstance(plan, PlanModel) else None
+    if not isinstance(plan, PlanModel) or block is None or block.placement is None:
+        return (PlanSide("", plan, tuple(range(len(plan.requests)))),)
+    where = f"{source}: training.placement"
+    with located(where):
+        pair = folded_placement(block.placement)
+    mine = several(PP_OUTERMOST.attention, pair.attention)
+    given = [list(row) for row in mine[1]]
+    if plan.matrix != given or [(axis.name, axis.size) for axis in plan.axes] != mine[0]:
+        raise InputError(f"{where}.attention", "is not the plan's matrix on its axes")
+    if plan.objective != "sum":
+        rule = "must be sum where a plan has two matrices"
+        raise InputError(f"{source}: objective {plan.objective}", rule)
+    attention = _side(plan, ATTENTION, *mine)
+    experts = _side(plan, EXPERTS, *several(PP_OUTERMOST.experts, pair.experts))
+    return (attention, experts) if experts.numbers else (attention,)
+
+
+def attention_of(plan: AnyPlan, source: str) -> AnyPlan:
+    """The plan of attention's matrix, by which ranks lie; a plan of one matrix itself.
+
+    Raises:
+        InputError: as :func:`plan_sides`.
+    """
+    return plan_sides(plan, source)[0].plan
+
+
+def side_with(plan: AnyPlan, request: int, source: str) -> tuple[AnyPlan, int]:
+    """The plan of the matrix that a request is along, and the request's place in it, from 0.
+
+    Raises:
+        InputError: as :func:`plan_sides`.
+    """
+    sides = plan_sides(plan, source)
+    found = next(side for side in sides if request in side.numbers)
+    return found.plan, found.numbers.index(request)
+
+
+def folded_placement(block: PlacementBlock) -> FoldedPlacement:
+    """The pair of matrices in a block.
+
+    Raises:
+        InputError: they are none, or no consistent pair.
+    """
+    attention, experts = (
+        Placement(tuple(map(tuple, rows))) for rows in (block.attention, block.experts)
+    )
+    return FoldedPlacement(attention, experts)
+
+
+def several(names: Sequence[str], placement: Placement) -> tuple[list[tuple[str, int]], Matrix]:
+    """The axes of several devices with their sizes, and their rows."""
+    rows = zip(names, placement.axis_sizes, placement.matrix, strict=True)
+    kept = [(name, size, row) for name, size, row in rows if size > 1]
+    return [(name, size) for name, size, _ in kept], tuple(row for _, _, row in kept)
+
+
+def _side(plan: PlanModel, name: str, axes: list[tuple[str, int]], matrix: Matrix) -> PlanSide:
+    """The requests on one matrix, with what the numbers of the whole plan are of them alone."""
+    numbers = tuple(n for n, one in enumerate(plan.requests) if one.matrix == name)
+    requests = [plan.requests[n] for n in numbers]
+    ranks = Placement(matrix).rank_tensor().ravel().tolist()
+    proved = all(one.status is Status.OPTIMAL for one in requests)
+    update: dict[str, Any] = {
+        "axes": [AxisModel(name=axis, size=size) for axis, size in axes],
+        "matrix": [list(row) for row in matrix],
+        "ranks": plan.ranks if name == ATTENTION else ranks,
+        "requests": requests,
+        "restrictions": [one for one in plan.restrictions if _concerns(one, name)],
+        "objective_s": _total(requests, lambda one: one.seconds),
+        "bound_s": _total(requests, lambda one: one.bound_s),
+        "physical_bound_s": _total(requests, lambda one: one.physical_bound_s),
+        "status": Status.OPTIMAL if proved else Status.FEASIBLE,
+        "peak_bytes": max((one.peak_bytes for one in requests), default=0),
+        "basis": plan.basis
+        if any(one.kind.has_programs for one in requests)
+        else plan.basis and [],
+        "training": None,
+        "range_s": None,
+        "range_basis": None,
+    }
+    return PlanSide(name, plan.model_copy(update=update), numbers)
+
+
+def _concerns(restriction: Restriction, name: str) -> bool:
+    """Whether a restriction is on that matrix: what is on no axis of experts is on attention's."""
+    axis = getattr(restriction, "axis", None)
+    if axis is None:
+        return True
+    return axis in PP_OUTERMOST.experts if name == EXPERTS else axis not in PP_OUTERMOST.experts[1:]
+
+
+def _total(requests: Iterable[Any], value: Callable[[Any], float | None]) -> float | None:
+    """The sum over an iteration; None where times are not told."""
+    found = [(one.times, value(one)) for one in requests]
+    if any(seconds is None for _, seconds in found):
+        return None
+    return math.fsum(times * (seconds or 0.0) for times, seconds in found)
+
+
+# Plans of both sides as data, joined to one.
+
+
+def joined(attention: dict[str, Any], experts: dict[str, Any] | None) -> dict[str, Any]:
+    """The plan file of two matrices, of the plan file of each; None: experts send nothing.
+
+    What lies along the pipeline is told once.
+    """
+    first = [one | {"matrix": ATTENTION} for one in attention["requests"]]
+    if experts is None:
+        return attention | {"requests": first}
+    known = attention["restrictions"]
+    more = [one for one in experts["restrictions"] if "axis" in one and one not in known]
+    fixed = [one for one in known if "axis" in one]
+    both = (attention, experts)
+    return attention | {
+        "restrictions": [*fixed, *more, *(one for one in known if "axis" not in one)],
+        **{key: sum(one[key] for one in both) for key in _SUMMED},
+        "status": _weaker(attention["status"], experts["status"]),
+        "basis": list(dict.fromkeys([*attention["basis"], *experts["basis"]])),
+        "peak_bytes": max(one["peak_bytes"] for one in both),
+        "requests": [*first, *(one | {"matrix": EXPERTS} for one in experts["requests"])],
+    }
+
+
+_SUMMED = ("objective_s", "bound_s", "physical_bound_s")
+
+
+def _weaker(one: str, other: str) -> str:
+    optimal = Status.OPTIMAL.value
+    return one if other == optimal else other

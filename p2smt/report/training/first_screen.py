@@ -1,0 +1,305 @@
+"""The first screen of `plan` and `estimate`: what to run and what is known of it.
+
+At most 20 lines of 80 columns, whatever the answer.  A screen is made of blocks, each with a label
+and lines; where there are more lines than fit, those of the least weight are left out.  All else is
+behind ``--details``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from p2smt.api.efficiencies import known_of, launcher_notes
+from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
+from p2smt.cost.accuracy import PriceRange
+from p2smt.report.text import printable
+from p2smt.report.training.plan_tables import headline
+from p2smt.report.training.words import (
+    batch_words,
+    cluster_words,
+    known_words,
+    model_words,
+    short_strategy,
+    stack_lines,
+    teraflops,
+    time_parts,
+    untold_words,
+)
+from p2smt.result import SAME, Status
+from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.errors import iteration_range
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.known import Known
+from p2smt.training.search.question import Prices
+from p2smt.training.strategy import strategy_text
+from p2smt.units import format_gigabytes, format_time, format_time_range
+
+LINES, COLUMNS = 20, 80
+_LABEL = 9
+_PIECE = re.compile(r"[^\s,]*,?\s*")
+_SHOWN_ROWS = 3
+_MUST = 10
+_MORE = " .."
+_MOVED = 0.1
+"""Of a range's width its ends are rounded by at most so much: what lies in it is told by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenBlock:
+    """Texts under a label, each on lines of its own, at most ``most`` lines of it all.
+
+    ``weight``: what stays longest has most.
+    """
+
+    label: str
+    texts: tuple[str, ...]
+    weight: int
+    most: int = 3
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines."""
+        lines = [line for text in self.texts for line in wrapped(text, COLUMNS - _LABEL)]
+        if len(lines) > self.most:
+            lines = [*lines[: self.most - 1], _cut(lines[self.most - 1])]
+        heads = [self.label, *[""] * len(lines)]
+        return [f"{head:{_LABEL}}{line}" for head, line in zip(heads, lines, strict=False)]
+
+
+def _cut(line: str) -> str:
+    most = COLUMNS - _LABEL - len(_MORE)
+    return (set_cell_size(line, most) if cell_len(line) > most else line).rstrip(" ,;") + _MORE
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text on lines of a width, broken after a blank or a comma; a longer word anywhere.
+
+    Wide characters take two columns.
+    """
+    lines = [""]
+    for piece in _PIECE.findall(printable(text)):
+        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+        if cell_len(lines[-1].rstrip()) > width:
+            lines[-1:] = chop_cells(lines[-1].rstrip(), width)
+            lines[-1] += " " * piece.endswith(" ")
+    return [line.rstrip() for line in lines]
+
+
+def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
+    """The lines of blocks; where there are more, lines of the least weight go, the last first."""
+    kept = [block for block in blocks if block.texts]
+    while sum(len(one.lines) for one in kept) > lines:
+        at = min(range(len(kept)), key=lambda i: (kept[i].weight, -i))
+        if len(kept[at].lines) > 1:
+            kept[at] = replace(kept[at], most=len(kept[at].lines) - 1)
+        else:
+            del kept[at]
+    return [line for one in kept for line in one.lines]
+
+
+# `estimate`.
+
+
+def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
+    """A run: its time with range and basis, rate, memory, and what is known of it."""
+    within = _range_of(found)
+    known = known_of(found)
+    return screen(
+        (
+            *_asked(found),
+            ScreenBlock("time", (time_words(within),), _MUST),
+            ScreenBlock("", (_parts(found),), 3, 2),
+            ScreenBlock("rate", (rate_words(found),), 8),
+            ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
+            *_known_blocks(known),
+            ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
+            ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
+        )
+    )
+
+
+def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
+    """The strategy, and what is trained by it."""
+    run = found.run
+    where = f"{run.model.name} on {cluster_words(found.topology)}"
+    yield ScreenBlock("run", (_short(found),), _MUST)
+    yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
+
+
+def time_words(within: PriceRange) -> str:
+    """Time of an iteration with its range and what that rests on: ``15.8 s, 12 to 20 s: ..``."""
+    return f"{_span(within)}: {within.why}"
+
+
+def _span(within: PriceRange) -> str:
+    ends = format_time_range(*(within.low_s, within.high_s, within.seconds), moved=_MOVED)
+    return f"{format_time(within.seconds)}, {ends}"
+
+
+def rate_words(found: RunEstimate) -> str:
+    """What comes out of it."""
+    said = found.prediction
+    flops = f"{teraflops(said.device_flops_per_s)} a device"
+    return f"{found.tokens_per_s:,.0f} tokens/s, {flops}, MFU {said.utilization:.1%}"
+
+
+def memory_words(found: RunEstimate) -> str:
+    """Whether it fits: ``fits``, ``tight`` or ``does not fit``, and by how much."""
+    needed, given = found.prediction.memory.total, found.capacity_bytes
+    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} a device"
+    if not found.fits:
+        return f"does not fit: {of}, {format_gigabytes(found.missing_bytes)} are missing"
+    left = f"{of}, {format_gigabytes(given - needed)} are left"
+    return f"{found.memory_verdict.value}: {left}"
+
+
+def _parts(found: RunEstimate) -> str:
+    whole = found.iteration_s
+    shares = ((part.name, part.seconds / whole) for part in time_parts(found.prediction))
+    return ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 5e-4)
+
+
+def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
+    """Where it lies among the runs that the constants were fitted to, and the nearest of these."""
+    label = "known" if known.inside else "outside"
+    yield ScreenBlock(label, (known_words(known),), 7)
+    if known.nearest is not None:
+        same = "the same" if not known.apart else f"at distance {known.apart:.2g}"
+        yield ScreenBlock("", (f"nearest: {known.nearest.name}, {same}",), 4, 2)
+
+
+def _assumed(found: RunEstimate) -> Iterator[str]:
+    for line in stack_lines(found.topology, found.efficiency):
+        yield line.removeprefix("assumed: ")  # the label says it
+
+
+# `plan`.
+
+
+def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
+    """What to run, the model's fastest beside it, the proof, and what else is as good.
+
+    ``below``: lines of others, for which there must be room.
+    """
+    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+    stopped = "no strategy had been found" if found.plan is None else "the best found so far"
+    head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
+    run = found.recommended
+    return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
+
+
+def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
+    estimate, answer = run.estimate, found.answer
+    within = _range_of(estimate)
+    yield from _asked(estimate)
+    yield ScreenBlock("why", (_why(found, run),), 9, 2)
+    yield ScreenBlock("time", (time_words(within),), _MUST)
+    yield ScreenBlock("rate", (rate_words(estimate),), 8)
+    yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
+    yield from _known_blocks(run.known)
+    if run.number > 1:
+        yield from _fastest(found)
+    else:
+        yield from _proof("proof", answer)
+    if untold := untold_words(answer.question.efficiency):
+        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
+    question = answer.question
+    notes = launcher_notes(question.topology, question.efficiency, question.launcher)
+    yield ScreenBlock("caution", notes, 5)
+    yield from _near(found, run)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
+
+
+def _why(found: Planned, run: Recommended) -> str:
+    """Why it is the one to run, and how much slower it is than the fastest."""
+    fastest = found.listed[0]
+    if run.number == 1:
+        first, near = _fastest_word(found.answer), "of those in its range nearest to a measured run"
+        alone = f"{first}: no measured run is like it, or like others in its range"
+        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: alone}
+        return said.get(run.why, f"picked: {first}")
+    high_s = _range_of(fastest).high_s * (1 + SAME)
+    own_s = found.listed[run.number - 1].iteration_s
+    slower = f"{own_s / fastest.iteration_s - 1:.1%} slower than the fastest"
+    inside = "in its range" if own_s <= high_s else "beyond its range"
+    how = "picked" if run.why is Why.PICKED else "nearest to a measured run"
+    return f"{how}: {slower}, {inside}"
+
+
+def _range_of(found: RunEstimate) -> PriceRange:
+    return iteration_range(found, estimate_range(found))
+
+
+def _fastest(found: Planned) -> Iterator[ScreenBlock]:
+    """The model's fastest, which is another one."""
+    one = found.listed[0]
+    yield ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
+    yield from _proof("", found.answer)
+    if found.known is not None and not found.known.inside:
+        yield ScreenBlock("", (known_words(found.known),), 6, 2)
+
+
+def _short(found: RunEstimate) -> str:
+    return short_strategy(found.run.strategy)
+
+
+def _proof(label: str, answer: PlanAnswer) -> Iterator[ScreenBlock]:
+    """What is proved, of the fastest, and why no more; of single collectives unless it is said."""
+    text = headline(answer)
+    if answer.status is Status.OPTIMAL and answer.question.prices is Prices.COLLECTIVES:
+        text = text.replace(", with a single collective for each request", "")
+    yield ScreenBlock(label, (text,), 9)
+    yield ScreenBlock("", (answer.reason,) * bool(answer.reason), 9, 2)
+
+
+def _fastest_word(answer: PlanAnswer) -> str:
+    """What the fastest one is: nothing is said of what a limit has left open."""
+    return "the model's fastest" if answer.status is Status.OPTIMAL else "the fastest found"
+
+
+def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
+    """How many the model cannot tell from the best, and the first of them by their numbers."""
+    near = found.answer.near
+    if near is None or not near.count:
+        return
+    least = "" if near.status.settled else "at least "
+    plural = "strategies" if near.count != 1 else "strategy"
+    within = f"within {100 * near.within:.6g} % of the fastest"
+    head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
+    yield ScreenBlock("near", (head,), 4)
+    shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
+    for at in shown if run.number - 1 in shown else (*shown, run.number - 1):
+        mark = "*" if at == run.number - 1 else " "
+        slower = found.listed[at].iteration_s / found.listed[0].iteration_s - 1
+        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {_short(found.listed[at])}"
+        yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
+
+
+def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
+    able = [one.name for one in options if not one.lacks]
+    trainer = launcher if launcher in able else (able[0] if able else "")
+    export = f", export PLAN --to {trainer}-options" if trainer else " writes it"
+    return f"-o PLAN{export}; all tables: --details"
+
+
+def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
+    """Why there is no answer: what is missing, and what would help."""
+    question, short = answer.question, answer.shortfall
+    trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
+    yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
+    yield ScreenBlock("answer", (headline(answer),), _MUST)
+    if short is not None:
+        needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
+        lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
+        nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
+        yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
+        yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
+    yield ScreenBlock("reason", (answer.reason,) * bool(answer.reason), 6)
+    yield ScreenBlock("more", ("--details: what was searched",), 1)

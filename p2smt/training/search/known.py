@@ -1,0 +1,203 @@
+"""How strategies lie to measured ones: how far, which is nearest, and what no run had.
+
+Strategies that the model cannot tell apart are better chosen by what was measured: the distance
+counts doublings of degrees, and switches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2smt.parallelism.placement import FloatArray, IntArray
+from p2smt.training.search.answer import StrategyRun
+from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of, recompute_text
+
+FAR = 2.0
+"""A run at a greater distance, such as two doublings and a switch, is not near."""
+DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
+SWITCHES = ("sequence_parallel", "zero", "recompute")
+UNCOUNTED = (
+    *(
+        "flash",
+        "dtype",
+        "dispatcher",
+        "overlap",
+        "graphs",
+        "fp8_attention",
+        "fp8_params",
+        "dropout",
+    ),
+    *RARE_FIELDS,
+)
+"""What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
+search."""
+_IN_OTHERS = ("recompute_layers", "mtp_chunk")
+"""Fields that ``recompute`` and ``split`` tell in words."""
+_SAME = 9
+"""Digits of a distance: sums of the same squares in another order are the same."""
+
+
+def distance(one: Strategy, other: Strategy) -> float:
+    """How far strategies are apart.
+
+    The square root of the sum of squares: of each degree the doublings between both, of each switch
+    1 if it differs.
+    """
+    ratios = (math.log2(getattr(one, name) / getattr(other, name)) for name in DEGREES)
+    differ = (_word(one, name) != _word(other, name) for name in SWITCHES)
+    return math.sqrt(sum(x * x for x in ratios) + sum(differ))
+
+
+def distances(
+    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
+) -> tuple[FloatArray, IntArray]:
+    """Of each strategy the distance to the nearest measured one, and that one's index; of several
+    the first."""
+    degrees, switches = _columns(strategies)
+    apart = []
+    for run in measured:
+        own_degrees, own_switches = _columns([run.strategy])
+        squares = ((degrees - own_degrees) ** 2).sum(axis=1)
+        apart.append(np.sqrt(squares + (switches != own_switches).sum(axis=1)).round(_SAME))
+    found = np.array(apart)
+    nearest_run = found.argmin(axis=0)
+    return found[nearest_run, np.arange(len(strategies))], nearest_run
+
+
+def _columns(strategies: Sequence[Strategy]) -> tuple[FloatArray, NDArray[np.str_]]:
+    degrees = [[getattr(one, name) for name in DEGREES] for one in strategies]
+    switches = [[_word(one, name) for name in SWITCHES] for one in strategies]
+    return np.log2(np.array(degrees, dtype=np.float64)), np.array(switches, dtype=np.str_)
+
+
+def nearest(
+    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
+) -> tuple[int, int, float]:
+    """The pair of a strategy and a measured one that are least apart: indices, and the distance.
+
+    Of several the first.
+    """
+    apart, runs = distances(strategies, measured)
+    one = int(apart.argmin())
+    return one, int(runs[one]), float(apart[one])
+
+
+def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:
+    """Those that are nearer to a measured one than all before them: whichever of the first many is
+    nearest is among these."""
+    apart, _ = distances(strategies, measured)
+    least = np.minimum.accumulate(apart)
+    return [0, *(np.flatnonzero(least[1:] < least[:-1]) + 1).tolist()]
+
+
+# What of a strategy no run had.
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """A value of a strategy that no run had, such as ``zero=3``, and which ones runs had."""
+
+    value: str
+    seen: str
+    one: bool
+    """Whether that is one value of a switch."""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{self.value}: measured {'is' if self.one else 'are'} {self.seen}"
+
+
+def not_seen(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[NotSeen, ...]:
+    """The values that lie outside of all runs: a degree beyond the least and the greatest, a switch
+    that was never set so."""
+    found: list[NotSeen] = []
+    if not measured:
+        return ()
+    for name in DEGREES:
+        value, seen = getattr(strategy, name), [getattr(run.strategy, name) for run in measured]
+        if not min(seen) <= value <= max(seen):
+            among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
+            found.append(NotSeen(f"{key_of(name)}={value}", among, one=False))
+    for name in (*SWITCHES, *(one for one in UNCOUNTED if one not in _IN_OTHERS)):
+        value, taken = _word(strategy, name), {_word(run.strategy, name) for run in measured}
+        if value not in taken:
+            known = ", ".join(sorted(taken))
+            found.append(NotSeen(f"{key_of(name)}={value}", known, one=len(taken) == 1))
+    return tuple(found)
+
+
+def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, ...]:
+    """How a strategy lies outside everything measured, in words, a text for each field, and one if
+    no run is at a distance of at most ``FAR``."""
+    if not measured:
+        return ()
+    texts = [one.text for one in not_seen(strategy, measured)]
+    _, run, apart = nearest([strategy], measured)
+    if apart > FAR:
+        texts.append(f"nothing near it was measured: {measured[run].name} is {apart:.2g} away")
+    return tuple(texts)
+
+
+def _word(strategy: Strategy, name: str) -> str:
+    """A switch in words; data types by the peak that they have, 16 bits alike."""
+    if name == "recompute":
+        return recompute_text(strategy)
+    value = getattr(strategy, name)
+    if name == "dtype":
+        return SIXTEEN[0] if value in SIXTEEN else PEAK_OF[value]
+    return value_word(value)
+
+
+def value_word(value: object) -> str:
+    """A value of a field in words."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, tuple):
+        return "+".join(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What measured runs say of a strategy.
+
+    ``missing``: values that none had.  ``like`` of ``runs`` are at a distance of at most ``FAR``;
+    ``off``: their mean error where their model was left out of the fit; None: not known, or they
+    say nothing of the values that none had.
+    ``nearest`` of all is at ``apart``.  All were on ``device``.
+    """
+
+    missing: tuple[NotSeen, ...]
+    like: int
+    runs: int
+    off: float | None
+    nearest: StrategyRun | None
+    apart: float
+    device: str
+
+    @property
+    def inside(self) -> bool:
+        """Whether some run is like it, and every value was seen."""
+        return self.like > 0 and not self.missing
+
+
+def known(
+    strategy: Strategy, measured: Sequence[StrategyRun], errors: Mapping[str, float], device: str
+) -> Known:
+    """What runs on a device say of a strategy; ``errors`` of runs left out, by their ids."""
+    if not measured:
+        return Known((), 0, 0, None, None, math.inf, device)
+    apart = [round(distance(strategy, run.strategy), _SAME) for run in measured]
+    like = [run for run, far in zip(measured, apart, strict=True) if far <= FAR]
+    missing = not_seen(strategy, measured)
+    offs = [abs(errors[run.id]) for run in like if run.id in errors]
+    off = sum(offs) / len(offs) if offs and not missing else None
+    first = min(range(len(measured)), key=apart.__getitem__)
+    return Known(missing, len(like), len(measured), off, measured[first], apart[first], device)

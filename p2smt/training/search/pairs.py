@@ -1,0 +1,313 @@
+"""Strategies of mixtures on pairs of placements: attention by one matrix, experts by another.
+
+Nothing but the row of pp ties the two, so each side is listed, put into classes and priced by
+itself.  Of each row of pp the classes of a side that no other one beats at every price are paired
+with those of the other side: since time grows with every price, one of these pairs is the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from p2smt.collectives.dispatch import Dispatch
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import OutOfTimeError
+from p2smt.parallelism.matrices import PlacementRules, matrices
+from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
+from p2smt.result import StopWatch
+from p2smt.training.efficiency import LayerConstants
+from p2smt.training.pipeline import StrategyWork, combine
+from p2smt.training.prediction import DISPATCH_REQUEST
+from p2smt.training.search.candidates import AxisSet, Candidates, Seconds, axis_set
+from p2smt.training.search.prices import (
+    MetScenes,
+    PlacedCandidates,
+    PriceKey,
+    SceneCache,
+    as_matrix,
+    front,
+)
+from p2smt.training.strategy import AXES
+
+_MANY = len(AXES)
+"""Rows of a matrix, and the row of both from which on they are of experts alone."""
+_Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSide:
+    """The matrices of one side in classes: alike to its requests, and with one row of pp.
+
+    ``matrices``: the first of each class, shape (classes, axes, levels); ``scenes`` by the rows of
+    both sides that a request is along; ``groups``: the classes with each row of pp.
+    """
+
+    shared_cache: SceneCache
+    matrices: IntArray
+    scenes: Mapping[AxisSet, MetScenes]
+    groups: Mapping[_Sizes, IntArray]
+
+    @staticmethod
+    def of(
+        shared_cache: SceneCache, sizes: _Sizes, rules: PlacementRules, sets: Sequence[AxisSet]
+    ) -> PlacedSide:
+        """All matrices of these sizes under rules on their own rows."""
+        every = matrices(shared_cache.topology.sizes, sizes, rules)
+        stages, group = np.unique(every[:, 0], axis=0, return_inverse=True)
+        numbers = [shared_cache.numbers(every, _own(axes)) for axes in sets] if len(every) else []
+        table = np.stack([group.ravel(), *numbers], axis=1)
+        _, first = np.unique(table, axis=0, return_index=True)
+        first.sort()
+        scenes = {axes: MetScenes.of(table[first, i + 1]) for i, axes in enumerate(sets)}
+        groups = {
+            tuple(row): np.flatnonzero(table[first, 0] == at)
+            for at, row in enumerate(stages.tolist())
+        }
+        return PlacedSide(shared_cache, every[first], scenes if len(every) else {}, groups)
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+    def class_of(self, rows: Matrix) -> int:
+        """The class of a matrix of this side."""
+        matrix, mine = np.array(rows, dtype=np.int64), self.groups[rows[0]]
+        same = np.ones(len(mine), dtype=bool)
+        for axes, met in self.scenes.items():
+            same &= met.each[mine] == self.shared_cache.numbers(matrix[None], _own(axes))[0]
+        return int(mine[same.argmax()])
+
+
+def _own(axes: AxisSet) -> AxisSet:
+    """Rows of both sides as rows of the one that they are of: experts have pp's, too."""
+    return axes if max(axes) < _MANY else tuple(axis - _MANY + 1 for axis in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPairs:
+    """The pairs of placements of axes of some sizes, by the classes of both sides.
+
+    A place is a number: of attention's class times the number of experts' classes, plus theirs.
+    """
+
+    attention: PlacedSide
+    experts: PlacedSide
+
+    def matrix(self, place: int) -> Matrix:
+        """The rows of the first pair of a place: those of attention, and of experts but pp's."""
+        one, other = divmod(place, len(self.experts))
+        rows = as_matrix(self.attention.matrices[one])
+        return rows + as_matrix(self.experts.matrices[other])[1:]
+
+    def class_of(self, rows: Matrix) -> int:
+        """The place of a pair with these rows."""
+        one = self.attention.class_of(rows[:_MANY])
+        other = self.experts.class_of((rows[0], *rows[_MANY:]))
+        return one * len(self.experts) + other
+
+    def groups(self) -> Iterator[tuple[_Sizes, IntArray, IntArray]]:
+        """The rows of pp that both sides have, with the classes of each."""
+        for stages, mine in self.attention.groups.items():
+            others = self.experts.groups.get(stages)
+            if others is not None:
+                yield stages, mine, others
+
+
+def expert_rows(rows: Matrix) -> Matrix:
+    """The matrix of experts among the rows of both."""
+    return (rows[0], *rows[_MANY:])
+
+
+_SideKey = tuple[bool, _Sizes]
+"""Whether a side is of experts, and the sizes of its axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCandidates(PlacedCandidates):
+    """Candidates of a mixture with the prices of their requests by pair of placements.
+
+    ``sets``: the sets of axes that requests are along.
+    """
+
+    sets: tuple[AxisSet, ...] = ()
+    _sides: dict[_SideKey, PlacedSide] = field(default_factory=dict)
+    _prices: dict[tuple[_SideKey, PriceKey], Seconds] = field(default_factory=dict)
+    _side_fronts: dict[tuple[_SideKey, tuple[PriceKey, ...]], Mapping[_Sizes, IntArray]] = field(
+        default_factory=dict
+    )
+
+    @staticmethod
+    def of(candidates: Candidates, shared_cache: SceneCache, watch: StopWatch) -> PairedCandidates:
+        """Nothing priced so far; what it lists and prices, it does before the watch expires."""
+        nothing = np.zeros((0, len(candidates)), dtype=np.int64)
+        rest = (), nothing > 0, nothing, watch
+        return PairedCandidates(candidates, shared_cache, *rest, sets=candidates.sets)
+
+    def at(self, shared_cache: SceneCache) -> PairedCandidates:
+        """The same candidates and placements at the prices of a shelf of the same scenes."""
+        return replace(self, shared_cache=shared_cache, _prices={}, _side_fronts={})
+
+    def placed(self, block: int) -> PlacedPairs:  # type: ignore[override]
+        """The pairs of placements of a block of candidates.
+
+        Raises:
+            OutOfTimeError: they were not listed before the watch expired.
+        """
+        return PlacedPairs(*(self._side(key) for key in self._side_keys(block)))
+
+    def least_s(self, rows: IntArray) -> Seconds:
+        """A bound on the seconds of an iteration of each row: each request is best off alone."""
+        done = self.candidates.work.take(rows)
+        found = {one.column.name: np.zeros(len(rows)) for one in done.requests}
+        for at, (row, keys) in enumerate(
+            zip(rows.tolist(), self._all_keys(rows, done), strict=True)
+        ):
+            sides = self._side_keys(int(self.candidates.block[row]))
+            for name, key in keys.items():
+                found[name][at] = self._of_side(sides[_is_experts(key)], key).min()
+        return combine(done, found)
+
+    def best(self, rows: IntArray) -> tuple[Seconds, IntArray]:
+        """The least seconds of an iteration of each row over its pairs, and their place."""
+        done = self.candidates.work.take(rows)
+        keys = self._all_keys(rows, done)
+        chosen = [self._pairs(row, asked) for row, asked in zip(rows.tolist(), keys, strict=True)]
+        many = [len(pairs) for pairs in chosen]
+        start = np.concatenate([[0], np.cumsum(many)])
+        prices = {one.column.name: np.zeros(start[-1]) for one in done.requests}
+        for at, (row, pairs) in enumerate(zip(rows.tolist(), chosen, strict=True)):
+            for name, seconds in self._of_places(row, keys[at], pairs).items():
+                prices[name][start[at] : start[at + 1]] = seconds
+        seconds = combine(done.take(np.repeat(np.arange(len(rows)), many)), prices)
+        least = [int(part.argmin()) for part in np.split(seconds, start[1:-1])]
+        place = np.array([pairs[i] for pairs, i in zip(chosen, least, strict=True)])
+        return seconds[start[:-1] + least], place.astype(np.int64)
+
+    def seconds_at(self, row: int, place: int) -> float:
+        """Seconds of an iteration of a row on a pair of placements."""
+        done = self.candidates.work.take(np.array([row]))
+        (keys,) = self._all_keys(np.array([row]), done)
+        prices = self._of_places(row, keys, np.array([place]))
+        return float(combine(done, prices)[0])
+
+    def asked(self, row: int) -> dict[str, PriceKey]:
+        """What prices the requests of a row depend on, by the name of the request."""
+        rows = np.array([row])
+        return self._all_keys(rows, self.candidates.work.take(rows))[0]
+
+    def _all_keys(self, rows: IntArray, done: StrategyWork) -> list[dict[str, PriceKey]]:
+        """The same of each of some rows, whose work this is."""
+        found: list[dict[str, PriceKey]] = [{} for _ in range(len(done.vpp))]
+        for one in done.requests:
+            column, axes = one.column, axis_set(one.column.axes)
+            payloads = column.payload_bytes.tolist()
+            for at in np.flatnonzero((column.calls > 0).any(axis=1)).tolist():
+                found[at][column.name] = (axes, column.kind, payloads[at])
+        more = self.candidates.columns.mixture
+        assert more is not None
+        for at in np.flatnonzero(more.dispatcher[rows] == "flex").tolist():
+            if DISPATCH_REQUEST in found[at]:
+                found[at][DISPATCH_REQUEST] = self._flex(found[at][DISPATCH_REQUEST])
+        return found
+
+    def _flex(self, key: PriceKey) -> PriceKey:
+        """A dispatch once to each entity that needs a token, as an all-to-all is asked for."""
+        one = self.candidates.question.model.experts
+        assert one is not None
+        groups = (one.groups, one.top_groups) if one.top_groups else ()
+        axes, _, payload_bytes = key
+        return axes, Dispatch(one.count, one.active, *groups), -(-payload_bytes // one.active)
+
+    def _side_keys(self, block: int) -> tuple[_SideKey, _SideKey]:
+        sizes = tuple(self.candidates.sizes[block].tolist())
+        return (False, sizes[:_MANY]), (True, (sizes[0], *sizes[_MANY:]))
+
+    def _side(self, key: _SideKey) -> PlacedSide:
+        if key not in self._sides:
+            if self.watch.expired():
+                raise OutOfTimeError
+            of_experts, sizes = key
+            rules = side_rules(self.candidates.question.rules, of_experts=of_experts)
+            sets = [axes for axes in self.sets if (max(axes) >= _MANY) is of_experts]
+            self._sides[key] = PlacedSide.of(self.shared_cache, sizes, rules, sets)
+        return self._sides[key]
+
+    def _of_side(self, side: _SideKey, key: PriceKey) -> Seconds:
+        """Seconds of a call of a request on each distinct scene of its side."""
+        if (side, key) not in self._prices:
+            axes, kind, payload_bytes = key
+            numbers = self._side(side).scenes[axes].numbers
+            seconds = np.array(self.shared_cache.seconds_on(numbers, kind, payload_bytes))
+            layers = self.candidates.question.efficiency.layers or LayerConstants()
+            part = layers.dispatch if kind is RequestKind.ALL_TO_ALL else 1.0
+            self._prices[side, key] = seconds / part
+        return self._prices[side, key]
+
+    def _of_classes_of(self, side: _SideKey, key: PriceKey) -> Seconds:
+        """The same on each class of its side."""
+        return self._of_side(side, key)[self._side(side).scenes[key[0]].place]
+
+    def _of_places(
+        self, row: int, keys: Mapping[str, PriceKey], places: IntArray
+    ) -> dict[str, Seconds]:
+        """Seconds of a call of each request of a row on some pairs of placements."""
+        block = int(self.candidates.block[row])
+        sides = self._side_keys(block)
+        classes = np.divmod(places, len(self._side(sides[True])))
+        return {
+            name: self._of_classes_of(sides[of_experts], key)[classes[of_experts]]
+            for name, key in keys.items()
+            for of_experts in (_is_experts(key),)
+        }
+
+    def _pairs(self, row: int, keys: Mapping[str, PriceKey]) -> IntArray:
+        """The places of a row that may be best, those of each row of pp together."""
+        block = int(self.candidates.block[row])
+        sides, asked = self._side_keys(block), dict.fromkeys(keys.values())
+        fronts = [
+            self._fronts_of(side, tuple(key for key in asked if _is_experts(key) is side[0]))
+            for side in sides
+        ]
+        many = len(self._side(sides[True]))
+        shared = (stages for stages in fronts[0] if stages in fronts[1])
+        pairs = [
+            (fronts[0][stages][:, None] * many + fronts[1][stages]).ravel() for stages in shared
+        ]
+        return np.concatenate(pairs)
+
+    def _fronts_of(self, side: _SideKey, keys: tuple[PriceKey, ...]) -> Mapping[_Sizes, IntArray]:
+        """Of each row of pp the classes of a side that no other one beats at every price."""
+        if (side, keys) not in self._side_fronts:
+            placed = self._side(side)
+            prices = [self._of_classes_of(side, key) for key in keys]
+            table = np.stack(prices, axis=1) if prices else np.zeros((len(placed), 1))
+            self._side_fronts[side, keys] = {
+                stages: mine[front(table[mine])] for stages, mine in placed.groups.items()
+            }
+        return self._side_fronts[side, keys]
+
+
+def _is_experts(key: PriceKey) -> bool:
+    return max(key[0]) >= _MANY
+
+
+def side_rules(rules: PlacementRules, *, of_experts: bool) -> tuple[AxisRule | FixedEntry, ...]:
+    """The rules on the rows of one side, by its own rows; those on pp are on both."""
+    shift = _MANY - 1 if of_experts else 0
+    first, end = (_MANY, 2 * _MANY) if of_experts else (1, _MANY)
+    return tuple(
+        replace(rule, axis=max(0, rule.axis - shift))
+        for rule in rules
+        if rule.axis == 0 or first <= rule.axis < end
+    )
+
+
+def placed_candidates(
+    candidates: Candidates, shared_cache: SceneCache, watch: StopWatch
+) -> PlacedCandidates:
+    """Candidates on their placements, or pairs of these, at the prices of a shelf."""
+    if candidates.question.model.experts:
+        return PairedCandidates.of(candidates, shared_cache, watch)
+    return PlacedCandidates.of(candidates, shared_cache, watch)
