@@ -21,7 +21,7 @@ from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import Batch
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Experts, Transformer
 from tests.cli.tools import H100, TINY
 
 MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)
@@ -136,3 +136,12 @@ def test_no_run_stands_beside_what_only_mixtures_ran(changed: dict[str, str], wh
     assert answer.outside == (f"no run {what} on {efficiency.device} is known here",)
     assert answer.near is not None
     assert answer.near.nearest is None
+
+
+def test_the_dispatch_of_a_mixture_is_a_kind_of_its_own_in_a_plans_programs() -> None:
+    mixture = replace(MODEL, experts=Experts(8, 2, 48))
+    degrees = (("tp", 1), ("pp", 1), ("cp", 1), ("zero", 0), ("ep", 8), ("dispatcher", "flex"))
+    efficiency = efficiency_of(CLUSTER, "megatron-bridge-h100")
+    found = plan(PlanQuestion(mixture, BATCH, CLUSTER, efficiency, fixed=degrees))
+    best = json_of(planned_data(found))["best"]
+    assert "dispatch" in [one["kind"] for one in best["programs"]]
