@@ -16,11 +16,11 @@ from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
-from p2smt.report.training.words import efficiency_lines
+from p2smt.report.training.words import apart_texts, efficiency_lines
 from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
-from p2smt.training.strategy import Batch
+from p2smt.training.strategy import Batch, parse_strategy
 from p2smt.training.transformer import Experts, Transformer
 from tests.cli.tools import H100, TINY
 
@@ -145,3 +145,15 @@ def test_the_dispatch_of_a_mixture_is_a_kind_of_its_own_in_a_plans_programs() ->
     found = plan(PlanQuestion(mixture, BATCH, CLUSTER, efficiency, fixed=degrees))
     best = json_of(planned_data(found))["best"]
     assert "dispatch" in [one["kind"] for one in best["programs"]]
+
+
+def test_strategies_are_told_apart_by_what_not_all_have() -> None:
+    one, other = "tp=2,pp=4,vpp=2,sp=1,zero=1,ep=64", "tp=2,pp=4,vpp=4,sp=1,zero=1,ep=64"
+    flex, modules = f"{one},dispatcher=flex", f"{other},recompute=moe_act"
+    for texts, apart in (
+        ((one, other), ["vpp=2", "vpp=4"]),
+        ((one, flex), [one, "dispatcher=flex"]),
+        ((one, modules), ["vpp=2,recompute=none", "vpp=4,recompute=moe_act"]),
+        ((one,), [one]),
+    ):
+        assert apart_texts([parse_strategy(text) for text in texts]) == apart

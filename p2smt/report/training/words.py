@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
@@ -91,6 +92,14 @@ def short_strategy(strategy: Strategy) -> str:
     usual = strategy_text(Strategy()).split(",")
     parts = [part for part in strategy_text(strategy).split(",") if part not in usual]
     return ",".join(parts) or usual[0]
+
+
+def apart_texts(strategies: Sequence[Strategy]) -> list[str]:
+    """Strategies by what not all of them have; whole where that is nothing."""
+    every = [strategy_text(one).split(",") for one in strategies]
+    same = set(every[0]).intersection(*every)
+    apart = [",".join(part for part in parts if part not in same) for parts in every]
+    return [text or short_strategy(one) for text, one in zip(apart, strategies, strict=True)]
 
 
 def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
