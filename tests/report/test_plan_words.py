@@ -10,13 +10,13 @@ from rich.console import Console
 
 from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import plan
-from p2smt.api.workload import estimate
+from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import parse_topology
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
-from p2smt.report.training.words import apart_texts, efficiency_lines
+from p2smt.report.training.words import apart_texts, efficiency_lines, model_words, teraflops
 from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
@@ -157,3 +157,12 @@ def test_strategies_are_told_apart_by_what_not_all_have() -> None:
         ((one,), [one]),
     ):
         assert apart_texts([parse_strategy(text) for text in texts]) == apart
+
+
+@pytest.mark.parametrize(
+    ("flops", "words"),
+    [(4.04e14, "404"), (9.994e14, "999"), (9.996e14, "1,000"), (1.126e15, "1,126")],
+)
+def test_large_numbers_have_no_powers_of_ten(flops: float, words: str) -> None:
+    assert teraflops(flops) == f"{words} TFLOP/s"
+    assert "kimi-k2 (1,026 billion parameters)" in model_words(read_model("kimi-k2"))

@@ -20,12 +20,17 @@ from p2smt.units import format_time
 
 def teraflops(flops: float) -> str:
     """Flop/s as ``404 TFLOP/s``."""
-    return f"{flops / 1e12:,.3g} TFLOP/s"
+    return f"{_three_digits(flops / 1e12)} TFLOP/s"
 
 
 def model_words(model: Transformer) -> str:
     """A model with its size: ``llama-3-70b (70.6 billion parameters)``."""
-    return f"{model.name} ({model.parameters / 1e9:,.3g} billion parameters)"
+    return f"{model.name} ({_three_digits(model.parameters / 1e9)} billion parameters)"
+
+
+def _three_digits(value: float) -> str:
+    """At least three digits, and no powers of ten: ``1,130``."""
+    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def batch_words(batch: Batch) -> str:
