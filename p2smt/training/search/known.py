@@ -109,8 +109,8 @@ def _unknown(
 
 
 def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:
-    """Those that are nearer to a measured one than all before them, and those that are better known:
-    whichever of the first many is nearest, or most known, is among these."""
+    """Those that are nearer to a measured one than all before them, and those that are better
+    known: whichever of the first many is nearest, or most known, is among these."""
     apart, _ = distances(strategies, measured)
     found = {0}
     for each in (apart, _unknown(strategies, measured, apart)):
