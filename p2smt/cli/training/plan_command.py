@@ -59,7 +59,9 @@ class StrategyOptions:
         "NAMES",
         "Some of none, selective, full; of a mixture also modules: none,moe_act+layernorm.",
     )
-    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1.")
+    zero: Text = option(
+        "N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1 (but for torchtitan)."
+    )
     dispatcher: Text = option("NAMES", "Of a mixture: some of alltoall, flex; default: both.")
     overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
     graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")

@@ -281,11 +281,14 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 
 
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    yield f"for {strategy.devices} ranks; data, norms, biases and learning rate are yours to add"
+    yours = "data, norms, biases, position embedding and learning rate are yours to add"
+    router = ", and how the router scores and balances" if model.experts else ""
+    yield f"for {strategy.devices} ranks; {yours}{router}"
     if strategy.zero > 1:
         yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
     elif strategy.overlap:
-        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment"
+        tp_cp = ", what hides of tp and cp with 1" if strategy.tp > 1 or strategy.cp > 1 else ""
+        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment{tp_cp}"
     elif strategy.tp > 1 or strategy.cp > 1:
         yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
     if strategy.zero > 1 and strategy.pp > 1:

@@ -19,6 +19,7 @@ from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
+    apart_texts,
     batch_words,
     cluster_words,
     known_words,
@@ -275,10 +276,12 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
     yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
-    for at in shown if run.number - 1 in shown else (*shown, run.number - 1):
+    rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
+    texts = apart_texts([found.listed[at].run.strategy for at in rows])
+    for at, differs in zip(rows, texts, strict=True):
         mark = "*" if at == run.number - 1 else " "
         slower = found.listed[at].iteration_s / found.listed[0].iteration_s - 1
-        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {_short(found.listed[at])}"
+        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {differs}"
         yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
 
 

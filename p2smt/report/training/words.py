@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
@@ -19,12 +20,17 @@ from p2smt.units import format_time
 
 def teraflops(flops: float) -> str:
     """Flop/s as ``404 TFLOP/s``."""
-    return f"{flops / 1e12:,.3g} TFLOP/s"
+    return f"{_three_digits(flops / 1e12)} TFLOP/s"
 
 
 def model_words(model: Transformer) -> str:
     """A model with its size: ``llama-3-70b (70.6 billion parameters)``."""
-    return f"{model.name} ({model.parameters / 1e9:,.3g} billion parameters)"
+    return f"{model.name} ({_three_digits(model.parameters / 1e9)} billion parameters)"
+
+
+def _three_digits(value: float) -> str:
+    """At least three digits, and no powers of ten: ``1,130``."""
+    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def batch_words(batch: Batch) -> str:
@@ -91,6 +97,14 @@ def short_strategy(strategy: Strategy) -> str:
     usual = strategy_text(Strategy()).split(",")
     parts = [part for part in strategy_text(strategy).split(",") if part not in usual]
     return ",".join(parts) or usual[0]
+
+
+def apart_texts(strategies: Sequence[Strategy]) -> list[str]:
+    """Strategies by what not all of them have; whole where that is nothing."""
+    every = [strategy_text(one).split(",") for one in strategies]
+    same = set(every[0]).intersection(*every)
+    apart = [",".join(part for part in parts if part not in same) for parts in every]
+    return [text or short_strategy(one) for text, one in zip(apart, strategies, strict=True)]
 
 
 def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.link import Device
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
 from p2smt.training.formulas.again import parts_again
@@ -89,7 +90,7 @@ def with_seconds(
     """The same with seconds on a device.
 
     Raises:
-        InputError: the device states no peak for a data type.
+        InputError: the device states no peak for a data type, or scales no blocks for it.
     """
     return timed(counted, given(counted, columns, device, efficiency))
 
@@ -98,6 +99,15 @@ def timed(counted: Quantities, values: Mapping[str, FloatArray]) -> Quantities:
     """Quantities of these values, with the seconds that they give."""
     seconds = counted.table.seconds(values)
     return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def _peak_flops(device: Device, dtype: str) -> float:
+    """Of a type of products; cores that scale blocks (mxfp8) came with those of 4 bits."""
+    if dtype == "mxfp8" and "fp4" not in dict(device.peaks):
+        device.peak_flops(PEAK_OF[dtype])
+        rule = "mxfp8 is of devices that scale blocks, which have a peak of fp4 as well"
+        raise InputError(f"device {device.name}", rule, "take dtype=fp8, or give its peak of fp4")
+    return device.peak_flops(PEAK_OF[dtype])
 
 
 def given(
@@ -109,7 +119,7 @@ def given(
         InputError: as of :func:`with_seconds`.
     """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
-    kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
+    kinds = {dtype: _peak_flops(device, dtype) for dtype in names}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
     values = {
         **counted.values,

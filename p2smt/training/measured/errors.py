@@ -22,8 +22,9 @@ import numpy as np
 
 from p2smt.cost.accuracy import FIRMEST_FIRST, PriceBasis, PriceRange
 from p2smt.training.efficiencies.file import same_chip, same_device
-from p2smt.training.efficiency import Efficiency
+from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import EstimateRange
+from p2smt.training.measured.run import runs_beside
 from p2smt.training.prediction import RunEstimate
 
 FOLDER, FILE = "p2smt.training.measured", "left_out.csv"
@@ -107,14 +108,20 @@ class FitError:
     why: str
 
 
-def fit_error(efficiency: Efficiency, device: str) -> FitError:
-    """How far off the constants of an efficiency may be on a device."""
+def fit_error(efficiency: Efficiency, device: str, run: TrainingRun | None = None) -> FitError:
+    """How far off the constants of an efficiency may be on a device, for a run.
+
+    Those of dense models say as little of a mixture as those of another device.
+    """
     if not efficiency.runs:
         return FitError(_of_devices(), PriceBasis.ASSUMED, "constants fitted to no run")
     own = _of_models(efficiency)
+    plural = "s" * (efficiency.runs != 1)
+    why = f"constants of {efficiency.runs} run{plural} on {efficiency.device}"
+    if run is not None and rows_of(efficiency) and not runs_beside(run, efficiency):
+        why += ", none of such a model"
+        return FitError(max(own, _of_devices()), PriceBasis.ASSUMED, why)
     if same_device(device, efficiency.device):
-        plural = "s" * (efficiency.runs != 1)
-        why = f"constants of {efficiency.runs} run{plural} on {efficiency.device}"
         return FitError(own, PriceBasis.FITTED, why)
     basis = PriceBasis.LIKE if same_chip(device, efficiency.device) else PriceBasis.ASSUMED
     return FitError(max(own, _of_devices()), basis, f"constants are of {efficiency.device}")
@@ -148,7 +155,7 @@ def iteration_range(found: RunEstimate, links: EstimateRange) -> PriceRange:
     It is as firm as the weaker of both.
     """
     device = found.topology.known_device.name
-    fit, seconds = fit_error(found.efficiency, device), found.iteration_s
+    fit, seconds = fit_error(found.efficiency, device, found.run), found.iteration_s
     low, high = seconds * -math.expm1(-fit.spread), seconds * math.expm1(fit.spread)
     if links.iteration is None:
         return PriceRange(seconds, seconds - low, seconds + high, fit.basis, fit.why)
