@@ -14,12 +14,11 @@ from p2smt.errors import InputError
 from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.megatron_rules import given_violations, modules_in
 from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import (
     AXES,
     DISPATCHERS,
-    DTYPES,
-    GRAPHS,
     MAX_DEGREE,
     MODULES,
     OPTIMIZER_BYTES,
@@ -29,7 +28,8 @@ from p2smt.training.strategy import (
     field_of,
     key_of,
 )
-from p2smt.training.transformer import Attention, Mlp, Transformer
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import InvalidStrategy
 
 SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
 """Fields of a strategy that the search chooses, and that ``fixed`` may name; ``recompute`` stands
@@ -229,9 +229,6 @@ class PlanQuestion:
     fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        for what, word, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
-            if word not in known:
-                raise InputError(f"{what} {word[:40]!r}", f"must be one of {', '.join(known)}")
         self._check_model()
         self._check_given()
         names = [name for name, _ in self.fixed]
@@ -257,18 +254,19 @@ class PlanQuestion:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
 
     def _check_given(self) -> None:
-        """Raise InputError if what all strategies have is out of its range, or of other ones."""
-        Strategy(optimizer_bytes=self.optimizer_bytes, imbalance=self.imbalance)
-        if self.imbalance > 1 and not self.model.experts:
-            rule = f"is of tokens on their way to experts, and {self.model.name[:40]} has none"
-            raise InputError(f"imbalance {self.imbalance:g}", rule, "leave it out")
+        """Raise InputError if no strategy can have what is given to all."""
         whole = 0 in (self.space.zero or ()) or dict(self.fixed).get("zero") == 0
-        if whole and self.optimizer_bytes < OPTIMIZER_BYTES:
-            rule = (
-                f"fewer than {OPTIMIZER_BYTES} bytes are of the distributed optimizer (ZeRO) alone"
-            )
-            given = f"optimizer_bytes={self.optimizer_bytes} with zero=0"
-            raise InputError(given, rule, "leave zero=0 out")
+        given = Strategy(
+            zero=int(not whole),
+            flash=self.flash,
+            dtype=self.dtype,
+            graphs=self.graphs,
+            fp8_attention=self.fp8_attention,
+            optimizer_bytes=self.optimizer_bytes,
+            imbalance=self.imbalance,
+        )
+        for broken in given_violations(self.model, given):
+            raise InvalidStrategy(*broken).error()
 
     @property
     def capacity_bytes(self) -> int:
@@ -339,20 +337,7 @@ def modules_of(model: Transformer) -> frozenset[str]:
 
     Of a dense model none: its formulas know whole layers only.
     """
-    if model.dense:
-        return frozenset()
-    kinds = model.kinds()
-    attention = any(kind.attention in (Attention.FULL, Attention.WINDOW) for kind in kinds)
-    there = {
-        "layernorm": True,
-        "core_attn": attention,
-        "mla_up_proj": attention and model.mla is not None,
-        "mlp": any(kind.mlp is Mlp.DENSE for kind in kinds),
-        "moe": model.experts is not None,
-        "moe_act": model.experts is not None,
-        "shared_experts": bool(model.experts and model.experts.shared_width),
-    }
-    return frozenset(name for name, has in there.items() if has)
+    return frozenset() if model.dense else modules_in(model)
 
 
 # What a question fixes, and its rules, checked before anything is searched.
