@@ -16,14 +16,27 @@ from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of
+from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
 DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
 SWITCHES = ("sequence_parallel", "zero", "recompute")
-UNCOUNTED = ("flash", "dtype", "dispatcher", "overlap", "graphs", "fp8_attention")
-"""Switches that add nothing to a distance: they are the same in all strategies of a search."""
+UNCOUNTED = (
+    *(
+        "flash",
+        "dtype",
+        "dispatcher",
+        "overlap",
+        "graphs",
+        "fp8_attention",
+        "fp8_params",
+        "dropout",
+    ),
+    *RARE_FIELDS,
+)
+"""What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
+search."""
 _SAME = 9
 """Digits of a distance: sums of the same squares in another order are the same."""
 

@@ -52,6 +52,7 @@ from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
     MIXTURE_SEARCHED,
     SEARCHED,
+    FieldValue,
     PlanQuestion,
     Prices,
     SpaceLimits,
@@ -358,9 +359,14 @@ def _values(
     found = []
     for name in names:
         values = {value_of(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=value_word if name == "recompute" else None)  # type: ignore[type-var]
+        ordered = sorted(values, key=_order)
         found.append((name, tuple(map(value_word, ordered))))
     return found
+
+
+def _order(value: FieldValue) -> tuple[int, str]:
+    """Numbers by size, others by their words."""
+    return (int(value), "") if isinstance(value, int) else (0, value_word(value))
 
 
 # Why no strategy can run: what lacks, and what would help.

@@ -399,7 +399,6 @@ BAD = [
     ((*SCENE, "-o", "nowhere/plan.json"), "is not a file in an existing folder"),
     ((*SCENE, "-o", "plan.yaml"), "name it .json"),
     ((*SCENE, "--time-limit", "soon"), "time limit"),
-    (("--model", "mixtral-8x7b", *SCENE[2:]), "mixture of experts"),
 ]
 
 
