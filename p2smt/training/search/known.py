@@ -16,24 +16,15 @@ from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of
+from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of, recompute_text
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
 DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
 SWITCHES = ("sequence_parallel", "zero", "recompute")
 UNCOUNTED = (
-    *(
-        "flash",
-        "dtype",
-        "dispatcher",
-        "overlap",
-        "graphs",
-        "fp8_attention",
-        "fp8_params",
-        "dropout",
-    ),
-    *RARE_FIELDS,
+    *("flash", "dtype", "dispatcher", "overlap", "graphs", "fp8_attention", "fp8_params"),
+    *("dropout", "dp_replicate", "shared_overlap", "imbalance", "optimizer_bytes", "offload"),
 )
 """What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
 search."""
@@ -145,8 +136,8 @@ def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, .
 
 def _word(strategy: Strategy, name: str) -> str:
     """A switch in words; data types by the peak that they have, 16 bits alike."""
-    if name == "recompute" and strategy.modules:
-        return "+".join(strategy.modules)
+    if name == "recompute":
+        return recompute_text(strategy)
     value = getattr(strategy, name)
     if name == "dtype":
         return SIXTEEN[0] if value in SIXTEEN else PEAK_OF[value]
@@ -159,6 +150,8 @@ def value_word(value: object) -> str:
         return str(value.value)
     if isinstance(value, tuple):
         return "+".join(value)
+    if isinstance(value, float):
+        return f"{value:g}"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
