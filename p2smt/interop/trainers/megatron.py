@@ -12,18 +12,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from types import MappingProxyType
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.megatron_given import given_fields, given_options
 from p2smt.interop.trainers.megatron_model import is_hybrid, model_options
-from p2smt.interop.trainers.rank_layout import (
-    DP_OUTERMOST,
-    PP_OUTERMOST,
-    RankLayout,
-    axis_text,
-)
+from p2smt.interop.trainers.rank_layout import RankLayout, axis_text
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
+from p2smt.parallelism.folded import DP_OUTERMOST, PP_OUTERMOST
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy
@@ -99,7 +95,7 @@ def _write(
         *_recompute(strategy),
         *_graphs(model, strategy),
         *_sharding(strategy),
-        *given_options(strategy),
+        *_given(strategy),
     ]
     return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
 
@@ -150,7 +146,7 @@ def ranks_wrong(strategy: Strategy, layout: RankLayout) -> str:
     if any(layout.has(order) for order in orders):
         return ""
     experts = any(layout.has_attention(order) for order in orders)
-    texts = [axis_text(order, experts) for order in orders]
+    texts = [axis_text(order.experts if experts else order.attention) for order in orders]
     if len(texts) > 1:
         texts[1] += " (--use-tp-pp-dp-mapping)"
     whose = "experts" if experts else "attention"
@@ -264,6 +260,29 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
         yield "--no-gradient-accumulation-fusion"
         yield "--ckpt-format fsdp_dtensor"
     yield from _OVERLAP
+
+
+MOMENTS = MappingProxyType({8: "bf16", 6: "fp8"})
+"""Types of both moments of Adam by the bytes of a parameter; it is itself in fp32 (4)."""
+
+
+def given_fields(strategy: Strategy) -> tuple[str, ...]:
+    """Fields that few trainings have and whose value has an option here."""
+    moments = strategy.optimizer_bytes in MOMENTS
+    usual = ("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk")
+    return (*usual, *(("optimizer_bytes",) if moments else ()))
+
+
+def _given(strategy: Strategy) -> Iterator[str]:
+    """Copies of shards, dispatch beside shared experts, and moments of Adam in fewer bytes."""
+    if strategy.dp_replicate > 1:
+        yield f"--num-distributed-optimizer-instances {strategy.dp_replicate}"
+    if strategy.shared_overlap:
+        yield "--moe-shared-expert-overlap"
+    if moments := MOMENTS.get(strategy.optimizer_bytes):
+        yield "--use-precision-aware-optimizer"
+        yield f"--exp-avg-dtype {moments}"
+        yield f"--exp-avg-sq-dtype {moments}"
 
 
 def _overlap(strategy: Strategy, framework: Framework) -> Exported:

@@ -19,18 +19,20 @@ from p2smt.interop.trainers.megatron import (
     CONNECTIONS,
     FSDP_STRATEGIES,
     MEGATRON,
+    MOMENTS,
     again_modules,
     flex_backend,
+    given_fields,
     graph_modules,
     pipeline_layout,
     ranks_wrong,
 )
-from p2smt.interop.trainers.megatron_given import MOMENTS, given_fields
 from p2smt.interop.trainers.megatron_model import hybrid_pattern, is_hybrid
-from p2smt.interop.trainers.rank_layout import PP_OUTERMOST, RankLayout
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.titan_models import model_text
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
+from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy

@@ -115,11 +115,6 @@ class PlacedPairs:
                 yield stages, mine, others
 
 
-def expert_rows(rows: Matrix) -> Matrix:
-    """The matrix of experts among the rows of both."""
-    return (rows[0], *rows[_MANY:])
-
-
 _SideKey = tuple[bool, _Sizes]
 """Whether a side is of experts, and the sizes of its axes."""
 

@@ -26,6 +26,7 @@ from p2smt.training.strategy import (
     Recompute,
     Strategy,
     field_of,
+    is_whole,
     key_of,
 )
 from p2smt.training.transformer import Transformer
@@ -357,7 +358,7 @@ def check_value(name: str, value: object) -> None:
         if value not in (0, 1):
             raise InputError(given, "must be True or False")
     elif name == "zero":
-        if not (_is_whole(value) and value in (0, 1, 2, 3)):
+        if not (is_whole(value) and value in (0, 1, 2, 3)):
             raise InputError(given, "ZeRO has stages 0 to 3")
     else:
         check_degree(given, value)
@@ -365,14 +366,14 @@ def check_value(name: str, value: object) -> None:
 
 def check_degree(given: str, value: object) -> None:
     """Raise InputError unless a value may be a degree, or the largest one."""
-    if not (_is_whole(value) and 1 <= value <= MAX_DEGREE):  # type: ignore[operator]
+    if not (is_whole(value) and 1 <= value <= MAX_DEGREE):
         raise InputError(given, f"must be a whole number, at least 1 and at most {MAX_DEGREE}")
 
 
 def check_rule(rule: AxisRule | FixedEntry, axes: Sequence[str], levels: int) -> None:
     """Raise InputError unless a rule is on one of the axes and on one of the levels."""
     for what, index, many in (("axis", rule.axis, len(axes)), ("level", rule.level, levels)):
-        if not (_is_whole(index) and 0 <= index < many):
+        if not (is_whole(index) and 0 <= index < many):
             raise InputError(f"rule {rule}", f"its {what} must be an index from 0 to {many - 1}")
     if isinstance(rule, FixedEntry):
         check_degree(f"rule {rule}: value {rule.value}", rule.value)
@@ -400,7 +401,3 @@ def check_entries(
         text = ",".join(f"{level}:{value}" for level, value in found.items())
         words = f"parts of an axis at its levels multiply to its size, and {name}={size} is fixed"
         raise InputError(f"fixed {name}={text}", words, "keep one of them, or let them agree")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
