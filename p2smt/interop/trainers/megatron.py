@@ -66,6 +66,11 @@ _MISSING = (
         "an option for the core of attention in 8 bits", lambda _, __, some: some.fp8_attention
     ),
     MissingFeature(
+        "parameters in low precision alone without ZeRO (fp8_params=0 goes)",
+        lambda _, __, some: some.low_precision and some.fp8_params and some.zero == 0,
+    ),
+    MissingFeature("dropout in graphs", lambda _, __, some: some.dropout and some.graphs != "none"),
+    MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
         _of_experts(
             lambda one, some: (
@@ -195,12 +200,26 @@ _LOW = {
     "nvfp4": ("--fp4-format e2m1",),
 }
 """Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
+_LOW_PARAMETERS = {
+    "fp8": ("--fp8-param-gather",),
+    "mxfp8": ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag"),
+    "nvfp4": ("--fp4-param-gather",),
+}
+"""Parameters in it alone; of MXFP8 their buffer in 16 bits is that of the gradients."""
 
 
 def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    """Values narrower than queries, as of latent attention, are fused on more devices."""
+    """Values narrower than queries, as of latent attention, are fused on more devices.
+
+    Megatron drops out a tenth unless it is told not to.
+    """
     yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
     yield from _LOW.get(strategy.dtype, ())
+    if strategy.fp8_params:
+        yield from _LOW_PARAMETERS.get(strategy.dtype, ())
+    if not strategy.dropout:
+        yield "--attention-dropout 0.0"
+        yield "--hidden-dropout 0.0"
     fused = "fused" if model.mla else "flash"
     yield f"--attention-backend {fused if strategy.flash else 'unfused'}"
 
@@ -232,11 +251,8 @@ def graph_modules(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
 
 
 def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    """Captured attention and MLPs cannot be computed again with dropout, nor drop in a graph."""
     if strategy.graphs == "none":
         return
-    yield "--attention-dropout 0.0"
-    yield "--hidden-dropout 0.0"
     if strategy.graphs == "partial":
         yield "--cuda-graph-impl transformer_engine"
         yield f"--cuda-graph-modules {' '.join(graph_modules(model, strategy))}"

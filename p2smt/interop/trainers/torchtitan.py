@@ -99,6 +99,7 @@ _MISSING = (
         lambda _, __, some: some.cp > 1 and some.zero == 0,
     ),
     MissingFeature("attention that is not fused (flash)", lambda _, __, some: not some.flash),
+    MissingFeature("dropout", lambda _, __, some: some.dropout),
     MissingFeature("recomputation of attention alone (selective)", needs_selective),
     MissingFeature("recomputation of single modules", lambda _, __, some: some.modules != ()),
     MissingFeature("Mamba layers, chunks, and attention or MLP alone", _other_layers),
