@@ -200,12 +200,6 @@ _LOW = {
     "nvfp4": ("--fp4-format e2m1",),
 }
 """Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
-_LOW_PARAMETERS = {
-    "fp8": ("--fp8-param-gather",),
-    "mxfp8": ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag"),
-    "nvfp4": ("--fp4-param-gather",),
-}
-"""Parameters in it alone; of MXFP8 their buffer in 16 bits is that of the gradients."""
 
 
 def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
@@ -215,8 +209,10 @@ def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
     """
     yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
     yield from _LOW.get(strategy.dtype, ())
-    if strategy.fp8_params:
-        yield from _LOW_PARAMETERS.get(strategy.dtype, ())
+    if strategy.low_precision and strategy.fp8_params:
+        yield f"--fp{4 if strategy.dtype == 'nvfp4' else 8}-param-gather"
+        if strategy.dtype == "mxfp8":  # else they have a buffer in 16 bits of their own
+            yield "--reuse-grad-buf-for-mxfp8-param-ag"
     if not strategy.dropout:
         yield "--attention-dropout 0.0"
         yield "--hidden-dropout 0.0"
@@ -340,7 +336,6 @@ MEGATRON = Trainer(
     frameworks=("megatron-core", "megatron", "nemo", "megatron-deepspeed", "megatron-bridge"),
     dtypes=DTYPES,
     missing=_MISSING,
-    split=lambda _, __: "",
     write=_write,
     overlap=_overlap,
     ranks=ranks_wrong,

@@ -64,13 +64,14 @@ _Value = int | float | str | bool | None | list[str]
 def _write(
     model: Transformer, batch: Batch, strategy: Strategy, layout: RankLayout | None = None
 ) -> Exported:
+    dropped = 0.1 if strategy.dropout else 0.0  # Megatron's own part, or nothing
     lines = [
         "# lines for a recipe of Megatron-Bridge, written by p2smt: cfg is its ConfigContainer",
         *_imports(strategy),
         "",
         *_set("model", _model(model, batch, strategy)),
         f"cfg.model.attention_backend = AttnBackend.{_attention(model, strategy)}",
-        *_set("model", dict.fromkeys(("attention_dropout", "hidden_dropout"), _dropped(strategy))),
+        *_set("model", dict.fromkeys(("attention_dropout", "hidden_dropout"), dropped)),
         *_set("model", _degrees(model, strategy)),
         *(_set("model", _experts(strategy, layout)) if model.experts else ()),
         *_set("model", _stages(model, strategy)),
@@ -100,8 +101,11 @@ def _imports(strategy: Strategy) -> Iterator[str]:
 
 def _set(section: str, values: dict[str, _Value]) -> Iterator[str]:
     for name, value in values.items():
-        text = f'"{value}"' if isinstance(value, str) else repr(value).replace("'", '"')
-        yield f"cfg.{section}.{name} = {text}"
+        yield f"cfg.{section}.{name} = {_literal(value)}"
+
+
+def _literal(value: _Value) -> str:
+    return repr(value).replace("'", '"')
 
 
 def _model(model: Transformer, batch: Batch, strategy: Strategy) -> dict[str, _Value]:
@@ -118,11 +122,6 @@ def _model(model: Transformer, batch: Batch, strategy: Strategy) -> dict[str, _V
 def _attention(model: Transformer, strategy: Strategy) -> str:
     fused = "fused" if model.mla else "flash"
     return fused if strategy.flash else "unfused"
-
-
-def _dropped(strategy: Strategy) -> float:
-    """The part that is dropped out: Megatron's own, or none."""
-    return 0.1 if strategy.dropout else 0.0
 
 
 def _degrees(model: Transformer, strategy: Strategy) -> dict[str, _Value]:
@@ -179,7 +178,7 @@ def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
         return
     yield "cfg.rng.te_rng_tracker = cfg.model.use_te_rng_tracker = True"
     if strategy.graphs == "partial":
-        modules = repr(list(graph_modules(model, strategy))).replace("'", '"')
+        modules = _literal(list(graph_modules(model, strategy)))
         yield 'cfg.model.cuda_graph_impl = "transformer_engine"'
         yield f"set_cuda_graph_modules(cfg.model, {modules})"
         return
@@ -267,7 +266,6 @@ MEGATRON_BRIDGE = Trainer(
     frameworks=("megatron-bridge", "megatron-core", "nemo"),
     dtypes=DTYPES,
     missing=_MISSING,
-    split=lambda _, __: "",
     write=_write,
     overlap=_overlap,
     ranks=_ranks_wrong,
