@@ -39,6 +39,7 @@ from p2smt.training.prediction import (
     TimeParts,
 )
 from p2smt.training.strategy import AXES, PEAK_OF
+from p2smt.training.transformer import Experts
 from p2smt.training.validity import check
 
 
@@ -115,9 +116,15 @@ def sent(run: TrainingRun, request: AxisRequest) -> AxisRequest:
     one = run.model.experts
     if request.name != DISPATCH_REQUEST or run.strategy.dispatcher != "flex" or one is None:
         return request
-    groups = (one.groups, one.top_groups) if one.top_groups else ()
-    kind = Dispatch(one.count, one.active, *groups)
-    return replace(request, kind=kind, payload_bytes=-(-request.payload_bytes // one.active))
+    kind, payload_bytes = flex_dispatch(one, request.payload_bytes)
+    return replace(request, kind=kind, payload_bytes=payload_bytes)
+
+
+def flex_dispatch(experts: Experts, all_to_all_bytes: int) -> tuple[Dispatch, int]:
+    """What ``flex`` sends in place of an all-to-all of so many bytes."""
+    groups = (experts.groups, experts.top_groups) if experts.top_groups else ()
+    kind = Dispatch(experts.count, experts.active, *groups)
+    return kind, -(-all_to_all_bytes // experts.active)
 
 
 def trained_seconds(efficiency: Efficiency, request: AxisRequest, collective_s: float) -> float:

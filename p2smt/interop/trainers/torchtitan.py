@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.rank_layout import PP_OUTERMOST, RankLayout
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.titan_models import TitanModel, model_text, titan_model
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
+from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Attention, Mlp, Transformer
@@ -98,6 +99,7 @@ _MISSING = (
         lambda _, __, some: some.cp > 1 and some.zero == 0,
     ),
     MissingFeature("attention that is not fused (flash)", lambda _, __, some: not some.flash),
+    MissingFeature("dropout", lambda _, __, some: some.dropout),
     MissingFeature("recomputation of attention alone (selective)", needs_selective),
     MissingFeature("recomputation of single modules", lambda _, __, some: some.modules != ()),
     MissingFeature("Mamba layers, chunks, and attention or MLP alone", _other_layers),

@@ -52,8 +52,8 @@ class Trainer:
     frameworks: tuple[str, ...]
     dtypes: tuple[str, ...]
     missing: tuple[MissingFeature, ...]
-    split: Callable[[Transformer, Strategy], str]
     write: _Write
+    split: Callable[[Transformer, Strategy], str] = lambda _, __: ""
     overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
     ranks: Callable[[Strategy, RankLayout], str] = lambda _, __: ""
     python: _Write | None = None

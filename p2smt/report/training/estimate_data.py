@@ -197,9 +197,6 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 # `plan --json`.
 
 
-"""Of the near-optimal strategies, null where they were not looked for."""
-
-
 def planned_data(found: Planned) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended

@@ -198,7 +198,7 @@ def _kinds_of_stages(
     """Of each stage the layers of its chunks, and its layers of each kind."""
     strategy = Strategy(pp=pp, vpp=vpp, split=split, mtp_chunk=mtp_chunk)
     chunks = chunk_layers(model.layers, strategy, model.mtp)
-    every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+    every = model.each_kind
     bounds = np.cumsum((0, *chunks)).tolist()
     ahead = ahead_layers(model.mtp, strategy)
     found = []

@@ -16,30 +16,19 @@ from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of, recompute_text
+from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of, recompute_text
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
 DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
 SWITCHES = ("sequence_parallel", "zero", "recompute")
 UNCOUNTED = (
-    *(
-        "flash",
-        "dtype",
-        "dispatcher",
-        "overlap",
-        "graphs",
-        "fp8_attention",
-        "fp8_params",
-        "dropout",
-    ),
-    *RARE_FIELDS,
+    *("flash", "dtype", "dispatcher", "overlap", "graphs", "fp8_attention", "fp8_params"),
+    *("dropout", "dp_replicate", "shared_overlap", "imbalance", "optimizer_bytes", "offload"),
 )
 """What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
 search."""
-_IN_OTHERS = ("recompute_layers", "mtp_chunk")
-"""Fields that ``recompute`` and ``split`` tell in words."""
-_TOLD = (*SWITCHES, *(one for one in UNCOUNTED if one not in _IN_OTHERS))
+_TOLD = (*SWITCHES, *UNCOUNTED)
 _SAME = 9
 """Digits of a distance: sums of the same squares in another order are the same."""
 
@@ -202,6 +191,8 @@ def value_word(value: object) -> str:
         return str(value.value)
     if isinstance(value, tuple):
         return "+".join(value)
+    if isinstance(value, float):
+        return f"{value:g}"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from p2smt.parallelism.matrices import divisors
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import (
     RECOMPUTES,
     MixtureColumns,
@@ -20,10 +20,10 @@ from p2smt.training.formulas.stages import (
     countings,
 )
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.contradiction import contradiction, mixture_contradiction
+from p2smt.training.search.contradiction import contradiction, switch_contradiction
 from p2smt.training.search.question import SEARCHED, Again, PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES, Recompute
-from p2smt.training.validity import obey, obey_mixture
+from p2smt.training.validity import obey, obey_switch_rules
 
 SearchedColumns = dict[str, IntArray]
 """Values of searched fields by name; of ``recompute`` indices into the choices."""
@@ -48,7 +48,7 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
     values = {name: column[kept] for name, column in values.items()}
     if question.model.experts:
         values = _of_mixtures(question, choices, values)
-    return _columns(question, choices, values)
+    return _columns(question, choices, _obeying(question, choices, values))
 
 
 def _columns(
@@ -130,30 +130,25 @@ def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
 def _of_mixtures(
     question: PlanQuestion, choices: Choices, values: SearchedColumns
 ) -> SearchedColumns:
-    """All strategies with these degrees of attention.
+    """All strategies with these degrees of attention, but some that break rules.
 
     Raises:
-        InputError: the rules of mixtures leave none.
+        InputError: the rules leave none, whatever the switches.
     """
     degrees = _expert_degrees(question, choices)
     switches = {
         name: np.array(choices.choices[name]) for name in ("recompute", "dispatcher", "overlap")
     }
     found = _crossed(values, dict(zip(("ep", "etp"), _grid(degrees), strict=True)))
-    off = {name: np.zeros(len(found["tp"]), dtype=np.int64) for name in ("recompute", "overlap")}
+    least = {name: np.zeros(len(found["tp"]), dtype=np.int64) for name in ("recompute", "overlap")}
+    least["dispatcher"] = np.full(len(found["tp"]), switches["dispatcher"].max())
     if 0 in switches["overlap"]:
-        kept = _obeying(question, choices, found | off)
-        if not kept.any():
-            values = _rule_values(question, choices, found | off)
-            raise mixture_contradiction(question, choices, values)
-        found = {name: column[kept] for name, column in found.items()}
+        kept = _obeying(question, choices, found | least)
+        found = {name: kept[name] for name in found}
     again, flex, overlap = _grid([one.tolist() for one in switches.values()])
     found = _crossed(found, {"recompute": again, "dispatcher": flex, "overlap": overlap})
-    kept = _obeying(question, choices, found)
-    if not kept.any():
-        raise mixture_contradiction(question, choices, _rule_values(question, choices, found))
     idle = (found["ep"] == 1) & (found["dispatcher"] != switches["dispatcher"][0])
-    return {name: column[kept & ~idle] for name, column in found.items()}
+    return {name: column[~idle] for name, column in found.items()}
 
 
 def _expert_degrees(question: PlanQuestion, choices: Choices) -> tuple[list[int], list[int]]:
@@ -175,20 +170,26 @@ def _crossed(values: SearchedColumns, others: SearchedColumns) -> SearchedColumn
     return kept | {name: np.tile(column, many) for name, column in others.items()}
 
 
-def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> BoolArray:
-    found = _rule_values(question, choices, values)
-    return obey_mixture(question.model, question.batch, found)
+def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> SearchedColumns:
+    """Those strategies that obey the rules on what goes with their degrees.
+
+    Raises:
+        InputError: none does.
+    """
+    told = _rule_values(question, choices, values)
+    kept = obey_switch_rules(question.model, question.batch, told)
+    if not kept.any():
+        raise switch_contradiction(question, choices, told)
+    return {name: column[kept] for name, column in values.items()}
 
 
 def _rule_values(
     question: PlanQuestion, choices: Choices, values: SearchedColumns
 ) -> SearchedColumns:
-    """The values that rules of mixtures read."""
+    """The values that these rules read."""
     full = np.array([again is Recompute.FULL for again in choices.again], dtype=np.int64)
     moe = np.array(["moe" in _modules(again) for again in choices.again], dtype=np.int64)
-    again, partial = values["recompute"], int(question.graphs == "partial")
-    return values | {
-        "full": full[again],
-        "moe": moe[again],
-        "partial": np.full(len(again), partial, dtype=np.int64),
-    }
+    again = values["recompute"]
+    graphs = {"partial": question.graphs == "partial", "captured": question.graphs == "full"}
+    same = {name: np.full(len(again), int(value)) for name, value in graphs.items()}
+    return values | {"full": full[again], "moe": moe[again], **same}

@@ -23,7 +23,7 @@ from p2smt.training.search.known import (
     outside,
 )
 from p2smt.training.search.plan import common, differing
-from p2smt.training.strategy import Recompute, Strategy
+from p2smt.training.strategy import Recompute, Strategy, parse_strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)
 
@@ -73,6 +73,21 @@ def test_what_lies_outside_is_said_by_field() -> None:
     assert outside(ONE, ()) == ()
     odd = outside(replace(ONE, pp=8, micro_batch=2, sequence_parallel=False), runs)
     assert odd == ("mbs=2: measured are 1 only", "sp=no: measured is yes")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("dp=8,recompute=full:2", "recompute=full:2: measured is none"),
+        ("dp=8,recompute=mlp+layernorm", "recompute=layernorm+mlp: measured is none"),
+        ("dp=8,offload=0.5", "offload=0.5: measured is 0"),
+        ("dp=8,optimizer_bytes=8", "optimizer_bytes=8: measured is 12"),
+        ("dp=8,dropout=1", "dropout=yes: measured is no"),
+    ],
+)
+def test_what_few_trainings_have_is_told_where_no_run_had_it(text: str, value: str) -> None:
+    runs = [StrategyRun("plain", Strategy(dp=8))]
+    assert [one.text for one in not_seen(parse_strategy(text), runs)] == [value]
 
 
 def test_what_is_far_from_every_run_is_outside_though_each_field_is_inside() -> None:
