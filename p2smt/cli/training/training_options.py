@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,21 @@ MODEL = option(
     "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
     "-m",
 )
+_EXAMPLES = {
+    "model": "--model llama-3-70b",
+    "topology": "--topology dgx-h100:8",
+    "strategy": "--strategy tp=8,pp=4,dp=2",
+    "global batch": "--global-batch 1024",
+    "sequence length": "--seq 8192",
+}
+"""How what must be given is written."""
 DETAILS = flag("All tables behind the first screen.")
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
+
+
+def and_words(names: Sequence[str]) -> str:
+    """Names in a row: ``model, topology and strategy``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def memory_bytes(text: Text) -> int | None:
@@ -53,20 +67,29 @@ class WorkloadOptions:
     def of(self, model: Text) -> tuple[Transformer, Batch]:
         """The model and the batch, which must be given."""
         from p2smt.api.workload import read_model
-        from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
-        if model is None:
-            raise InputError("model", "is missing", "give --model llama-3-70b or a file")
-        if self.global_batch is None:
-            raise InputError("global batch", "is missing", "give --global-batch 1024")
-        if self.seq is None:
-            raise InputError("sequence length", "is missing", "give --seq 8192")
+        self.check_given({"model": model})
         batch = Batch(
-            given.count_of(self.global_batch, "--global-batch", MAX_BATCH),
-            given.count_of(self.seq, "--seq", MAX_BATCH),
+            given.count_of(self.global_batch or "", "--global-batch", MAX_BATCH),
+            given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model), batch
+        return read_model(model or ""), batch
+
+    def check_given(self, others: Mapping[str, Text]) -> None:
+        """Hold that these, the batch and the sequence length are given: all that lack at once.
+
+        Raises:
+            InputError: some are not.
+        """
+        from p2smt.errors import InputError
+
+        known = {**others, "global batch": self.global_batch, "sequence length": self.seq}
+        missing = [name for name, text in known.items() if text is None]
+        if missing:
+            verb = "is missing" if len(missing) == 1 else "are missing"
+            remedy = f"give {' '.join(_EXAMPLES[name] for name in missing)}"
+            raise InputError(and_words(missing), verb, remedy)
 
     def given(self) -> dict[str, Any]:
         """Fields of every strategy that options of their own say."""

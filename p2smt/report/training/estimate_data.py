@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
+from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.plans.solution import RequestAnswer
@@ -40,6 +42,7 @@ from p2smt.report.outputs.training import (
 )
 from p2smt.report.training.models import layers_text
 from p2smt.report.training.words import time_parts, untold_words
+from p2smt.report.what_if import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
@@ -60,7 +63,7 @@ from p2smt.training.strategy import (
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
-def estimate_data(found: RunEstimate) -> EstimateOutput:
+def estimate_data(found: RunEstimate, rows: Sequence[WhatIf] | None = None) -> EstimateOutput:
     """What `estimate` prints."""
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
@@ -71,6 +74,7 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
         expert_axes=list(EXPERT_AXES) if found.experts else None,
         known=_known(known_of(found)),
         untold=untold_words(found.efficiency) or None,
+        what_if=None if rows is None else training_data(rows),
     )
 
 
@@ -201,7 +205,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 """Of the near-optimal strategies, null where they were not looked for."""
 
 
-def planned_data(found: Planned) -> PlanOutput:
+def planned_data(found: Planned, rows: Sequence[WhatIf] | None = None) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
@@ -222,6 +226,7 @@ def planned_data(found: Planned) -> PlanOutput:
         options=[_options(one) for one in found.options],
         notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
+        what_if=None if rows is None else training_data(rows),
     )
 
 

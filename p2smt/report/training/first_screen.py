@@ -107,8 +107,13 @@ def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
 # `estimate`.
 
 
-def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
-    """A run: its time with range and basis, rate, memory, and what is known of it."""
+def estimate_screen(
+    found: RunEstimate, helps: Sequence[str] = (), below: Sequence[str] = ()
+) -> list[str]:
+    """A run: its time with range and basis, rate, memory, and what is known of it.
+
+    ``below``: lines of others, for which there must be room.
+    """
     within = _range_of(found)
     known = known_of(found)
     return screen(
@@ -121,7 +126,8 @@ def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
             *_known_blocks(known),
             ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
-        )
+        ),
+        _room(below),
     )
 
 
@@ -188,11 +194,16 @@ def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
 
     ``below``: lines of others, for which there must be room.
     """
-    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
     run = found.recommended
-    return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
+    return screen(
+        (head, *(_nothing(found.answer) if run is None else _found(found, run))), _room(below)
+    )
+
+
+def _room(below: Sequence[str]) -> int:
+    return LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
 
 
 def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
