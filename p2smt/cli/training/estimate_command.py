@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
     from p2smt.training.strategy import Strategy
 
@@ -49,6 +50,8 @@ def estimate(
     prices: o.PriceOptions = part("library", "nominal"),
     svg: Text = t.SVG,
     what_if: Texts = o.WHAT_IF,
+    measured: Texts = t.MEASURED,
+    force: bool = t.FORCE,
     details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
@@ -67,7 +70,7 @@ def estimate(
     workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
-    changes = parse_changes(what_if or (), topology)
+    parse_changes(what_if or (), topology)  # refused before anything is written
 
     def chosen_on(devices: int) -> Strategy:
         return replace(spread_strategy(strategy or "", devices), **workload.given())
@@ -86,13 +89,20 @@ def estimate(
     def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
         return estimated(
             *(trained, there, chosen_on(there.devices), replace(batch, sequences=sequences)),
-            workload.efficiency,
+            workload.efficiency if own is None else own.efficiency(found.efficiency),
             placement=where,
             experts=theirs,
             memory=most,
         )
 
+    own: Anchor | None = None
     found = again(topology, batch.sequences, most)
+    own = t.anchor_of(
+        *(measured, trained, topology, batch, found.efficiency), workload.given(), force
+    )
+    if own is not None:
+        found = again(own.topology(topology), batch.sequences, most)
+    changes = parse_changes(what_if or (), found.topology)
     rows = tuple(estimate_what_if(found, changes, again, most))
     if output is not None:
         write_training_plan(training_plan(found), output)
@@ -101,8 +111,8 @@ def estimate(
     below = _gained(found, rows) if rows else ()
     tell_tables(
         json,
-        lambda: estimate_data(found, rows or None),
-        lambda: _shown(found, below, details=details),
+        lambda: estimate_data(found, rows or None, own),
+        lambda: _shown(found, below, own, details=details),
         below,
     )
     return 0
@@ -115,14 +125,16 @@ def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
     return training_lines(rows, (short_strategy(found.run.strategy), found.iteration_s))
 
 
-def _shown(found: RunEstimate, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+def _shown(
+    found: RunEstimate, below: Sequence[str], own: Anchor | None, *, details: bool
+) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for; lines ``below`` follow."""
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import estimate_screen
     from p2smt.training.remedies import remedies
 
     helps = () if found.fits else remedies(found)
-    yield from estimate_screen(found, helps, () if details else below)
+    yield from estimate_screen(found, helps, () if details else below, own)
     if details:
         yield ""
         yield estimate_tables(found, helps)

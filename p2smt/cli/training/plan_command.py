@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
     from p2smt.training.strategy import Batch
     from p2smt.training.transformer import Transformer
@@ -207,6 +208,8 @@ def plan(
     parts: o.PartOptions,
     svg: Text = t.SVG,
     what_if: Texts = o.WHAT_IF,
+    measured: Texts = t.MEASURED,
+    force: bool = t.FORCE,
     output: Text = o.PLAN_FILE,
     details: bool = t.DETAILS,
     json: bool = o.JSON,
@@ -220,7 +223,7 @@ def plan(
     workload.check_given({"model": model, "topology": cluster.topology})
     trained, batch = workload.of(model)
     topology = cluster.under(links)
-    changes = parse_changes(what_if or (), topology)
+    parse_changes(what_if or (), topology)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
         rule = "has no plan file: a plan has requests, and one device sends nothing"
@@ -228,15 +231,20 @@ def plan(
     if svg is not None:
         check_svg_name(svg)
     question = strategies.question(trained, batch, topology, workload, memory)
+    own = t.anchor_of(
+        *(measured, trained, topology, batch, question.efficiency), workload.given(), force
+    )
+    question = _anchored(question, own)
     limits = how.limits()
     parts.check_apart(output, svg)
     with parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
+    changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
     if found.listed and not found.interrupted:
         rows = tuple(plan_what_if(question, found.listed[0], changes, limits))
     cut = bool(found.listed) and len(rows) < len(changes)
-    code = _finish(found, output, svg, rows, details=details, as_json=json)
+    code = _finish(found, output, svg, rows, own, details=details, as_json=json)
     return INTERRUPTED if cut else code
 
 
@@ -245,6 +253,7 @@ def _finish(
     output: str | None,
     svg: str | None,
     rows: Sequence[WhatIf] = (),
+    own: Anchor | None = None,
     *,
     details: bool,
     as_json: bool,
@@ -257,11 +266,19 @@ def _finish(
     written = [*_gained(found, rows), *_write(found, output, svg)]
     tell_tables(
         as_json,
-        lambda: planned_data(found, rows or None),
-        lambda: _shown(found, written, details=details),
+        lambda: planned_data(found, rows or None, own),
+        lambda: _shown(found, written, own, details=details),
         ["", *written] if details and written else written,
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
+
+
+def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
+    """The question with links and the host as they were measured; the factor is of every time."""
+    if own is None:
+        return question
+    topology, efficiency = own.topology(question.topology), own.efficiency(question.efficiency)
+    return replace(question, topology=topology, efficiency=efficiency)
 
 
 def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
@@ -275,12 +292,14 @@ def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
     return training_lines(rows, (short_strategy(now.run.strategy), now.iteration_s))
 
 
-def _shown(found: Planned, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+def _shown(
+    found: Planned, below: Sequence[str], own: Anchor | None, *, details: bool
+) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for."""
     from p2smt.report.training.first_screen import plan_screen
     from p2smt.report.training.plan_tables import plan_tables
 
-    yield from plan_screen(found, () if details else below)
+    yield from plan_screen(found, () if details else below, own)
     if details:
         yield from ("", plan_tables(found))
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
-from p2smt.cli.parameters import Text, flag, option
+from p2smt.cli.parameters import Text, Texts, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.training.efficiency import Efficiency
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.strategy import Batch
     from p2smt.training.transformer import Transformer
 
@@ -30,7 +31,38 @@ _EXAMPLES = {
 }
 """How what must be given is written."""
 DETAILS = flag("All tables behind the first screen.")
+FORCE = flag("Take a measurement that is 20 times off.")
+MEASURED = option(
+    "STRATEGY: TIME[, MEMORY]",
+    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB': scales the times.",
+)
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
+
+
+def anchor_of(
+    measured: Texts,
+    trained: Transformer,
+    topology: Topology,
+    batch: Batch,
+    efficiency: Efficiency,
+    given_fields: Mapping[str, Any],
+    force: bool,
+) -> Anchor | None:
+    """What the cluster reaches of the model, by --measured; None: nothing was measured.
+
+    Raises:
+        InputError: a run cannot be, or is far off.
+    """
+    if not measured:
+        if force:
+            from p2smt.errors import InputError
+
+            raise InputError("--force", "takes what --measured says", "add that, or drop it")
+        return None
+    from p2smt.api.anchoring import anchor, parse_measured
+
+    runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
+    return anchor(trained, topology, batch, runs, efficiency, force=force)
 
 
 def and_words(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from p2smt.collectives.names import RequestKind
 from p2smt.programs.program import ProofBasis
+from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -250,6 +251,9 @@ class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Ou
     known: KnownRuns
     untold: UntoldStrategies
     what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None
 
 
 # `plan --json`.
@@ -426,3 +430,6 @@ class PlanOutput(
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
     what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None

@@ -40,12 +40,14 @@ from p2smt.report.outputs.training import (
     StrategySeconds,
     TrainedModel,
 )
+from p2smt.report.training.anchor_words import anchor_data
 from p2smt.report.training.models import layers_text
 from p2smt.report.training.words import time_parts, untold_words
 from p2smt.report.what_if import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
@@ -63,7 +65,9 @@ from p2smt.training.strategy import (
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
-def estimate_data(found: RunEstimate, rows: Sequence[WhatIf] | None = None) -> EstimateOutput:
+def estimate_data(
+    found: RunEstimate, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> EstimateOutput:
     """What `estimate` prints."""
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
@@ -75,6 +79,7 @@ def estimate_data(found: RunEstimate, rows: Sequence[WhatIf] | None = None) -> E
         known=_known(known_of(found)),
         untold=untold_words(found.efficiency) or None,
         what_if=None if rows is None else training_data(rows),
+        anchor=None if own is None else anchor_data(own, found.iteration_s),
     )
 
 
@@ -205,7 +210,9 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 """Of the near-optimal strategies, null where they were not looked for."""
 
 
-def planned_data(found: Planned, rows: Sequence[WhatIf] | None = None) -> PlanOutput:
+def planned_data(
+    found: Planned, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
@@ -227,6 +234,9 @@ def planned_data(found: Planned, rows: Sequence[WhatIf] | None = None) -> PlanOu
         notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
         what_if=None if rows is None else training_data(rows),
+        anchor=None
+        if own is None
+        else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
     )
 
 

@@ -23,6 +23,7 @@ levels:
 NAMED = """
 switches: [{name: s1, hosts: "n[1-4]"}, {name: s2, hosts: "n[5-8]"}]
 """
+FEW = ("--max-vpp", "1", "--recompute", "none", "--max-cp", "1", "--max-mbs", "2")
 TRAINED = ("-m", "small.yaml", "--global-batch", "16", "--seq", "1024")
 SOLVED = ("-a", "dp=2,tp=4", "--reduce", "dp=1GiB", "--reduce", "tp=64MiB*8")
 
@@ -64,11 +65,11 @@ CHANGES = {
 
 def test_a_plan_under_each_change_is_the_plan_of_the_changed_question() -> None:
     asked = [word for change in CHANGES for word in ("--what-if", change)]
-    found = answered("plan", *TRAINED, "-t", "tiny.yaml", *asked)
+    found = answered("plan", *TRAINED, "-t", "tiny.yaml", *FEW, *asked)
     now = found["top"][0]
     for row, (change, (topology, batch)) in zip(found["what_if"], CHANGES.items(), strict=True):
         there = ("-m", "small.yaml", "--seq", "1024", "--global-batch", batch, "-t", topology)
-        then = answered("plan", *there)
+        then = answered("plan", *there, *FEW)
         assert row["change"] == change
         assert row["status"] == then["status"] == "optimal"
         assert row["iteration_s"] == pytest.approx(then["objective_s"], rel=1e-9)
@@ -124,11 +125,12 @@ def test_solve_under_each_change_is_the_answer_on_the_changed_cluster() -> None:
 
 def test_of_named_hosts_the_best_choice_is_taken() -> None:
     """Four of eight: all of one leaf, two of each, or one switch's."""
-    (row,) = answered("plan", *TRAINED, "-t", "named.yaml", "--what-if", "hosts=4")["what_if"]
+    found = answered("plan", *TRAINED, *FEW, "-t", "named.yaml", "--what-if", "hosts=4")
+    (row,) = found["what_if"]
     every = []
     for leaf, node in ((1, 4), (2, 2)):
         use = ("--use", f"leaf={leaf}", "--use", f"node={node}")
-        every.append(answered("plan", *TRAINED, "-t", "leaves.yaml", *use)["objective_s"])
+        every.append(answered("plan", *TRAINED, *FEW, "-t", "leaves.yaml", *use)["objective_s"])
     assert row["status"] == "optimal"
     assert row["iteration_s"] == pytest.approx(min(every), rel=1e-9)
 
@@ -161,7 +163,7 @@ def test_a_levels_name_wins_over_a_word() -> None:
 
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_the_first_screen_has_the_table_in_twenty_lines(command: str) -> None:
-    strategy = () if command == "plan" else ("-s", "tp=2")
+    strategy = FEW if command == "plan" else ("-s", "tp=2")
     changes = [*CHANGES, "gpu*2", "hosts=1"]
     asked = [word for change in changes for word in ("--what-if", change)]
     done = cli(command, *TRAINED, "-t", "tiny.yaml", *strategy, *asked)
