@@ -239,6 +239,10 @@ class RowNames(OutputPart):
     expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
+UnmeasuredKinds = Annotated[
+    Sequence[str] | None,
+    Said("Collectives of the strategy that the calibration of the links did not measure."),
+]
 UntoldStrategies = Annotated[
     str | None,
     Said("Why these constants do not tell strategies apart, in words; null: they do."),
@@ -254,6 +258,7 @@ class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Ou
     anchor: Annotated[
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None
+    unmeasured: UnmeasuredKinds = None
 
 
 # `plan --json`.
@@ -433,3 +438,4 @@ class PlanOutput(
     anchor: Annotated[
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None
+    unmeasured: UnmeasuredKinds = None

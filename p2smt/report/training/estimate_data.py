@@ -42,7 +42,7 @@ from p2smt.report.outputs.training import (
 )
 from p2smt.report.training.anchor_words import anchor_data
 from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import time_parts, untold_words
+from p2smt.report.training.words import time_parts, unmeasured, untold_words
 from p2smt.report.what_if import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
@@ -80,6 +80,7 @@ def estimate_data(
         untold=untold_words(found.efficiency) or None,
         what_if=None if rows is None else training_data(rows),
         anchor=None if own is None else anchor_data(own, found.iteration_s),
+        unmeasured=unmeasured(found) or None,
     )
 
 
@@ -237,6 +238,7 @@ def planned_data(
         anchor=None
         if own is None
         else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
+        unmeasured=None if run is None else unmeasured(run.estimate) or None,
     )
 
 

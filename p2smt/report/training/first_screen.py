@@ -28,6 +28,7 @@ from p2smt.report.training.words import (
     stack_lines,
     teraflops,
     time_parts,
+    unmeasured_words,
     untold_words,
 )
 from p2smt.result import SAME, Status
@@ -130,6 +131,7 @@ def estimate_screen(
             ScreenBlock("measured", measured, 9, 6),
             ScreenBlock("rate", (rate_words(found),), 8),
             ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
+            *_unmeasured(found),
             *_known_blocks(known),
             ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
@@ -171,6 +173,11 @@ def memory_words(found: RunEstimate) -> str:
         return f"does not fit: {of}, {format_gigabytes(found.missing_bytes)} are missing"
     left = f"{of}, {format_gigabytes(given - needed)} are left"
     return f"{found.memory_verdict.value}: {left}"
+
+
+def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:
+    words = unmeasured_words(found)
+    yield ScreenBlock("caution", (words,) * bool(words), 8)
 
 
 def _parts(found: RunEstimate) -> str:
@@ -223,6 +230,7 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
         yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
     yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
+    yield from _unmeasured(estimate)
     yield from _known_blocks(run.known)
     if run.number > 1:
         yield from _fastest(found)
