@@ -21,7 +21,7 @@ from p2smt.api.workload import read_model
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
-from p2smt.result import SearchLimits
+from p2smt.result import SearchLimits, Status
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.strategy import Batch, strategy_text
@@ -124,7 +124,7 @@ def row_of(case: Case) -> Row:
         found.near.count,
         strategy_text(found.best.strategy),
         float(f"{found.best.iteration_s:.4g}"),
-        float(f"{found.gap or 0.0:.2g}"),
+        0.0 if found.status is Status.OPTIMAL else float(f"{found.gap or 0.0:.2g}"),
         round(cpu_s, 1),
     )
 

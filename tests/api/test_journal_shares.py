@@ -16,8 +16,8 @@ from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule
 from p2smt.search.spaces.rows import MatrixSubproblems
 from p2smt.training.axis_sizes import possible_sizes
+from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import Candidates
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_of
 from p2smt.training.strategy import AXES, Batch

@@ -188,7 +188,7 @@ def test_memory_that_is_nearly_all_taken_is_tight() -> None:
     needed = found.prediction.memory.total
     said = [
         memory_words(replace(found, capacity_bytes=size)).partition(":")[0]
-        for size in (needed - 1, needed, needed * 10 // 9 - 9, needed * 10 // 9 + 9)
+        for size in (needed - 1, needed, needed * 89 // 76 - 9, needed * 89 // 76 + 9)
     ]
     assert said == ["does not fit", "tight", "tight", "fits"]
 

@@ -81,9 +81,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --efficiency megatron-bridge-h100 --fix tp=4",
         f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
         f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=2 --fix tp=1 --dispatcher flex --overlap 1 "
-        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50%",
+        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50% "
+        f"{ASSUMED}",
         f"{MIXTURE} --fix pp=1 --fix ep=4 --fix etp=2 --fix tp=4 --dispatcher flex --overlap 1 "
-        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --memory 1GB",
+        "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --memory 1GB "
+        f"{ASSUMED}",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (

@@ -228,7 +228,17 @@ def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
     outputs = outputs_of(name, folder)
     assert [text for output in outputs for text in complaints(name, output)] == []
     seen = {path for output in outputs for path in fields(output)}
-    assert sorted(set(declared(schema_of(name))) - seen) == []
+    unseen = set(declared(schema_of(name))) - seen
+    if name == "plan-training":
+        unseen = {path for path in unseen if path.rpartition(".")[2] not in GIVEN_ALONE}
+    assert sorted(unseen) == []
+
+
+GIVEN_ALONE = (
+    *("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk", "offload"),
+    *("fp8_params", "dropout"),
+)
+"""Fields of strategies that are given to `estimate`, and none that is searched has."""
 
 
 OPTIONAL = {

@@ -50,8 +50,7 @@ def test_megatron_is_the_default(preset: str, name: str) -> None:
     device = hardware.topology_of(preset, 8).device
     assert device is not None
     assert file.default_efficiency(device).name == name
-    with pytest.raises(InputError, match="name one"):
-        file.default_efficiency(replace(device, name="gaudi"))
+    assert file.default_efficiency(replace(device, name="gaudi")).name == name  # the likest
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

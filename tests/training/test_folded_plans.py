@@ -142,9 +142,11 @@ def test_groups_of_experts_are_not_those_of_attention() -> None:
 
 UNTOLD = {
     *(("limits", name) for name in ("time_limit_s", "seed", "workers", "top", "solver")),
-    *(("requests", "*", name) for name in ("range_s", "basis")),
+    *(("requests", "*", name) for name in ("range_s", "basis", "basis_why")),
+    *(("requests", "*", "steps", "*", name) for name in ("range_s", "basis", "basis_why")),
     ("range_s",),
     ("range_basis",),
+    ("range_basis_why",),
     ("topology",),
     ("training", "memory_bytes"),
     ("training", "model", "name"),
@@ -152,9 +154,12 @@ UNTOLD = {
     *(("training", "efficiency", name) for name in ("name", "device", "runs", "error")),
     *(
         ("training", "efficiency", "framework", name)
-        for name in ("name", "pp_hidden", "fetch_hidden", "gradient_bytes_fp16")
+        for name in ("name", "pp_hidden", "fetch_hidden", "gradient_bytes_fp16", "loss_bytes")
     ),
-    ("training", "efficiency", "layers", "host_mamba_s"),
+    *(
+        ("training", "efficiency", "layers", name)
+        for name in ("host_mamba_s", "quantised", "state_bytes")
+    ),
 }
 """What nothing in this plan follows from: as in plans of dense models."""
 

@@ -107,7 +107,7 @@ def test_parts_make_the_whole(run: TrainingRun, efficiency: Efficiency) -> None:
     call_s = {one.name: call_seconds(topology, run.strategy, one, None) for one in requests}
     assert found.time.iteration_s == pytest.approx(combine(done, call_s)[0])
     for axis, seconds in found.time.communication_s:
-        mine = [one.visible_s for one in found.requests if one.request.name.startswith(axis)]
+        mine = [one.visible_s for one in found.requests if one.request.name.split()[0] == axis]
         assert seconds == pytest.approx(sum(mine), abs=1e-12)
     for one in found.requests:
         assert one.visible_s + one.hidden_s == pytest.approx(one.call_s * one.request.calls)

@@ -56,7 +56,10 @@ class RankLayout:
         attention = plan.where.rank_tensor().transpose(order).reshape(strategy.sizes)
         launched = np.array([place.device for place in plan.places], dtype=np.int64)
         found = RankLayout.of(plan.problem.topology, strategy, None, experts)
-        return replace(found, launched=launched, attention=attention)
+        theirs = found.experts
+        if experts is None and strategy.ep * strategy.etp == 1:  # no expert lies anywhere alone
+            theirs = attention.reshape(strategy.expert_sizes)
+        return replace(found, launched=launched, attention=attention, experts=theirs)
 
     @property
     def on_racks(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.shape import (
@@ -147,7 +147,7 @@ class IterationRequest(OutputPart):
     """What a device asks of some axes; times but ``call_s`` are of an iteration."""
 
     name: str
-    kind: RequestKind
+    kind: KindName
     axes: Sequence[str]
     bytes: Annotated[PayloadBytes, Said("The whole vector.")]
     times: Annotated[Count, Said("Calls of an iteration.")]
@@ -295,7 +295,7 @@ class SpaceRange(OutputPart):
 class FoundProgram(OutputPart):
     """A request of the best strategy with its program; times are of one execution."""
 
-    kind: RequestKind
+    kind: KindName
     axes: Sequence[str]
     program: Annotated[str | None, Said("null: a send, which has none.")]
     seconds: Seconds

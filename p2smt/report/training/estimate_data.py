@@ -9,7 +9,6 @@ from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.demand import plain_kind
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
 from p2smt.report.outputs.shape import range_data
@@ -191,7 +190,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
     return [
         IterationRequest(
             name=one.request.name,
-            kind=plain_kind(one.request.kind),
+            kind=one.request.kind.value,
             axes=one.request.axes,
             bytes=one.request.payload_bytes,
             times=one.request.calls,
@@ -292,7 +291,7 @@ def _best(plan: TrainingPlan, known: Known) -> BestStrategy:
 
 def _program(answer: RequestAnswer) -> FoundProgram:
     return FoundProgram(
-        kind=plain_kind(answer.request.kind),
+        kind=answer.request.kind.value,
         axes=answer.request.axes,
         program=None if answer.program is None else str(answer.program),
         seconds=answer.seconds,

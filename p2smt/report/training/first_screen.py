@@ -37,7 +37,7 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer
-from p2smt.training.search.known import FAR, Known
+from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
@@ -256,14 +256,14 @@ def _why(found: Planned, run: Recommended) -> str:
     fastest = found.listed[0]
     if run.number == 1:
         first, near = _fastest_word(found.answer), "of those in its range nearest to a measured run"
-        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: first}
+        alone = f"{first}: no measured run is like it, or like others in its range"
+        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: alone}
         return said.get(run.why, f"picked: {first}")
     high_s = _range_of(fastest).high_s * (1 + SAME)
     own_s = found.listed[run.number - 1].iteration_s
     slower = f"{own_s / fastest.iteration_s - 1:.1%} slower than the fastest"
     inside = "in its range" if own_s <= high_s else "beyond its range"
-    far = ", of which none is like it" if run.known.apart > FAR else ""
-    how = "picked" if run.why is Why.PICKED else f"nearest to a measured run{far}"
+    how = "picked" if run.why is Why.PICKED else "nearest to a measured run"
     return f"{how}: {slower}, {inside}"
 
 

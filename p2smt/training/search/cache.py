@@ -119,7 +119,7 @@ class PlanCache:
     def _asked(self, row: int) -> dict[str, tuple[tuple[int, ...], RequestKind, int]]:
         """The requests that a strategy calls: axes, kind and bytes by name."""
         found = {}
-        for one in self.candidates.work.requests:
+        for one in self.candidates.whole_work.requests:
             column = one.column
             if (column.calls[row] > 0).any():
                 sizes = int(column.payload_bytes[row])

@@ -16,14 +16,29 @@ from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of
+from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of, recompute_text
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
 DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
 SWITCHES = ("sequence_parallel", "zero", "recompute")
-UNCOUNTED = ("flash", "dtype", "dispatcher", "overlap", "graphs", "fp8_attention")
-"""Switches that add nothing to a distance: they are the same in all strategies of a search."""
+UNCOUNTED = (
+    *(
+        "flash",
+        "dtype",
+        "dispatcher",
+        "overlap",
+        "graphs",
+        "fp8_attention",
+        "fp8_params",
+        "dropout",
+    ),
+    *RARE_FIELDS,
+)
+"""What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
+search."""
+_IN_OTHERS = ("recompute_layers", "mtp_chunk")
+"""Fields that ``recompute`` and ``split`` tell in words."""
 _SAME = 9
 """Digits of a distance: sums of the same squares in another order are the same."""
 
@@ -110,7 +125,7 @@ def not_seen(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[NotSe
         if not min(seen) <= value <= max(seen):
             among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
             found.append(NotSeen(f"{key_of(name)}={value}", among, one=False))
-    for name in (*SWITCHES, *UNCOUNTED):
+    for name in (*SWITCHES, *(one for one in UNCOUNTED if one not in _IN_OTHERS)):
         value, taken = _word(strategy, name), {_word(run.strategy, name) for run in measured}
         if value not in taken:
             known = ", ".join(sorted(taken))
@@ -132,8 +147,8 @@ def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, .
 
 def _word(strategy: Strategy, name: str) -> str:
     """A switch in words; data types by the peak that they have, 16 bits alike."""
-    if name == "recompute" and strategy.modules:
-        return "+".join(strategy.modules)
+    if name == "recompute":
+        return recompute_text(strategy)
     value = getattr(strategy, name)
     if name == "dtype":
         return SIXTEEN[0] if value in SIXTEEN else PEAK_OF[value]

@@ -52,6 +52,7 @@ from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
     MIXTURE_SEARCHED,
     SEARCHED,
+    FieldValue,
     PlanQuestion,
     Prices,
     SpaceLimits,
@@ -358,9 +359,14 @@ def _values(
     found = []
     for name in names:
         values = {value_of(strategy, name) for strategy in strategies}
-        ordered = sorted(values, key=value_word if name == "recompute" else None)  # type: ignore[type-var]
+        ordered = sorted(values, key=_order)
         found.append((name, tuple(map(value_word, ordered))))
     return found
+
+
+def _order(value: FieldValue) -> tuple[int, str]:
+    """Numbers by size, others by their words."""
+    return (int(value), "") if isinstance(value, int) else (0, value_word(value))
 
 
 # Why no strategy can run: what lacks, and what would help.
@@ -546,7 +552,8 @@ def _recommended(
     measured: Sequence[StrategyRun],
 ) -> NearRun | None:
     """Of those near the best one, whose times lie in the range of its time, the one nearest to a
-    measured run, the best one if none is nearer; of several the fastest.
+    measured run, the best one if none is nearer; of several the fastest.  None if no run is like
+    any of them: then none is better known than the best.
     """
     if not measured:
         return None
@@ -557,6 +564,8 @@ def _recommended(
     rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]
     strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
     at, run, apart = nearest([best.strategy, *strategies], measured)
+    if apart > FAR:
+        return None
     found = best if at == 0 else planned(bounds_table, timing, rows[at - 1])
     return NearRun(found, measured[run], apart)
 

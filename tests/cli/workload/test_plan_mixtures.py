@@ -61,7 +61,10 @@ def test_every_figure_is_that_of_estimate_on_both_matrices() -> None:
             *("estimate", *SCENE, "--strategy", one["strategy"], "--placement", where[0]),
             *("--expert-placement", where[1], "--json"),
         ).json()
-        same = (*KEYS, "expert_matrix", "degrees")
+        same = {*KEYS, "expert_matrix", "degrees"}
+        if "programs" in one:  # the best has faster ones than single collectives
+            assert one["collectives_s"] == again["iteration_s"] >= one["iteration_s"]
+            same -= {"parts", "hidden", "mfu", "requests"}
         assert {key: again[key] for key in same} == {key: one[key] for key in same}
 
 

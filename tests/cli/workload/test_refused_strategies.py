@@ -19,7 +19,12 @@ UNLIKE = "--placement [[2,1],[1,8],[1,1],[1,1]] --expert-placement [[1,2],[1,1],
     ("command", "given", "rule", "remedy"),
     [
         (f"estimate {MIXTURE} -s dp=16,ep=3", "ep=3", "divide the 128 experts", "a divisor"),
-        (f"estimate {MIXTURE} -s dp=16,ep=32", "ep=32", "dp * cp * tp = 16", "take fewer"),
+        (
+            f"estimate {MIXTURE} -s dp=16,ep=32",
+            "ep=32",
+            "dp=16,cp=1,tp=1: ep * etp must divide dp * cp * tp",
+            "take fewer",
+        ),
         (f"estimate {MIXTURE} -s dp=8,tp=2", "tp=2,sp=0", "sequence parallelism", "add sp=1"),
         (
             f"estimate {MIXTURE} -s dp=16,ep=8,overlap=1,recompute=full",

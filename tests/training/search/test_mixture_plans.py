@@ -73,9 +73,8 @@ WINDOWED = replace(
         ),
     ),
 )
-HOST = LayerConstants(
-    low=(("fp8", 0.4),), **dict.fromkeys(("host_dense_s", "host_experts_s", "host_expert_s"), 1e-6)
-)
+HOST_S = ("host_attention_s", "host_mlp_s", "host_experts_s", "host_expert_s")
+HOST = LayerConstants(low=(("fp8", 0.4),), **dict.fromkeys(HOST_S, 1e-6))
 FRAMEWORK = Framework("f", True, 0.5, True, True, 4)
 BARE = Framework("f", False, 0.0, False, True, 4)
 
@@ -108,7 +107,8 @@ class Space:
 
     @property
     def question(self) -> PlanQuestion:
-        space = SpaceLimits(**self.most, recompute=self.again, **self.rest)
+        limits: dict[str, Any] = {**self.most, "recompute": self.again, **self.rest}
+        space = SpaceLimits(**limits)
         given = {"efficiency": constants()} | dict(self.more)
         return PlanQuestion(self.model, self.batch, self.topology, space=space, **given)
 

@@ -22,9 +22,10 @@ from p2smt.training.pipeline import axis_requests, call_seconds, default_placeme
 from p2smt.training.search.answer import StrategyRun
 from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.branch import CollectiveTiming, close, planned
+from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.plan import plan, verdict
-from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneCache
+from p2smt.training.search.prices import PlacedCandidates, SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.search.strategies import space_of
@@ -288,7 +289,7 @@ def test_the_usual_order_is_held_against_its_own_time() -> None:
     usual = default_placement(question.topology, bounds_table.candidates.columns.strategy(row))
     assert usual is not None
     placed = timing.pricing.placed(int(bounds_table.candidates.block[row]))
-    other = placed.class_of(np.array(usual.matrix))
+    other = placed.class_of(usual.matrix)
     otherwise = SummedOtherwise(timing.pricing)
     bounds_table.place[row] = next(k for k in range(len(placed)) if k != other)
     bounds_table.time_s[row] = otherwise.known_s(row, other) / (1 + 0.99 * SAME)
@@ -322,7 +323,7 @@ def test_memory_is_that_of_a_prediction_to_the_byte() -> None:
     for row in range(len(columns)):
         run = TrainingRun(wide.model, wide.batch, columns.strategy(row))
         totals.append(predict(run, wide.topology, EFFICIENCY).memory.total)
-        work = Candidates.of(wide, columns.take(np.array([row]))).work
+        work = Candidates.of(wide, columns.take(np.array([row]))).whole_work
         parts |= {float(part.max()) % 1 for part in work.memory_parts}
     assert needed.tolist() == totals
     assert max(parts) > 0

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.matrices import matrices
@@ -42,7 +43,7 @@ def test_each_placement_has_the_price_of_its_scene(
 def test_each_scene_is_priced_once(case: Case) -> None:
     asked: list[Scene] = []
 
-    def seconds_of(scene: Scene, kind: RequestKind, payload_bytes: int) -> float:
+    def seconds_of(scene: Scene, kind: AnyKind, payload_bytes: int) -> float:
         asked.append(scene)
         return float(payload_bytes if kind is RequestKind.ALL_REDUCE else 0)
 

@@ -9,8 +9,8 @@ import pytest
 
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.search import prices as placed
+from p2smt.training.search.candidates import Seconds
 from p2smt.training.search.plan import plan
-from p2smt.training.search.prices import Seconds
 from tests.interpreter import python
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started

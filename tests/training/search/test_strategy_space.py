@@ -23,7 +23,7 @@ from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from tests.oracles.strategies import all_strategies
 from tests.tiers import examples_of
-from tests.training.test_validity import models
+from tests.training.strategies.test_validity import models
 
 NODE = Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9),), fabric="nvlink4")
 NETWORK = replace(NODE, fabric="infiniband")
