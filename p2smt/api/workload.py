@@ -16,7 +16,7 @@ from p2smt.training.iteration import predict
 from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.pipeline import default_experts, default_placement
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import Batch, Strategy, parse_strategy
+from p2smt.training.strategy import Batch, Strategy, spread_strategy
 from p2smt.training.transformer import Transformer
 from p2smt.training.validity import check
 
@@ -53,7 +53,7 @@ def estimate(
     Args:
         model: sizes, or what :func:`read_model` reads.
         topology: with a ``device``.
-        strategy: or its text, such as ``tp=8,pp=4,dp=2``.
+        strategy: or its text, such as ``tp=8,pp=4,dp=2``; a text without dp fills the devices.
         batch: sequences of an iteration, and tokens of each.
         efficiency: or its name or file; None: Megatron's on the topology's device.
         placement: a matrix with rows for pp, dp, cp, tp; None: ranks in that order.
@@ -65,7 +65,8 @@ def estimate(
         InputError: the strategy breaks a rule, which is named, or something is not known.
     """
     trained = model if isinstance(model, Transformer) else read_model(model)
-    chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+    devices = topology.devices
+    chosen = spread_strategy(strategy, devices) if isinstance(strategy, str) else strategy
     kinds = chosen.low_precision or not trained.seen(batch.tokens).dense
     constants = (
         efficiency

@@ -49,6 +49,11 @@ PROGRAM = option("TEXT", "Program text, or single; default: single collectives."
 REQUIRE = option("RULE", 'Rule such as "tp within node".')
 SPEC_HELP = "Preset, preset:NODES, preset@PROFILE:NODES, or a YAML file."
 TOPOLOGY = option("NAME[:N]|FILE", SPEC_HELP, "-t")
+WHAT_IF = option(
+    "CHANGE",
+    "What it would gain, solved anew: leaf*2 (a level's bandwidth), leaf=3 (its number), "
+    "hosts=30, memory=141GB (of a device), batch=2048; a level's name comes first.",
+)
 USE = option(
     "LEVEL=N", "Only the first N of each entity's: gpu=6 of a node of 8, gpu=64 of a rack of 72."
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
+from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -23,6 +24,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import NearStatus
+from p2smt.report.outputs.what_if import WhatIfRows
 from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import MemoryParts
@@ -237,6 +239,10 @@ class RowNames(OutputPart):
     expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
+UnmeasuredKinds = Annotated[
+    Sequence[str] | None,
+    Said("Collectives of the strategy that the calibration of the links did not measure."),
+]
 UntoldStrategies = Annotated[
     str | None,
     Said("Why these constants do not tell strategies apart, in words; null: they do."),
@@ -248,6 +254,11 @@ class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Ou
 
     known: KnownRuns
     untold: UntoldStrategies
+    what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None
+    unmeasured: UnmeasuredKinds = None
 
 
 # `plan --json`.
@@ -423,3 +434,8 @@ class PlanOutput(
     options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
+    what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None
+    unmeasured: UnmeasuredKinds = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
+from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
@@ -37,11 +39,14 @@ from p2smt.report.outputs.training import (
     StrategySeconds,
     TrainedModel,
 )
+from p2smt.report.training.anchor_words import anchor_data
 from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import time_parts, untold_words
+from p2smt.report.training.words import time_parts, unmeasured, untold_words
+from p2smt.report.what_if import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
@@ -59,7 +64,9 @@ from p2smt.training.strategy import (
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 
-def estimate_data(found: RunEstimate) -> EstimateOutput:
+def estimate_data(
+    found: RunEstimate, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> EstimateOutput:
     """What `estimate` prints."""
     trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
@@ -70,6 +77,9 @@ def estimate_data(found: RunEstimate) -> EstimateOutput:
         expert_axes=list(EXPERT_AXES) if found.experts else None,
         known=_known(known_of(found)),
         untold=untold_words(found.efficiency) or None,
+        what_if=None if rows is None else training_data(rows),
+        anchor=None if own is None else anchor_data(own, found.iteration_s),
+        unmeasured=unmeasured(found) or None,
     )
 
 
@@ -197,7 +207,9 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 # `plan --json`.
 
 
-def planned_data(found: Planned) -> PlanOutput:
+def planned_data(
+    found: Planned, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
@@ -218,6 +230,11 @@ def planned_data(found: Planned) -> PlanOutput:
         options=[_options(one) for one in found.options],
         notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
+        what_if=None if rows is None else training_data(rows),
+        anchor=None
+        if own is None
+        else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
+        unmeasured=None if run is None else unmeasured(run.estimate) or None,
     )
 
 

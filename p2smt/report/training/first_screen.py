@@ -17,6 +17,7 @@ from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
+from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
     apart_texts,
@@ -28,10 +29,12 @@ from p2smt.report.training.words import (
     stack_lines,
     teraflops,
     time_parts,
+    unmeasured_words,
     untold_words,
 )
 from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer
@@ -108,21 +111,33 @@ def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
 # `estimate`.
 
 
-def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
-    """A run: its time with range and basis, rate, memory, and what is known of it."""
+def estimate_screen(
+    found: RunEstimate,
+    helps: Sequence[str] = (),
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+) -> list[str]:
+    """A run: its time with range and basis, rate, memory, and what is known of it.
+
+    ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
+    """
     within = _range_of(found)
+    measured = () if own is None else anchor_words(own, f"this one {anchored_time(own, found)}")
     known = known_of(found)
     return screen(
         (
             *_asked(found),
             ScreenBlock("time", (time_words(within),), _MUST),
             ScreenBlock("", (_parts(found),), 3, 2),
+            ScreenBlock("measured", measured, 9, 6),
             ScreenBlock("rate", (rate_words(found),), 8),
             ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
+            *_unmeasured(found),
             *_known_blocks(known),
             ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
-        )
+        ),
+        _room(below),
     )
 
 
@@ -161,6 +176,11 @@ def memory_words(found: RunEstimate) -> str:
     return f"{found.memory_verdict.value}: {left}"
 
 
+def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:
+    words = unmeasured_words(found)
+    yield ScreenBlock("caution", (words,) * bool(words), 8)
+
+
 def _parts(found: RunEstimate) -> str:
     whole = found.iteration_s
     shares = ((part.name, part.seconds / whole) for part in time_parts(found.prediction))
@@ -184,26 +204,34 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
 # `plan`.
 
 
-def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
+def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = None) -> list[str]:
     """What to run, the model's fastest beside it, the proof, and what else is as good.
 
-    ``below``: lines of others, for which there must be room.
+    ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
     """
-    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
     run = found.recommended
-    return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
+    return screen(
+        (head, *(_nothing(found.answer) if run is None else _found(found, run, own))), _room(below)
+    )
 
 
-def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
+def _room(below: Sequence[str]) -> int:
+    return LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+
+
+def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
     yield from _asked(estimate)
     yield ScreenBlock("why", (_why(found, run),), 9, 2)
     yield ScreenBlock("time", (time_words(within),), _MUST)
+    if own is not None:
+        yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
     yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
+    yield from _unmeasured(estimate)
     yield from _known_blocks(run.known)
     if run.number > 1:
         yield from _fastest(found)
@@ -216,6 +244,12 @@ def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     yield ScreenBlock("caution", notes, 5)
     yield from _near(found, run)
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
+
+
+def _best_words(found: Planned, run: Recommended, own: Anchor) -> str:
+    """The best, and the one to run where that is another, as they will be here."""
+    best = f"best {anchored_time(own, found.listed[0])}"
+    return best if run.number == 1 else f"{best}; this one {anchored_time(own, run.estimate)}"
 
 
 def _why(found: Planned, run: Recommended) -> str:

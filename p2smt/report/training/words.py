@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
 from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
-from p2smt.training.prediction import AxisRequest, Prediction
+from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
@@ -76,6 +77,23 @@ def untold_words(efficiency: Efficiency) -> str:
         f"the runs of {efficiency.name} do not tell strategies apart: a plain count of operations "
         f"is {found.operations:.1%} off them, the model {found.model:.1%}"
     )
+
+
+def unmeasured(found: RunEstimate) -> tuple[str, ...]:
+    """The collectives that an estimate rests on and that the calibration of its links did not
+    measure; none where there was no calibration."""
+    measured = {one.operation for _, one in found.topology.errors}
+    asked = [plain_kind(one.request.kind).value for one in found.prediction.requests]
+    return tuple(sorted({kind for kind in asked if kind not in measured})) if measured else ()
+
+
+def unmeasured_words(found: RunEstimate) -> str:
+    """The same in words; empty: there are none."""
+    kinds = unmeasured(found)
+    if not kinds:
+        return ""
+    measured = ", ".join(sorted({one.operation for _, one in found.topology.errors}))
+    return f"rests on {', '.join(kinds)}, unmeasured: the calibration is of {measured}"
 
 
 def known_words(known: Known) -> str:
