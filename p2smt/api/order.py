@@ -142,14 +142,15 @@ def _searched(plan: PlacedPlan, hosts: Sequence[str], cluster: Topology) -> Orde
     price = _price(fixed, there)
     problem = _problem(fixed, there)
     listed = host_slots(problem, hosts)
-    orders = [listed[: fixed.grid.cells], *_proposed(problem, fixed.grid, hosts)]
+    orders = [*_proposed(problem, fixed.grid, hosts), listed[: fixed.grid.cells]]
     orders = list({tuple(slots.tolist()): slots for slots in orders}.values())
     seconds = [price(slots) for slots in orders]
     best = int(np.argmin(seconds))
     found = _placed_on(fixed, there, orders[best])
     idle = tuple(name for name in hosts if name not in set(found.hosts))
     trained = _training(plan) is not None
-    return OrderedHosts(found, idle, seconds[best], seconds[0], trained, len(orders))
+    listed_s = price(listed[: fixed.grid.cells])
+    return OrderedHosts(found, idle, seconds[best], listed_s, trained, len(orders))
 
 
 def _fixed(plan: PlacedPlan) -> _Fixed:

@@ -73,8 +73,8 @@ def export(
     if is_redistribution(source):
         if by_host or any(one is not None for one in (hosts, per_host, launched, launcher)):
             rule = "the plan of a redistribution has its devices in order"
-            given = "--hosts, --devices-per-host, --by-host, --launched or --launcher"
-            raise InputError(given, rule, "drop it")
+            options = "--hosts, --devices-per-host, --by-host, --launched or --launcher"
+            raise InputError(options, rule, "drop it")
         return _redistribution(source, to, output)
     writer = writer_named(to)
     check_output(output, source, hosts, launched)

@@ -120,7 +120,6 @@ def _pod(plan: PlacedPlan, command: JobCommand, hosts: Sequence[str]) -> dict[st
             {"name": "MASTER_PORT", "value": str(PORT)},
             *given,
         ],
-        "ports": [{"containerPort": PORT}],
         "resources": {"limits": {_GPUS: plan.per_host}},
         "volumeMounts": [
             {"name": "hosts", "mountPath": _MOUNTED, "readOnly": True},
