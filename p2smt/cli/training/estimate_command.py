@@ -42,6 +42,7 @@ def estimate(
     expert_placement: Text = option(
         "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
+    hosts: Text = o.HOSTS,
     output: Text = o.PLAN_FILE,
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
@@ -53,6 +54,7 @@ def estimate(
     from p2smt.api.planning import write_training_plan
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
+    from p2smt.cli.solve_command import hosts_of
     from p2smt.errors import InputError
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
@@ -65,6 +67,7 @@ def estimate(
     chosen = replace(parse_strategy(strategy), **workload.given())
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
+    listed = hosts_of(hosts, topology)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -75,7 +78,7 @@ def estimate(
         check_svg_name(svg)
     most = t.memory_bytes(memory)
     of_what = trained, topology, chosen, batch, workload.efficiency
-    found = estimated(*of_what, placement=where, experts=theirs, memory=most)
+    found = estimated(*of_what, placement=where, experts=theirs, memory=most, hosts=listed)
     if output is not None:
         write_training_plan(training_plan(found), output)
     if svg is not None:

@@ -196,6 +196,13 @@ class PredictedFigures(OutputPart):
         RangeSeconds, Said("Of an iteration, by its communication alone; null: there is none.")
     ]
     communication_basis: PriceBasisWord
+    host_order: Annotated[
+        Sequence[str] | None, Said("Named hosts in the order of their ranks, each with a node's.")
+    ] = None
+    idle: Annotated[Sequence[str] | None, Said("Of the job's hosts those without ranks.")] = None
+    inside: Annotated[
+        RankMatrix | None, Said("On named hosts the matrix inside each node: axes by levels there.")
+    ] = None
 
 
 class KnownRuns(OutputPart):

@@ -81,7 +81,7 @@ def _trained(
     return TrainedModel(
         model=_model(model),
         topology=topology.name,
-        devices=topology.devices,
+        devices=topology.installed,
         global_batch=batch.sequences,
         sequence=batch.tokens,
         efficiency=efficiency,
@@ -161,7 +161,16 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         **range_data(whole),
         range_why=whole.why,
         **range_data(within.iteration, "communication_basis", "communication_range_s"),
+        **_on_hosts(found),
     )
+
+
+def _on_hosts(found: RunEstimate) -> dict[str, Any]:
+    """Where ranks lie on named hosts; nothing where a matrix says it."""
+    lie = found.on_hosts
+    if lie is None:
+        return {}
+    return {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
 
 
 def _known(known: Known) -> KnownRuns:

@@ -131,6 +131,14 @@ def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
     where = f"{run.model.name} on {cluster_words(found.topology)}"
     yield ScreenBlock("run", (_short(found),), _MUST)
     yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
+    yield ScreenBlock("hosts", tuple(_hosts(found)), 9, 2)
+
+
+def _hosts(found: RunEstimate) -> Iterator[str]:
+    """How many of the hosts have ranks, and which have none; of named hosts alone."""
+    if (lie := found.on_hosts) is not None:
+        idle = f", idle: {', '.join(lie.idle)}" if lie.idle else ""
+        yield f"{len(lie.hosts)} of {len(lie.listed)}{idle}"
 
 
 def time_words(within: PriceRange) -> str:

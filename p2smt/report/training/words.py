@@ -35,7 +35,8 @@ def batch_words(batch: Batch) -> str:
 
 def cluster_words(topology: Topology) -> str:
     """A cluster: ``64 devices of dgx-h100``."""
-    return f"{topology.devices:,} device{'s' * (topology.devices != 1)} of {topology.name}"
+    count = topology.installed
+    return f"{count:,} device{'s' * (count != 1)} of {topology.name}"
 
 
 def efficiency_lines(
