@@ -426,7 +426,7 @@ class StrategyWork:
 
     ``compute_s``: a micro-batch forward and backward on a stage, without communication;
     ``memory_parts``: bytes by stage, in the order of ``MEMORY``.  ``flops``: of the model in an
-    iteration.
+    iteration, where batches differ that of the first.
     """
 
     micro_batches: FloatArray
@@ -495,7 +495,7 @@ def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
         optimizer_s=np.asarray(timed.of_stage("optimizer_s").max(axis=1)),
         memory_parts=tuple(timed.of_stage(name) for name in MEMORY),
         requests=_covered(timed, columns),
-        flops=float(timed.values["model_flops"]),
+        flops=float(np.ravel(timed.values["model_flops"])[0]),
     )
 
 
