@@ -196,6 +196,10 @@ class PredictedFigures(OutputPart):
         RangeSeconds, Said("Of an iteration, by its communication alone; null: there is none.")
     ]
     communication_basis: PriceBasisWord
+
+class HostFigures(OutputPart):
+    """Where ranks lie on named hosts, in the place of matrices."""
+
     host_order: Annotated[
         Sequence[str] | None, Said("Named hosts in the order of their ranks, each with a node's.")
     ] = None
@@ -250,7 +254,9 @@ UntoldStrategies = Annotated[
 ]
 
 
-class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
+class EstimateOutput(
+    HostFigures, PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output
+):
     """Time and memory of one strategy."""
 
     known: KnownRuns
@@ -430,3 +436,45 @@ class PlanOutput(
     options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
+
+
+# `plan --hosts --json`.
+
+
+class HostedStrategyFigures(HostFigures, PredictedFigures, NamedStrategy):
+    """A strategy on hosts in an order, with its batch."""
+
+    global_batch: Count
+
+
+class HostsSearchedCounts(OutputPart):
+    """How much was looked at."""
+
+    host_counts: Annotated[Count, Said("Numbers of hosts that were opened.")]
+    strategies: Annotated[Count, Said("That fill so many hosts, with their batches.")]
+    bounded: Annotated[Count, Said("Of these, bounded by what their requests take.")]
+    units: Annotated[Count, Said("Pairs of strategy and matrix inside nodes.")]
+    costed: Annotated[Count, Said("Orders costed device by device.")]
+    calls: Annotated[Count, Said("Questions to a solver.")]
+
+
+class PlanHostsOutput(RowNames, TrainedModel, Output):
+    """The degrees, batch, hosts and order of most tokens a second; ``global_batch``: the largest
+    that was asked for."""
+
+    status: Status
+    proof: Annotated[str, Said("What is proved, in words.")]
+    interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
+    least_batch: Annotated[Count, Said("The least batch that was asked for.")]
+    hosts: Annotated[Sequence[str], Said("Of the job, as listed.")]
+    tokens_per_s: Annotated[Ratio | None, Said("Of the best; null: nothing was found.")]
+    bound_tokens_per_s: Annotated[Ratio | None, Said("That no answer exceeds; null: not known.")]
+    best: HostedStrategyFigures | None
+    round: Annotated[
+        HostedStrategyFigures | None,
+        Said("The best with the roundest batch of a range; null: that is the best, or none."),
+    ]
+    known: Annotated[KnownRuns | None, Said("Of the best.")]
+    untold: UntoldStrategies
+    searched: HostsSearchedCounts
+    wall_s: Seconds

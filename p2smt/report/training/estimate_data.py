@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
@@ -18,6 +19,8 @@ from p2smt.report.outputs.training import (
     DenseModel,
     EstimateOutput,
     FoundProgram,
+    HostedStrategyFigures,
+    HostsSearchedCounts,
     IterationRequest,
     KnownRuns,
     MissingMemory,
@@ -25,6 +28,7 @@ from p2smt.report.outputs.training import (
     NearestStrategy,
     NearStrategiesFound,
     OptionsOf,
+    PlanHostsOutput,
     PlanOutput,
     PlanStatus,
     PredictedFigures,
@@ -39,7 +43,7 @@ from p2smt.report.outputs.training import (
     TrainedModel,
 )
 from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import time_parts, untold_words
+from p2smt.report.training.words import proof_words, time_parts, untold_words
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
@@ -59,22 +63,26 @@ from p2smt.training.strategy import (
 )
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
+if TYPE_CHECKING:
+    from p2smt.api.host_plan import PlannedOnHosts
+
 
 def estimate_data(found: RunEstimate) -> EstimateOutput:
     """What `estimate` prints."""
-    trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
+    trained = trained_data(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
         **vars(trained),
         **vars(_named(found.run.strategy)),
         axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
         expert_axes=list(EXPERT_AXES) if found.experts else None,
-        known=_known(known_of(found)),
+        known=known_data(known_of(found)),
         untold=untold_words(found.efficiency) or None,
+        **_on_hosts(found),
     )
 
 
-def _trained(
+def trained_data(
     model: Transformer, batch: Batch, topology: Topology, efficiency: Efficiency, launcher: str = ""
 ) -> TrainedModel:
     """What is trained, and by which efficiency: whether nobody asked for another, what is odd."""
@@ -161,7 +169,6 @@ def _figures(found: RunEstimate) -> PredictedFigures:
         **range_data(whole),
         range_why=whole.why,
         **range_data(within.iteration, "communication_basis", "communication_range_s"),
-        **_on_hosts(found),
     )
 
 
@@ -173,7 +180,7 @@ def _on_hosts(found: RunEstimate) -> dict[str, Any]:
     return {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
 
 
-def _known(known: Known) -> KnownRuns:
+def known_data(known: Known) -> KnownRuns:
     near = known.nearest
     return KnownRuns(
         outside=[one.text for one in known.missing],
@@ -204,6 +211,43 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
     ]
 
 
+# `plan --hosts --json`.
+
+
+def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
+    """What `plan` prints on the hosts of a job."""
+    answer, question = found.answer, found.answer.question
+    batch = replace(question.batch, sequences=answer.batches[1])
+    trained = trained_data(
+        question.model, batch, question.topology, question.efficiency, question.launcher
+    )
+    tokens, best = batch.tokens, found.estimate
+    known = bool(answer.best) and answer.bound_s > 0
+    return PlanHostsOutput(
+        **vars(trained),
+        axes=cast(AxisNames, AXES),
+        status=answer.status,
+        proof=proof_words(answer),
+        interrupted=answer.interrupted,
+        least_batch=answer.batches[0],
+        hosts=answer.listed,
+        tokens_per_s=None if best is None else best.tokens_per_s,
+        bound_tokens_per_s=tokens / answer.bound_s if known else None,
+        best=None if best is None else _hosted(best),
+        round=None if found.round is None else _hosted(found.round),
+        known=None if best is None else known_data(known_of(best)),
+        untold=untold_words(question.efficiency) or None,
+        searched=HostsSearchedCounts(**asdict(answer.searched)),
+        wall_s=answer.stats.wall_s,
+    )
+
+
+def _hosted(found: RunEstimate) -> HostedStrategyFigures:
+    return HostedStrategyFigures(
+        **vars(_strategy(found)), **_on_hosts(found), global_batch=found.run.batch.sequences
+    )
+
+
 # `plan --json`.
 
 
@@ -214,7 +258,7 @@ def planned_data(found: Planned) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
-    trained = _trained(question.model, question.batch, question.topology, efficiency, launcher)
+    trained = trained_data(question.model, question.batch, question.topology, efficiency, launcher)
     return PlanOutput(
         **vars(_status(found)),
         **vars(trained),
@@ -278,7 +322,7 @@ def _best(plan: TrainingPlan, known: Known) -> BestStrategy:
         **vars(_strategy(plan.estimate)),
         collectives_s=plan.collectives_s,
         programs=[_program(one) for one in answers],
-        known=_known(known),
+        known=known_data(known),
     )
 
 

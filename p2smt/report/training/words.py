@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
+from p2smt.result import Status
 from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
@@ -15,6 +17,9 @@ from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
+
+if TYPE_CHECKING:
+    from p2smt.training.search.hosts.answer import HostsAnswer
 
 
 def teraflops(flops: float) -> str:
@@ -31,6 +36,23 @@ def batch_words(batch: Batch) -> str:
     """A batch: ``1,024 sequences of 8,192 tokens``."""
     plural = "s" * (batch.sequences != 1)
     return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
+
+
+def proof_words(answer: HostsAnswer) -> str:
+    """What is proved of an answer on hosts."""
+    many = answer.searched
+    least, most = answer.batches
+    of = f"batches of {least:,} to {most:,}" if least < most else f"a batch of {most:,}"
+    space = f"strategies, up to {len(answer.listed)} hosts and their orders, {of}"
+    match answer.status:
+        case Status.OPTIMAL:
+            return f"optimal among {space}"
+        case Status.INFEASIBLE:
+            return f"infeasible: none of the {space} fits into memory"
+        case _ if answer.best:
+            return f"feasible: of {space} none is more than {answer.gap:.1%} faster"
+        case _:
+            return f"unknown: {many.costed} orders were costed; give the search more time"
 
 
 def cluster_words(topology: Topology) -> str:

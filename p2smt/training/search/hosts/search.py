@@ -20,13 +20,15 @@ import numpy as np
 from p2smt.cluster.allocation import allocated, check_stated
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import IntArray
+from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.allocation.answer import every_order, number_of_orders
 from p2smt.search.allocation.grids import CellGrid
-from p2smt.search.allocation.question import switch_tree
+from p2smt.search.allocation.question import Tree, switch_tree
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
+from p2smt.training.search.hosts.boxes import Boxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import PlanQuestion, Prices
@@ -82,6 +84,7 @@ class HostSearch:
         self.orders = Orders(Uplinks(self.question.topology), self.question.efficiency)
         self._queue: list[tuple[float, int, _Item]] = []
         self._number = count()
+        self._answers: dict[AllocationProblem, Counts | None] = {}
 
     def run(self) -> bool:
         """Search to the end or the limit; whether it was interrupted."""
@@ -179,10 +182,25 @@ class HostSearch:
         """Look at all orders, if there are few; else what the unit takes at least."""
         tree = switch_tree(self.question.topology)
         if number_of_orders(tree, unit.grid.cells) > FEW_ORDERS:
-            return unit.bound_s
+            return self._boxes(unit, tree)
         orders = np.stack(list(every_order(tree, unit.grid.cells)))
         self._cost(unit, orders, len(orders))
         return math.inf
+
+    def _boxes(self, unit: Unit, tree: Tree) -> float:
+        """Empty the boxes of loads in which a better order may be."""
+        problem, names = self.orders.problem(unit)
+        if problem is None:
+            return unit.bound_s
+        boxes = Boxes(
+            *(unit, problem, names, self.orders.terms(unit, problem), tree, self.watch),
+            lambda slots: self._cost(unit, slots[None], 1),
+            self._cutoff_s,
+            self._answers,
+        )
+        found_s = boxes.run()
+        self._count("calls", boxes.calls)
+        return max(found_s, unit.bound_s)
 
     def _cost(self, unit: Unit, orders: IntArray, most: int) -> None:
         """Cost the best of some orders device by device, as far as they may be the best."""
