@@ -52,7 +52,17 @@ def cost(
     from p2smt.errors import InputError
 
     if plan is not None:
-        others = (axes, placement, hosts, program, sizes, plot, objective, symbolic or None, latex or None)
+        others = (
+            axes,
+            placement,
+            hosts,
+            program,
+            sizes,
+            plot,
+            objective,
+            symbolic or None,
+            latex or None,
+        )
         groups = (
             (cluster, o.ClusterOptions()),
             (requests, o.RequestOptions()),
@@ -63,9 +73,7 @@ def cost(
             raise InputError("a plan file", "stands alone", "drop the other options")
         return _of_file(plan, json)
     symbols = symbolic or latex
-    problem = o.requested(
-        cluster, axes, requests, prices, objective or "sum", timed=not symbols
-    )
+    problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
     if hosts is not None or (placement is None and problem.topology.hosts is not None):
         others = {"--placement": placement, "--program": program, "--sizes": sizes, "--plot": plot}
         others |= {"--symbolic": symbolic or None, "--latex": latex or None}
@@ -130,9 +138,7 @@ def _in_order(
     check_stated(problem.topology)
     ranks = host_order(problem, listed).ravel().tolist()
     found = [rank_alternative(problem, RankList(tuple(ranks), problem.axis_sizes))]
-    tell_tables(
-        as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found)
-    )
+    tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
     return 0
 
 

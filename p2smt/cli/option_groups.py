@@ -35,7 +35,7 @@ FORCE = flag("Write also what the runtime of that format would not run.")
 HOSTS = option(
     "FILE|LIST",
     "Hosts that the job got: a file with one (or a host list) a line, or a list such as "
-    "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all that the topology names, which 'all' says.",
+    "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all of the topology, which 'all' says.",
 )
 JSON = flag("Print one JSON object.")
 KIND = option("KIND", "all-reduce (default), reduce-scatter or all-gather.")

@@ -212,7 +212,9 @@ def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
         yield f"idle: {idle}{more}"
 
 
-def host_cells(topology: Topology, every: Sequence[ParallelismAxis], devices: Sequence[int]) -> Group:
+def host_cells(
+    topology: Topology, every: Sequence[ParallelismAxis], devices: Sequence[int]
+) -> Group:
     """A line per host, in the order of its first rank: what it holds of each axis, and where.
 
     ``devices``: that of each rank, row-major over the axes.

@@ -97,6 +97,8 @@ def in_order(topology: Topology, listed: Sequence[str] | None, devices: int) -> 
     hosts = topology.hosts
     if hosts is None:
         return listed is None
-    return not topology.uneven and devices == topology.devices and (
-        listed is None or tuple(listed) == hosts.names
+    return (
+        not topology.uneven
+        and devices == topology.devices
+        and (listed is None or tuple(listed) == hosts.names)
     )

@@ -1,8 +1,8 @@
 """Which strategies can run: one table of rules, for one strategy or for arrays of them.
 
-Values are arrays of one length by the name of the field, with ``sequences`` where batches differ; a rule says where they obey it.  What
-obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the switches at their least: a search
-may leave out whole families by that (a test holds it).
+Values are arrays of one length by the name of the field, with ``sequences`` where batches differ; a
+rule says where they obey it.  What obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the
+switches at their least: a search may leave out whole families by that (a test holds it).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`estimate --hosts` and `cost --hosts`: ranks lie on the hosts in the order in which these stand."""
+"""`estimate --hosts` and `cost --hosts`: ranks lie on the hosts in the order of these."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_order_of_the_hosts_decides() -> None:
 
 def test_hosts_that_are_left_over_stay_idle() -> None:
     found = cli(*estimate("tp=2,pp=2", "--hosts", "n[4,1-3]"))
-    assert "hosts    2 of 4, idle: n2, n3" in found.out.splitlines()
+    assert "hosts    2 of 4, idle: n[2-3]" in found.out.splitlines()
     assert "4 devices of racks" in found.out
 
 
@@ -70,7 +70,9 @@ def test_the_hosts_of_a_job_and_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_hosts_of_a_regular_cluster_are_a_matrix() -> None:
     """Listed as the topology has them they lie as without names; another order has its own time."""
     plain = cli(*estimate("pp=2,dp=6", "--json", topology="regular.yaml")).json()
-    listed = estimate("pp=2,dp=6", "--hosts", "n1,n3,n5,n2,n4,n6", "--json", topology="regular.yaml")
+    listed = estimate(
+        "pp=2,dp=6", "--hosts", "n1,n3,n5,n2,n4,n6", "--json", topology="regular.yaml"
+    )
     assert cli(*listed).json() == plain
     other = estimate("pp=2,dp=6", "--hosts", "n[1-6]", "--json", topology="regular.yaml")
     assert plain["matrix"] is not None
@@ -78,7 +80,7 @@ def test_all_hosts_of_a_regular_cluster_are_a_matrix() -> None:
 
 
 def test_ranks_device_by_device_take_what_a_matrix_takes() -> None:
-    """A regular cluster asked for as a matrix, and as a list of its hosts: HSDP and mixtures, too."""
+    """A regular cluster as a matrix, and as a list of its hosts: HSDP and mixtures, too."""
     topology = parse_topology(REGULAR + H100, "regular")
     hosts = topology.hosts
     assert hosts is not None

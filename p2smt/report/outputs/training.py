@@ -197,6 +197,7 @@ class PredictedFigures(OutputPart):
     ]
     communication_basis: PriceBasisWord
 
+
 class HostFigures(OutputPart):
     """Where ranks lie on named hosts, in the place of matrices."""
 
@@ -254,9 +255,7 @@ UntoldStrategies = Annotated[
 ]
 
 
-class EstimateOutput(
-    HostFigures, PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output
-):
+class EstimateOutput(HostFigures, PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
     known: KnownRuns
@@ -441,10 +440,24 @@ class PlanOutput(
 # `plan --hosts --json`.
 
 
-class HostedStrategyFigures(HostFigures, PredictedFigures, NamedStrategy):
-    """A strategy on hosts in an order, with its batch."""
+class HostedStrategyFigures(HostFigures):
+    """A strategy on hosts in an order, with its batch; `estimate --json` has all of it."""
 
+    strategy: StrategyWords
+    degrees: SearchedDegrees
     global_batch: Count
+    iteration_s: Seconds
+    parts: Annotated[
+        Mapping[str, Seconds],
+        Said("compute, bubble, what shows of each axis, optimizer: they sum up."),
+    ]
+    range_s: Annotated[
+        RangeSeconds, Said("Of an iteration, by errors of what was left out of fits and of links.")
+    ]
+    basis: PriceBasisWord
+    memory_bytes: Annotated[PayloadBytes, Said("That a device needs.")]
+    tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
+    mfu: Annotated[Ratio, Said("Flop/s of the model on a device over its peak.")]
 
 
 class HostsSearchedCounts(OutputPart):
@@ -458,7 +471,7 @@ class HostsSearchedCounts(OutputPart):
     calls: Annotated[Count, Said("Questions to a solver.")]
 
 
-class PlanHostsOutput(RowNames, TrainedModel, Output):
+class PlanHostsOutput(TrainedModel, Output):
     """The degrees, batch, hosts and order of most tokens a second; ``global_batch``: the largest
     that was asked for."""
 

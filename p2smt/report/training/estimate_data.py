@@ -225,7 +225,6 @@ def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
     known = bool(answer.best) and answer.bound_s > 0
     return PlanHostsOutput(
         **vars(trained),
-        axes=cast(AxisNames, AXES),
         status=answer.status,
         proof=proof_words(answer),
         interrupted=answer.interrupted,
@@ -243,8 +242,18 @@ def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
 
 
 def _hosted(found: RunEstimate) -> HostedStrategyFigures:
+    strategy = found.run.strategy
     return HostedStrategyFigures(
-        **vars(_strategy(found)), **_on_hosts(found), global_batch=found.run.batch.sequences
+        strategy=strategy_text(strategy),
+        degrees=_degrees(strategy),
+        global_batch=found.run.batch.sequences,
+        iteration_s=found.iteration_s,
+        parts={part.name: part.seconds for part in time_parts(found.prediction)},
+        **range_data(iteration_range(found, estimate_range(found))),
+        memory_bytes=found.prediction.memory.total,
+        tokens_per_s=found.tokens_per_s,
+        mfu=found.prediction.utilization,
+        **_on_hosts(found),
     )
 
 

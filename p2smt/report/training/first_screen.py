@@ -16,6 +16,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
 from p2smt.report.training.plan_tables import headline
@@ -142,7 +143,7 @@ def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
 def _hosts(found: RunEstimate) -> Iterator[str]:
     """How many of the hosts have ranks, and which have none; of named hosts alone."""
     if (lie := found.on_hosts) is not None:
-        idle = f", idle: {', '.join(lie.idle)}" if lie.idle else ""
+        idle = f", idle: {format_hostlist(lie.idle)}" if lie.idle else ""
         yield f"{len(lie.hosts)} of {len(lie.listed)}{idle}"
 
 

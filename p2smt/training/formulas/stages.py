@@ -303,7 +303,7 @@ class StrategyColumns:
     """Fields of strategies, an array of equal length for each.
 
     ``recompute`` holds indices of ``RECOMPUTES``; ``splits`` the given splits (an empty one: even),
-    or nothing if all are even.  ``sequences``: the global batch of each; None: that of the question.
+    or nothing if all are even.  ``sequences``: the batch of each; None: that of the question.
     """
 
     tp: IntArray

@@ -106,7 +106,7 @@ def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tu
     Of a mixture what is computed again is not told yet.
     """
     degrees = dict(zip(AXES, sizes, strict=True))
-    model, most = question.model, question.batch.sequences // degrees["dp"]
+    most = question.batch.sequences // degrees["dp"]
     micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
     return _with_sizes(question, choices, degrees, micro)
 

@@ -142,9 +142,7 @@ class Boxes:
         """The coordinates of an order."""
         pool_of = self.tree.pool_of()
         size = len(self.tree.pools)
-        rows = tuple(
-            tuple(int(p == pool_of[slot]) for p in range(size)) for slot in slots.tolist()
-        )
+        rows = tuple(tuple(int(p == pool_of[slot]) for p in range(size)) for slot in slots.tolist())
         found = []
         for one in self.coordinates:
             alone = replace(self.fine.problem, requests=(self.fine.problem.requests[one.first],))
@@ -171,7 +169,9 @@ class Boxes:
             seconds = {}
             for r in members:
                 pairs = zip(self._table(first), self._table(r), strict=True)
-                seconds[self.names[r]] = self._suffix(ticks, [(t, own) for (t, _), (own, _) in pairs], r)
+                seconds[self.names[r]] = self._suffix(
+                    ticks, [(t, own) for (t, _), (own, _) in pairs], r
+                )
             yield Coordinate(first, ticks, seconds)
 
     def _table(self, r: int) -> list[tuple[int, int]]:
@@ -182,9 +182,7 @@ class Boxes:
             found += [(t, n) for u in way.uplinks if u is not None for t in u.ticks]
         return found
 
-    def _suffix(
-        self, ticks: Sequence[int], pairs: Sequence[tuple[int, int]], r: int
-    ) -> np.ndarray:
+    def _suffix(self, ticks: Sequence[int], pairs: Sequence[tuple[int, int]], r: int) -> np.ndarray:
         """Seconds of a call of a request where the first of its coordinate takes these ticks."""
         least = {tick: min(own for first, own in pairs if first == tick) for tick in ticks}
         own = np.minimum.accumulate([least[tick] for tick in reversed(ticks)])[::-1]

@@ -1,7 +1,7 @@
 """What no order of hosts can beat: the same number of hosts under one switch that nothing slows.
 
-Uplinks only add to what the links inside that switch take, and an iteration grows with every price.
-So the strategies on one such switch, each on its best matrix inside the nodes, are a bound for every
+Uplinks only add to what the links under that switch take, and an iteration grows with every price.
+So strategies on one such switch, each on its best matrix inside the nodes, are a bound for every
 choice and order of that many hosts.  Batches may differ, so times are those of a sequence.
 """
 
@@ -46,7 +46,7 @@ def _quickest(links: list[Link]) -> Link:
         every = (one for link in others for one in link.pieces if one.name == piece.name)
         return replace(piece, latency_s=min([piece.latency_s, *(one.latency_s for one in every)]))
 
-    hops = {name: hop for name, hop in own.hops}
+    hops = dict(own.hops)
     for name, hop in (pair for link in others for pair in link.hops):
         hops[name] = min(hop, hops.get(name, hop))
     return replace(own, pieces=tuple(map(quick, own.pieces)), hops=tuple(hops.items()))

@@ -143,9 +143,7 @@ class Orders:
         found = [self._way_s(grid, one, way, orders) for way in one.ways]
         return np.asarray(np.min(found, axis=0))
 
-    def _way_s(
-        self, grid: CellGrid, one: CellTerm, way: CellWay, orders: IntArray
-    ) -> FloatArray:
+    def _way_s(self, grid: CellGrid, one: CellTerm, way: CellWay, orders: IntArray) -> FloatArray:
         wire = np.full(len(orders), way.way.seconds_per_byte)
         for (under, parts), unit in zip(self.uplinks.levels, way.units, strict=True):
             if unit and len(parts) > 1:
@@ -173,9 +171,9 @@ class Orders:
         start, end = entity[:, a], entity[:, b]
         leaves = start != end
         out, into = (
-            np.bincount(
-                (rows * entities + at)[leaves], minlength=many * entities
-            ).reshape(many, entities)
+            np.bincount((rows * entities + at)[leaves], minlength=many * entities).reshape(
+                many, entities
+            )
             for at in (start, end)
         )
         return np.asarray(np.maximum(out, into), dtype=np.float64)

@@ -1,10 +1,10 @@
-"""The search: one queue of host counts, strategies and matrices inside nodes, the least bound first.
+"""The search: one queue of host counts, strategies and matrices inside nodes, by their bounds.
 
 What is taken from the queue has the least bound of all that is left.  A host count is opened into
-its strategies, a strategy into its matrices inside the nodes (units), and of a unit orders that are
-known beforehand are costed.  Where one of them takes what the ideal leaf takes, the unit is settled;
-else it goes back with what each request takes alone, then every order is looked at if there are few,
-and at last boxes of loads are emptied one by one.
+its strategies, a strategy into its matrices inside the nodes (units), and of a unit the orders that
+are known beforehand are costed.  Where one takes what the ideal leaf takes, the unit is settled.
+Else it goes back once; then every order is looked at if there are few, or boxes of loads are
+emptied one by one.
 """
 
 from __future__ import annotations
@@ -210,14 +210,14 @@ class HostSearch:
                 return
             one = self._costed(unit, orders[at])
             if one.sequence_s < float(seconds[at]) * (1 - CLOSED):
-                raise EncodingBug("an order is faster than its loads", unit.run.strategy, orders[at])
+                raise EncodingBug(
+                    "an order is faster than its loads", unit.run.strategy, orders[at]
+                )
 
     def _costed(self, unit: Unit, slots: IntArray) -> HostedStrategy:
         self._count("costed")
         where = HostRanks.of(self.question.topology, self.listed, unit.grid.ranks(slots))
-        one = HostedStrategy(
-            unit.run, where, predict_on(unit.run, where, self.question.efficiency)
-        )
+        one = HostedStrategy(unit.run, where, predict_on(unit.run, where, self.question.efficiency))
         if one.sequence_s < unit.bound_s * (1 - CLOSED):
             raise EncodingBug("an order is faster than the ideal leaf", unit.run.strategy, slots)
         key = len(where.hosts), unit.run.strategy, unit.sequences

@@ -70,7 +70,7 @@ device:
   memory_bandwidth: 3000 GB/s
   memory: 80 GB
 """
-FOUR, SIX = "n1 n2 n4 n6".split(), "n1 n2 n3 n4 n5 n6".split()
+FOUR, SIX = ["n1", "n2", "n4", "n6"], ["n1", "n2", "n3", "n4", "n5", "n6"]
 
 
 def leaves(uplink: int, own: str = "") -> str:
@@ -131,7 +131,9 @@ class BruteForce:
         device = inner.topology.known_device
         done = work(inner.model, batch, columns, device, inner.efficiency)
         fits = np.flatnonzero(done.memory_bytes <= inner.capacity_bytes)
-        return min((self._of_row(columns, done, row, batch) for row in fits.tolist()), default=np.inf)
+        return min(
+            (self._of_row(columns, done, row, batch) for row in fits.tolist()), default=np.inf
+        )
 
     def _of_row(self, columns: StrategyColumns, done: Any, row: int, batch: Batch) -> float:
         strategy, one = columns.strategy(row), done.take(np.array([row]))
@@ -140,9 +142,7 @@ class BruteForce:
         free = {request.column.name: 0.0 for request in one.requests}
         found = []
         for grid in grids(_problem(self.asked, strategy)):
-            prices = {
-                request.name: np.array(self._priced(grid, request)) for request in asked
-            }
+            prices = {request.name: np.array(self._priced(grid, request)) for request in asked}
             found.append(float(combine(one, free | prices).min()) / batch.sequences)
         return min(found)
 
@@ -270,9 +270,7 @@ def test_larger_batches_take_less_of_a_sequence_and_no_less_memory() -> None:
             assert sequences <= largest[0]
             exact = {s for s, _ in kept[strategy]}
             if sequences not in exact:
-                bigger = replace(
-                    columns.take(np.array([row])), sequences=np.array([largest[0]])
-                )
+                bigger = replace(columns.take(np.array([row])), sequences=np.array([largest[0]]))
                 other = work(inner.model, batch, bigger, device, inner.efficiency)
                 assert other.memory_bytes[0] == done.memory_bytes[row]
                 less = combine(other, {one.column.name: 0.0 for one in other.requests})
