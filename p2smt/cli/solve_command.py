@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from p2smt.search.what_if import SolvedChange
 
 NODELIST = "SLURM_JOB_NODELIST"
+ALL = "all"
+"""Of --hosts: those that the topology names, whatever the job got."""
 
 
 @opened
@@ -267,6 +269,9 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
     from p2smt.cluster.allocation import allocated, as_known
     from p2smt.cluster.hostlist import hosts_named, parse_hostlist
 
+    known = () if topology.hosts is None else topology.hosts.names
+    if spec == ALL and ALL not in known:
+        return known or None
     if spec is not None:
         found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"
     elif topology.hosts is None:
@@ -275,8 +280,8 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         found, source = parse_hostlist(listed), f"${NODELIST}"
         note(f"the hosts are those of ${NODELIST} ({len(found)}); --hosts names others")
     else:
-        return topology.hosts.names
-    found = as_known(found, topology.hosts.names if topology.hosts else ())
+        return known
+    found = as_known(found, known)
     _check_hosts(spec, found, topology, source)
     allocated(topology, found)
     return found

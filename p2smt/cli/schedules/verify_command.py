@@ -148,7 +148,11 @@ def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int
     report = check_training_plan(plan, source)
     proof = _proof(plan, source, report, how) if prove and report.valid else None
     if proof is not None and isinstance(plan, PlanModel) and plan.training is not None:
-        note("proved are the programs on this matrix; of strategies `p2smt plan` proves the best")
+        of_hosts = "the order of hosts for these requests, whose sum is not the iteration"
+        what = "proved are the programs on this matrix"
+        if plan.hosts is not None:
+            what = f"sought is {of_hosts}"
+        note(f"{what}; of strategies `p2smt plan` proves the best")
     tell(json, lambda: report_data(report, proof), lambda: report_lines(report, proof))
     if proof is not None and proof.solution.interrupted:
         return INTERRUPTED

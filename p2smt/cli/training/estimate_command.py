@@ -45,6 +45,7 @@ def estimate(
     expert_placement: Text = option(
         "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
+    hosts: Text = o.HOSTS,
     output: Text = o.PLAN_FILE,
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
@@ -60,6 +61,7 @@ def estimate(
     from p2smt.api.what_if import estimate_what_if
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
+    from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
@@ -70,12 +72,13 @@ def estimate(
     workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
+    listed = hosts_of(hosts, topology)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
     def chosen_on(devices: int) -> Strategy:
         return replace(spread_strategy(strategy or "", devices), **workload.given())
 
-    chosen = chosen_on(topology.devices)
+    chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -87,12 +90,19 @@ def estimate(
     most = t.memory_bytes(memory)
 
     def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
+        own_hosts = listed if there.hosts == topology.hosts else None
         return estimated(
-            *(trained, there, chosen_on(there.devices), replace(batch, sequences=sequences)),
+            *(
+                trained,
+                there,
+                chosen_on(_devices(there, own_hosts)),
+                replace(batch, sequences=sequences),
+            ),
             workload.efficiency if own is None else own.efficiency(found.efficiency),
             placement=where,
             experts=theirs,
             memory=most,
+            hosts=own_hosts,
         )
 
     own: Anchor | None = None
@@ -116,6 +126,12 @@ def estimate(
         below,
     )
     return 0
+
+
+def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:
+    """Devices that a run may have: those of its hosts."""
+    each = topology.devices_under(topology.node_level)
+    return topology.devices if hosts is None else len(hosts) * each
 
 
 def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:

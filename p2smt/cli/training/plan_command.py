@@ -13,7 +13,7 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
+    from p2smt.result import SearchLimits
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
     from p2smt.training.strategy import Batch
@@ -204,6 +205,7 @@ def plan(
     cluster: o.ClusterOptions,
     workload: t.WorkloadOptions,
     memory: Text = t.MEMORY,
+    hosts: Text = o.HOSTS,
     strategies: StrategyOptions,
     links: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
@@ -216,15 +218,20 @@ def plan(
     details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
-    """The fastest strategy and placement to train a model, proved in the model of cost."""
+    """The fastest strategy and placement to train a model, proved in the model of cost.
+
+    On a topology that names hosts: also how many and which of them, and in which order.
+    """
     from p2smt.api.planning import plan as planned
     from p2smt.api.what_if import plan_what_if
+    from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
 
     workload.check_given({"model": model, "topology": cluster.topology})
-    trained, batch = workload.of(model)
+    trained, batch = workload.of(model, ranges=True)
     topology = cluster.under(links)
+    listed = hosts_of(hosts, topology)
     parse_changes(what_if or (), topology)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
@@ -238,6 +245,14 @@ def plan(
     )
     question = _anchored(question, own)
     limits = how.limits()
+    batches = workload.batches()
+    if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
+        others: dict[str, object] = {"--pick": strategies.pick, **parts.given()}
+        others |= {"--what-if": what_if or None, "--measured": measured or None}
+        return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
+    if batches[0] < batches[1]:
+        rule = "is a range, which is searched on named hosts"
+        raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
     with parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
@@ -248,6 +263,58 @@ def plan(
     cut = bool(found.listed) and len(rows) < len(changes)
     code = _finish(found, output, svg, rows, own, details=details, as_json=json)
     return INTERRUPTED if cut else code
+
+
+def _of_hosts(topology: Topology, listed: Sequence[str], batches: tuple[int, int]) -> bool:
+    """Whether hosts are to be chosen, and not all of a regular cluster taken as they lie."""
+    from p2smt.training.on_hosts import in_order
+
+    return batches[0] < batches[1] or not in_order(topology, listed, topology.devices)
+
+
+def _on_hosts(
+    question: PlanQuestion,
+    listed: Sequence[str],
+    batches: tuple[int, int],
+    limits: SearchLimits,
+    others: Mapping[str, object],
+    shown: tuple[Text, Text, bool, bool],
+) -> int:
+    """Search on the hosts of a job, and show the answer.
+
+    Raises:
+        InputError: an option is given that is not for hosts.
+    """
+    from p2smt.api.host_plan import plan_on_hosts
+    from p2smt.api.planning import write_training_plan
+    from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.text import printable
+    from p2smt.report.training.estimate_data import hosts_data
+    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.first_screen import hosts_screen
+    from p2smt.report.training.picture import write_run_picture
+
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(name, "does not apply to a search on named hosts", "drop it")
+    output, svg, details, as_json = shown
+    found = plan_on_hosts(question, listed, batches, limits)
+    written, plan = [], found.plan
+    if plan is not None and output is not None:
+        write_training_plan(plan, output)
+        written.append(f"plan written to {printable(output)}")
+    if found.estimate is not None and svg is not None:
+        write_run_picture([found.estimate], svg)
+        written.append(f"picture written to {printable(svg)}")
+
+    def tables() -> Iterator[RenderableType]:
+        yield from hosts_screen(found, () if details else written)
+        if details and found.estimate is not None:
+            yield from ("", estimate_tables(found.estimate))
+
+    tell_tables(as_json, lambda: hosts_data(found), tables, written)
+    return INTERRUPTED if found.answer.interrupted else exit_code(found.answer.status)
 
 
 def _finish(

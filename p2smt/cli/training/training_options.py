@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from p2smt.training.strategy import Batch
     from p2smt.training.transformer import Transformer
 
+_RANGE = ".."
 MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 89 % of it.")
 MODEL = option(
     "NAME|FILE",
@@ -81,7 +82,9 @@ def memory_bytes(text: Text) -> int | None:
 class WorkloadOptions:
     """How much is trained, and what a device reaches of its peak."""
 
-    global_batch: Text = option("N", "Sequences of an iteration, all devices.")
+    global_batch: Text = option(
+        "N|N..N", "Sequences of an iteration, all devices; of plan --hosts also a range: 960..1056."
+    )
     seq: Text = option("N", "Tokens of a sequence.")
     efficiency: Text = option(
         "NAME|FILE",
@@ -96,14 +99,18 @@ class WorkloadOptions:
         "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
-    def of(self, model: Text) -> tuple[Transformer, Batch]:
-        """The model and the batch, which must be given."""
+    def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given; of ``ranges`` the largest."""
         from p2smt.api.workload import read_model
+        from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
         self.check_given({"model": model})
+        if _RANGE in (self.global_batch or "") and not ranges:
+            rule = "is a range, which plan searches on named hosts"
+            raise InputError(f"--global-batch {self.global_batch}", rule, "give one number")
         batch = Batch(
-            given.count_of(self.global_batch or "", "--global-batch", MAX_BATCH),
+            self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
         return read_model(model or ""), batch
@@ -122,6 +129,19 @@ class WorkloadOptions:
             verb = "is missing" if len(missing) == 1 else "are missing"
             remedy = f"give {' '.join(_EXAMPLES[name] for name in missing)}"
             raise InputError(and_words(missing), verb, remedy)
+
+    def batches(self) -> tuple[int, int]:
+        """The least and the largest batch: one number, or a range such as 960..1056."""
+        from p2smt.errors import InputError
+        from p2smt.training.strategy import MAX_BATCH
+
+        text = self.global_batch or ""
+        first, _, last = text.partition(_RANGE)
+        ends = [given.count_of(one, "--global-batch", MAX_BATCH) for one in (first, last or first)]
+        if ends[0] > ends[1]:
+            rule = "must be from the smaller to the larger"
+            raise InputError(f"--global-batch {text[:40]}", rule, f"give {last}..{first}")
+        return ends[0], ends[1]
 
     def given(self) -> dict[str, Any]:
         """Fields of every strategy that options of their own say."""

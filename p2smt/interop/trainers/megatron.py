@@ -322,7 +322,8 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
             yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
         else:
             both = ", what hides of tp and cp with 1" if strategy.tp * strategy.cp > 1 else ""
-            yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}={value} in the environment{both}"
+            best = f"overlap=1 is best with {CONNECTIONS}={value} in the environment{both}"
+            yield f"before Blackwell, {best}"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
     if is_hybrid(model):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
@@ -25,6 +27,7 @@ from p2smt.report.training.words import (
     cluster_words,
     known_words,
     model_words,
+    proof_words,
     short_strategy,
     stack_lines,
     teraflops,
@@ -42,6 +45,9 @@ from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
+
+if TYPE_CHECKING:
+    from p2smt.api.host_plan import PlannedOnHosts
 
 LINES, COLUMNS = 20, 80
 _LABEL = 9
@@ -147,6 +153,14 @@ def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
     where = f"{run.model.name} on {cluster_words(found.topology)}"
     yield ScreenBlock("run", (_short(found),), _MUST)
     yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
+    yield ScreenBlock("hosts", tuple(_hosts(found)), 9, 2)
+
+
+def _hosts(found: RunEstimate) -> Iterator[str]:
+    """How many of the hosts have ranks, and which have none; of named hosts alone."""
+    if (lie := found.on_hosts) is not None:
+        idle = f", idle: {format_hostlist(lie.idle)}" if lie.idle else ""
+        yield f"{len(lie.hosts)} of {len(lie.listed)}{idle}"
 
 
 def time_words(within: PriceRange) -> str:
@@ -199,6 +213,42 @@ def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
 def _assumed(found: RunEstimate) -> Iterator[str]:
     for line in stack_lines(found.topology, found.efficiency):
         yield line.removeprefix("assumed: ")  # the label says it
+
+
+# `plan --hosts`.
+
+
+def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
+    """What to run on which of the hosts, the proof, and what a round batch would take."""
+    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+    answer = found.answer
+    stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, _MUST)
+    proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
+    if found.estimate is None:
+        return screen((stopped, proof), room)
+    one = found.estimate
+    notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
+    blocks = (
+        stopped,
+        *_asked(one),
+        ScreenBlock("time", (time_words(_range_of(one)),), _MUST),
+        ScreenBlock("rate", (rate_words(one),), 8),
+        ScreenBlock("memory", (memory_words(one),), _MUST, 2),
+        *_known_blocks(known_of(one)),
+        proof,
+        ScreenBlock("batch", tuple(_round(found)), 8, 4),
+        ScreenBlock("caution", notes, 5),
+        ScreenBlock("next", ("-o PLAN, export PLAN --to hostlist; all tables: --details",), 2, 2),
+    )
+    return screen(blocks, room)
+
+
+def _round(found: PlannedOnHosts) -> Iterator[str]:
+    if (other := found.round) is not None and found.estimate is not None:
+        slower = other.tokens_per_s / found.estimate.tokens_per_s - 1
+        rate = f"{other.tokens_per_s:,.0f} tokens/s ({slower:+.1%})"
+        hosts = "; ".join(_hosts(other))
+        yield f"{other.run.batch.sequences:,}: {rate}, {_short(other)}; hosts {hosts}"
 
 
 # `plan`.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
+from p2smt.result import Status
 from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
@@ -17,6 +19,9 @@ from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
+
+if TYPE_CHECKING:
+    from p2smt.training.search.hosts.answer import HostsAnswer
 
 
 def teraflops(flops: float) -> str:
@@ -40,9 +45,27 @@ def batch_words(batch: Batch) -> str:
     return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
 
 
+def proof_words(answer: HostsAnswer) -> str:
+    """What is proved of an answer on hosts."""
+    many = answer.searched
+    least, most = answer.batches
+    of = f"batches of {least:,} to {most:,}" if least < most else f"a batch of {most:,}"
+    space = f"strategies, up to {len(answer.listed)} hosts and their orders, {of}"
+    match answer.status:
+        case Status.OPTIMAL:
+            return f"optimal among {space}"
+        case Status.INFEASIBLE:
+            return f"infeasible: none of the {space} fits into memory"
+        case _ if answer.best:
+            return f"feasible: of {space} none is more than {answer.gap:.1%} faster"
+        case _:
+            return f"unknown: {many.costed} orders were costed; give the search more time"
+
+
 def cluster_words(topology: Topology) -> str:
     """A cluster: ``64 devices of dgx-h100``."""
-    return f"{topology.devices:,} device{'s' * (topology.devices != 1)} of {topology.name}"
+    count = topology.installed
+    return f"{count:,} device{'s' * (count != 1)} of {topology.name}"
 
 
 def efficiency_lines(
