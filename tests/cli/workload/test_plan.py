@@ -361,7 +361,8 @@ def test_a_limit_is_never_a_proof() -> None:
 
 
 BAD = [
-    (("--topology", "tiny.yaml"), "model: is missing"),
+    (("--topology", "tiny.yaml"), "model, global batch and sequence length: are missing"),
+    (SCENE[2:], "model: is missing"),
     (GIVEN, "topology: is missing"),
     ((*GIVEN[:4], "-t", "tiny.yaml"), "sequence length: is missing"),
     ((*GIVEN[:2], *GIVEN[4:], "-t", "tiny.yaml"), "global batch: is missing"),

@@ -96,9 +96,16 @@ PRECISION: Mapping[str, Sequence[str]] = {  # mp 184-298, 404-418
         "--bf16",
         "--fp8-format hybrid",
         "--fp8-recipe tensorwise",
+        "--fp8-param-gather",
     ),
-    "bf16_with_mxfp8_mixed": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8"),
-    "bf16_with_nvfp4_mixed": ("--bf16", "--fp4-format e2m1"),
+    "bf16_with_mxfp8_mixed": (
+        "--bf16",
+        "--fp8-format e4m3",
+        "--fp8-recipe mxfp8",
+        "--fp8-param-gather",
+        "--reuse-grad-buf-for-mxfp8-param-ag",
+    ),
+    "bf16_with_nvfp4_mixed": ("--bf16", "--fp4-format e2m1", "--fp4-param-gather"),
 }
 
 

@@ -66,6 +66,8 @@ class Started:
     copies: int = 1  # of the shards of ZeRO
     shared: bool = False
     moments: int = 12  # bytes of a parameter in the optimizer
+    dropout: bool | None = False
+    low_parameters: bool = False  # in low precision alone
     mixture: Mixture | None = None
 
 
@@ -107,6 +109,8 @@ def asked(model: Transformer, batch: Batch, strategy: Strategy) -> Started:
         copies=strategy.dp_replicate,
         shared=strategy.shared_overlap,
         moments=strategy.optimizer_bytes,
+        dropout=strategy.dropout,
+        low_parameters=strategy.dtype in ("fp8", "mxfp8", "nvfp4") and strategy.fp8_params,
         mixture=mixture_of(model, strategy, chunks),
     )
 

@@ -61,8 +61,8 @@ def test_likely_strategies_are_mostly_written(trainer: Trainer) -> None:
 BATCH = Batch(64, 64)
 OVERLAP = Strategy(dp=4, ep=4, overlap=True, graphs="partial")
 NARROW_EXPERTS = replace(ALIKE, experts=Experts(8, 2, 32, latent=32))
-NARROW = replace(ALIKE, experts=Experts(8, 2, 32, shared_width=9))
 CLAMPED = replace(ALIKE, experts=Experts(8, 4, 32, clamped=True))
+NARROW = Strategy(dp=2, zero=1, dtype="fp8")
 NEEDS: list[Need] = [
     ("megatron", "within chunks", CHUNKED, Strategy()),
     ("megatron", "of sliding windows", WINDOWED, Strategy(cp=2)),
@@ -71,10 +71,15 @@ NEEDS: list[Need] = [
     ("megatron", "of Mamba layers (", HYBRID, Strategy(cp=2)),
     ("megatron", "biases of experts", WINDOWED, Strategy(dp=2, etp=2)),
     ("megatron", "flex dispatcher for one rank", ALIKE, Strategy(dp=2, dispatcher="flex")),
-    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True, dtype="fp8")),
+    ("megatron", "core of attention in 8 bits", ALIKE, replace(NARROW, fp8_attention=True)),
+    ("megatron", "low precision alone", LLAMA_70B, Strategy(dtype="mxfp8")),
+    ("megatron", "dropout in graphs", LLAMA_70B, Strategy(graphs="full", dropout=True)),
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
     ("megatron-bridge", "pipelines of hybrids", HYBRID, Strategy(pp=2, vpp=2)),
+    ("megatron-bridge", "low precision alone", LLAMA_70B, Strategy(dtype="mxfp8")),
+    ("megatron-bridge", "16 bits beside", LLAMA_70B, replace(NARROW, fp8_params=False)),
+    ("torchtitan", "dropout", LLAMA_70B, Strategy(dropout=True)),
     ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
     ("torchtitan", "Mamba layers", LATENT_HYBRID, Strategy()),
@@ -124,3 +129,19 @@ def test_every_missing_thing_has_a_case(trainer: Trainer) -> None:
     for feature in trainer.missing:
         words = feature.words
         assert "so many tokens" in words or any(word in words for word in shown), words
+
+
+@pytest.mark.parametrize(("tp", "told"), [(1, False), (2, True)])
+def test_what_options_leave_to_the_user_is_noted(tp: int, told: bool) -> None:
+    """Without its option Megatron learns positions; it names both settings of its connections."""
+    strategy = Strategy(
+        tp=tp, dp=8, sequence_parallel=tp > 1, zero=1, ep=8, dispatcher="flex", overlap=True
+    )
+    mixture = replace(LLAMA_70B, layers=4, experts=Experts(8, 2, 512))
+    first, second = MEGATRON.export(mixture, Batch(64, 1024), strategy).notes
+    assert "position embedding" in first
+    assert "router" in first
+    assert second.endswith("what hides of tp and cp with 1") == told
+    dense = MEGATRON.export(LLAMA_70B, Batch(64, 1024), Strategy(dp=8)).notes
+    assert "position embedding" in dense[0]
+    assert "router" not in dense[0]
