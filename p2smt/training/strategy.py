@@ -458,6 +458,11 @@ def spread_strategy(text: str, devices: int) -> Strategy:
     return replace(found, dp=dp)
 
 
+def spread_text(strategy: Strategy) -> str:
+    """The text of a strategy without ``dp``, which so many devices as there are tell."""
+    return ",".join(one for one in strategy_text(strategy).split(",") if one[:3] != "dp=")
+
+
 def _fields(field: str, read: Any) -> dict[str, Any]:
     """What a value that was read sets: ``recompute`` may name modules, or count layers, ``split``
     also says where multi-token prediction is."""

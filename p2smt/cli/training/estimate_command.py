@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
-from p2smt.cli.parameters import Text, Texts, opened, option, part
+from p2smt.cli.parameters import Text, Texts, argument, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 @opened
 def estimate(
     *,
+    file: Text = argument(
+        "FILE",
+        "In place of --strategy, --model and the batch: a launch script of Megatron-LM or "
+        "TorchTitan, TOML, a configuration of DeepSpeed, or a recipe; nothing in it is run.",
+    ),
+    settings: Texts = option(
+        "NAME=VALUE", "What FILE leaves open, by the names that errors ask for.", "--set"
+    ),
     model: Text = t.MODEL,
     cluster: o.ClusterOptions,
     strategy: Text = option(
@@ -67,16 +75,19 @@ def estimate(
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.plan import training_plan
-    from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy
+    from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy, spread_text
 
-    workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
-    trained, batch = workload.of(model)
+    if file is None:
+        workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     topology = cluster.under(prices)
+    launch = t.launched(file, settings, model, strategy, workload, topology.devices)
+    trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
     listed = hosts_of(hosts, topology)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
     def chosen_on(devices: int) -> Strategy:
-        return replace(spread_strategy(strategy or "", devices), **workload.given())
+        text = strategy if launch is None else spread_text(launch.strategy)
+        return replace(spread_strategy(text or "", devices), **workload.given())
 
     chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)

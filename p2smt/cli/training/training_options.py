@@ -11,6 +11,7 @@ from p2smt.cli.parameters import Text, Texts, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
+    from p2smt.interop.trainers.launch import Launch
     from p2smt.training.efficiency import Efficiency
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.strategy import Batch
@@ -64,6 +65,52 @@ def anchor_of(
 
     runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
     return anchor(trained, topology, batch, runs, efficiency, force=force)
+
+
+def launched(
+    file: Text,
+    settings: Texts,
+    model: Text,
+    strategy: Text,
+    workload: WorkloadOptions,
+    devices: int,
+) -> Launch | None:
+    """The run that a file starts, with notes on what it leaves to defaults; None: no file is given.
+
+    Raises:
+        InputError: the file cannot be read, or an option says what stands in it.
+    """
+    from p2smt.errors import InputError
+
+    told = dict(_setting(text) for text in settings or [])
+    if file is None:
+        if told:
+            raise InputError("--set", "tells what a launch script leaves open", "give that, too")
+        return None
+    for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
+        if text is not None:
+            raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
+    from p2smt.api.launches import launch
+    from p2smt.api.workload import read_model
+    from p2smt.cli.output import note
+
+    told |= {"seq": workload.seq} if workload.seq else {}
+    found = launch(file, told, None if model is None else read_model(model), devices)
+    for text in found.assumed:
+        note(text)
+    if found.ignored:
+        shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
+        note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
+    return found
+
+
+def _setting(text: str) -> tuple[str, str]:
+    from p2smt.errors import InputError
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise InputError(f"--set {text[:40]!r}", "is not NAME=VALUE", "write it like TP=2")
+    return name.strip(), value.strip()
 
 
 def and_words(names: Sequence[str]) -> str:

@@ -15,7 +15,14 @@ from p2smt.errors import InputError
 from p2smt.interop.trainers.launch import Launch, Options, started
 from p2smt.interop.trainers.megatron_names import IGNORED
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.strategy import (
+    AXES,
+    OPTIMIZER_BYTES,
+    SIXTEEN,
+    Batch,
+    Recompute,
+    Strategy,
+)
 from p2smt.training.transformer import (
     Attention,
     Experts,
@@ -57,6 +64,8 @@ def read_megatron(
     options = Options.of(program.words, source)
     told = {name: tuple(value.split()) for name, value in settings.items() if name[:2] == "--"}
     options.values.update(told)
+    if "seq" in settings and not options.has(*_SEQUENCE):
+        options.values[_SEQUENCE[0]] = (settings["seq"],)
     ranks = _devices(source, program.ranks, devices)
     options.check_known(_required(options, model, ranks), IGNORED)
     trained = _model(options, model)
@@ -76,7 +85,8 @@ def read_megatron(
 def _devices(source: str, starts: int, told: int | None) -> int:
     if starts and told and starts != told:
         rule = f"starts {starts} ranks, and {told} devices are asked for"
-        raise InputError(source, rule, "give the topology that it runs on, or --use")
+        remedy = "give the topology that it runs on, --use, or --set its number of nodes"
+        raise InputError(source, rule, remedy)
     return starts or told or 0
 
 
@@ -317,7 +327,8 @@ def _strategy(options: Options, model: Transformer, devices: int) -> Strategy:
     if devices % (tp * pp * cp):
         rule = f"starts {devices} ranks, and tp {tp} x pp {pp} x cp {cp} must divide them"
         raise InputError(options.source, rule)
-    recompute, modules = _recompute(options)
+    recompute, modules, most = _recompute(options)
+    dtype = _dtype(options)
     found = Strategy(
         tp=tp,
         pp=pp,
@@ -329,8 +340,13 @@ def _strategy(options: Options, model: Transformer, devices: int) -> Strategy:
         recompute=recompute,
         modules=modules,
         flash=_fused(options),
-        dtype=_dtype(options),
+        dtype=dtype,
         graphs=_graphs(options),
+        dropout=_dropout(options),
+        fp8_params=options.has("--fp8-param-gather", "--fp4-param-gather") or dtype in SIXTEEN,
+        recompute_layers=most,
+        dp_replicate=options.count("--num-distributed-optimizer-instances", default=1),
+        optimizer_bytes=_optimizer_bytes(options),
     )
     if model.experts is not None:
         found = _with_experts(options, found)
@@ -355,6 +371,7 @@ def _with_experts(options: Options, found: Strategy) -> Strategy:
         etp=etp,
         dispatcher=dispatcher,
         overlap=options.has("--overlap-moe-expert-parallel-comm"),
+        shared_overlap=options.has("--moe-shared-expert-overlap"),
     )
 
 
@@ -368,7 +385,7 @@ _OF_EXPERTS = (
 def _with_chunks(options: Options, model: Transformer, found: Strategy) -> Strategy:
     """How layers go to the chunks of the pipeline."""
     if layout := options.text("--pipeline-model-parallel-layout"):
-        return _of_chunks(found, _layout(layout, options.source))
+        return _of_chunks(found, *_layout(layout, options.source))
     pattern = options.text(*_PATTERN).split("/")[0]
     if "|" in pattern:
         return _of_chunks(found, tuple(map(len, pattern.split("|"))))
@@ -388,8 +405,10 @@ def _with_chunks(options: Options, model: Transformer, found: Strategy) -> Strat
     )
 
 
-def _of_chunks(found: Strategy, split: tuple[int, ...]) -> Strategy:
-    return replace(found, split=split, vpp=max(len(split) // found.pp, 1))
+def _of_chunks(found: Strategy, split: tuple[int, ...], ahead: int = 0) -> Strategy:
+    """``ahead``: the chunk with layers of multi-token prediction, from 1; 0: none, or the last."""
+    ahead = 0 if ahead == len(split) else ahead
+    return replace(found, split=split, vpp=max(len(split) // found.pp, 1), mtp_chunk=ahead)
 
 
 _ENDS = ("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split")
@@ -405,8 +424,8 @@ def _stages(layers: int, found: Strategy, first: int, last: int) -> tuple[int, .
     return tuple(stage // found.vpp for stage in stages) * found.vpp
 
 
-def _layout(text: str, source: str) -> tuple[int, ...]:
-    """Layers of each chunk of ``Et*3|(tt|)*14|tmL``; ``m``, E and L are no decoder layers."""
+def _layout(text: str, source: str) -> tuple[tuple[int, ...], int]:
+    """Layers of each chunk of ``Et*3|(tt|)*14|tmL``, and which chunk, from 1, has m."""
     plain = text.replace(",", "")
     for _ in range(8):
         plain = re.sub(r"\(([^()]*)\)\*(\d{1,4})", _repeated, plain)
@@ -414,7 +433,9 @@ def _layout(text: str, source: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[EtmL|]+", plain):
         given = f"{source}: --pipeline-model-parallel-layout {text[:60]}"
         raise InputError(given, "must have E, t, m, L, |, and repetitions (tt|)*4")
-    return tuple(chunk.count("t") for chunk in plain.split("|"))
+    chunks = plain.split("|")
+    ahead = next((at for at, chunk in enumerate(chunks, start=1) if "m" in chunk), 0)
+    return tuple(chunk.count("t") for chunk in chunks), ahead
 
 
 def _repeated(found: re.Match[str]) -> str:
@@ -423,6 +444,8 @@ def _repeated(found: re.Match[str]) -> str:
 
 def _even(strategy: Strategy, model: Transformer) -> Strategy:
     """Without its split where layers go so anyway."""
+    if strategy.mtp_chunk:
+        return strategy
     alone = replace(strategy, split=())
     try:
         usual = chunk_layers(model.layers, alone, model.mtp)
@@ -474,21 +497,43 @@ def _fused(options: Options) -> bool:
     return fused or not (backend in ("unfused", "local") or (old and backend == "auto"))
 
 
-def _recompute(options: Options) -> tuple[Recompute, tuple[str, ...]]:
+def _dropout(options: Options) -> bool:
+    """Whether anything is dropped out, as Megatron does unless it is told not to."""
+    names = ("--attention-dropout", "--hidden-dropout")
+    if not any(name in options.values for name in names):
+        options.assume("no --hidden-dropout and --attention-dropout: 0.1 each")
+    return any(float(options.text(name, default="0.1")) > 0 for name in names)
+
+
+_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+
+
+def _optimizer_bytes(options: Options) -> int:
+    """Of a parameter: itself in fp32, or what bf16 lacks of it, and its two moments."""
+    options.has("--main-grads-dtype")
+    if not options.has("--use-precision-aware-optimizer"):
+        return OPTIMIZER_BYTES
+    own = options.text("--main-params-dtype", default="fp32")
+    moments = (options.text(f"--exp-avg{one}-dtype", default="fp32") for one in ("", "-sq"))
+    return sum(_BYTES.get(one, 4) for one in (own, *moments))
+
+
+def _recompute(options: Options) -> tuple[Recompute, tuple[str, ...], int]:
+    """What is computed again: a kind, modules, and how many layers of a chunk (0: all)."""
     whole = options.text("--recompute-granularity")
     modules = tuple(word.strip("[],") for word in options.words("--recompute-modules"))
-    method, many = (
-        options.text("--recompute-method"),
-        options.count("--recompute-num-layers", default=1),
-    )
-    if whole == "full" and (method, many) != ("uniform", 1):
+    method = options.text("--recompute-method")
+    many = options.count("--recompute-num-layers", default=1)
+    if whole == "full" and method != "block" and (method, many) != ("uniform", 1):
         given = f"{options.source}: --recompute-method {method} --recompute-num-layers {many}"
         raise InputError(given, "is not priced: layers are computed again one by one (uniform, 1)")
     if whole == "full":
-        return Recompute.FULL, ()
+        return Recompute.FULL, (), many if method == "block" else 0
     if not options.has("--recompute-activations") and whole != "selective":
-        return Recompute.NONE, ()
-    return (Recompute.SELECTIVE, ()) if set(modules) <= {"core_attn"} else (Recompute.NONE, modules)
+        return Recompute.NONE, (), 0
+    if set(modules) <= {"core_attn"}:
+        return Recompute.SELECTIVE, (), 0
+    return Recompute.NONE, modules, 0
 
 
 def _graphs(options: Options) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from _pytest.tmpdir import TempPathFactory
 from hypothesis import assume, given
 
-from p2smt.errors import InputError
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.launch import Launch
 from p2smt.interop.trainers.launches import read_launch
@@ -18,9 +14,9 @@ from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.strategy import Recompute, Strategy
 from p2smt.training.transformer import Transformer
-from tests.interop.trainers.cases import LLAMA_70B, Run, easy_runs
+from tests.interop.trainers.cases import Run, easy_runs
 from tests.interop.trainers.mixtures import mixture_runs
 
 
@@ -82,5 +78,7 @@ def test_strategies_for_deepspeed_are_read_back(
     path.write_text(DEEPSPEED.export(model, batch, strategy).text)
     told = {"seq": str(batch.tokens), "pp": str(strategy.pp), "recompute": strategy.recompute.value}
     found = read_launch(str(path), told, model=model, devices=strategy.devices)
-    assert same(replace(found.strategy, flash=strategy.flash), strategy, model)
+    assert same(
+        replace(found.strategy, flash=strategy.flash, dropout=strategy.dropout), strategy, model
+    )
     assert found.batch == batch
