@@ -202,6 +202,8 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
         "cluster.error_model",
     ),
     "defusedxml": ("interop",),
+    "tree_sitter": ("interop.shell",),
+    "tree_sitter_bash": ("interop.shell",),
     "scipy": ("calibration", "resharding.prices"),
     "sympy": ("training.formulas",),  # the table of formulas, loaded when it is first asked for
     "pydantic_core": ("files",),
