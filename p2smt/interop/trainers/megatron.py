@@ -199,12 +199,26 @@ _LOW = {
     "nvfp4": ("--fp4-format e2m1",),
 }
 """Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
+_LOW_PARAMETERS = {
+    "fp8": ("--fp8-param-gather",),
+    "mxfp8": ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag"),
+    "nvfp4": ("--fp4-param-gather",),
+}
+"""Parameters in it alone, none in 16 bits beside them: arguments.py 1095-1105, and
+megatron/core/optimizer/optimizer_config.py 414-425 (mxfp8 gathers into the gradients' buffer)."""
+
+
+def gathers_low(strategy: Strategy) -> bool:
+    """Whether parameters are kept in low precision alone, for which ZeRO has to be there."""
+    return strategy.low_precision and strategy.fp8_params and strategy.zero > 0
 
 
 def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
     """Values narrower than queries, as of latent attention, are fused on more devices."""
     yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
     yield from _LOW.get(strategy.dtype, ())
+    if gathers_low(strategy):
+        yield from _LOW_PARAMETERS[strategy.dtype]
     fused = "fused" if model.mla else "flash"
     yield f"--attention-backend {fused if strategy.flash else 'unfused'}"
 
@@ -266,6 +280,20 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
     yield from _OVERLAP
 
 
+GRADIENTS_IN_BF16 = "--grad-reduce-in-bf16"
+
+
+def _assumed(strategy: Strategy, framework: Framework) -> Exported:
+    """What the prediction assumes of gradients and of tp.
+
+    Gradients in bf16: 2 bytes of a parameter less than those that Megatron keeps and reduces by
+    default (arguments.py 1213-1217).
+    """
+    narrow = strategy.dtype != "fp16" and framework.reduced_bytes(strategy.dtype) == 2
+    overlap = _overlap(strategy, framework)
+    return Exported(f"{GRADIENTS_IN_BF16}\n" * narrow + overlap.text, overlap.notes)
+
+
 def _overlap(strategy: Strategy, framework: Framework) -> Exported:
     """Collectives of tp beside products, in buffers of Transformer Engine; these are in bf16.
 
@@ -293,6 +321,8 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
         yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
+    if strategy.low_precision and strategy.fp8_params and not strategy.zero:
+        yield "without ZeRO Megatron keeps parameters in 16 bits as well: estimate fp8_params=0"
     if is_hybrid(model):
         yield "for pretrain_hybrid.py, which builds the layers of the pattern"
     if model.experts and model.experts.clamped:
@@ -310,7 +340,7 @@ MEGATRON = Trainer(
     missing=_MISSING,
     split=lambda _, __: "",
     write=_write,
-    overlap=_overlap,
+    overlap=_assumed,
     ranks=ranks_wrong,
     given=given_fields,
 )

@@ -18,9 +18,11 @@ from p2smt.interop.trainers.megatron import (
     CAPACITY,
     CONNECTIONS,
     FSDP_STRATEGIES,
+    GRADIENTS_IN_BF16,
     MEGATRON,
     again_modules,
     flex_backend,
+    gathers_low,
     graph_modules,
     pipeline_layout,
     ranks_wrong,
@@ -51,6 +53,11 @@ _PRECISION = {
     "nvfp4": "bf16_with_nvfp4_mixed",
 }
 """Its recipes of precision; their products are in the formats of Megatron-LM's options."""
+_LOW_PARAMETERS = {
+    "fp8": ("fp8_param_gather",),
+    "mxfp8": ("fp8_param_gather", "reuse_grad_buf_for_mxfp8_param_ag"),
+    "nvfp4": ("fp4_param_gather",),
+}
 _TP_OVERLAP = "cfg.comm_overlap.tp_comm_overlap = True"
 _Value = int | float | str | bool | None | list[str]
 
@@ -82,6 +89,7 @@ def _imports(strategy: Strategy) -> Iterator[str]:
     if strategy.optimizer_bytes in MOMENTS:
         yield "import torch"
     yield "from megatron.bridge.training.comm_overlap import CommOverlapConfig"
+    yield "from megatron.bridge.training.mixed_precision import get_mixed_precision_config"
     if strategy.graphs == "partial":
         yield "from megatron.bridge.utils.cuda_graph import set_cuda_graph_modules"
     elif strategy.graphs == "full":
@@ -187,7 +195,10 @@ def _training(batch: Batch, strategy: Strategy) -> Iterator[str]:
     yield from _set("dataset", {"seq_length": batch.tokens})
     sizes: dict[str, _Value] = {"micro_batch_size": strategy.micro_batch}
     yield from _set("train", {**sizes, "global_batch_size": batch.sequences})
-    yield f'cfg.mixed_precision = "{_PRECISION[strategy.dtype]}"'
+    recipe = _PRECISION[strategy.dtype]
+    yield f'cfg.mixed_precision = get_mixed_precision_config("{recipe}")'
+    if strategy.low_precision and not gathers_low(strategy):  # else as the recipes have it
+        yield from _set("mixed_precision", dict.fromkeys(_LOW_PARAMETERS[strategy.dtype], False))
 
 
 def _sharding(strategy: Strategy) -> Iterator[str]:
@@ -226,11 +237,14 @@ def _overlapped(strategy: Strategy) -> Iterator[str]:
     yield from _set("comm_overlap", both)
 
 
-def _overlap(strategy: Strategy, framework: Framework) -> Exported:
-    """Collectives of tp beside products, as of Megatron-LM's option."""
+def _assumed(strategy: Strategy, framework: Framework) -> Exported:
+    """What the prediction assumes, as of Megatron-LM's options; fp16 reduces as its recipe does."""
     found = MEGATRON.overlap(strategy, framework)
     note = tuple(one.replace("--tp-comm-overlap", "tp_comm_overlap") for one in found.notes)
-    return Exported(f"{_TP_OVERLAP}\n" if found.text else "", note)
+    wide: dict[str, _Value] = {"grad_reduce_in_fp32": GRADIENTS_IN_BF16 not in found.text}
+    lines = [] if strategy.dtype == "fp16" else [*_set("mixed_precision", wide), *_set("ddp", wide)]
+    lines += [_TP_OVERLAP] * ("--tp-comm-overlap" in found.text)
+    return Exported("".join(f"{line}\n" for line in lines), note)
 
 
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
@@ -258,7 +272,7 @@ MEGATRON_BRIDGE = Trainer(
     missing=_MISSING,
     split=lambda _, __: "",
     write=_write,
-    overlap=_overlap,
+    overlap=_assumed,
     ranks=_ranks_wrong,
     given=given_fields,
 )

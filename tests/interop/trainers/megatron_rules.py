@@ -58,6 +58,10 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "fp8-format": (("e4m3", "hybrid"), None),  # tc 592
     "fp8-recipe": (("delayed", "tensorwise", "mxfp8", "blockwise"), "delayed"),  # tc 595
     "fp4-format": (("e2m1",), None),  # tc: fp4
+    "fp8-param-gather": ("flag", False),  # 2016
+    "fp4-param-gather": ("flag", False),  # 2012
+    "reuse-grad-buf-for-mxfp8-param-ag": ("flag", False),  # 3080
+    "grad-reduce-in-bf16": ("flag", False),  # 3053
     "attention-backend": (("flash", "fused", "unfused", "local", "auto"), "auto"),  # tc 151
     "recompute-granularity": (("full", "selective"), None),  # tc 532
     "recompute-method": (("uniform", "block"), None),  # tc 543
@@ -193,6 +197,7 @@ def start(text: str, ranks: int, connections: str | None) -> Started:
         shared=bool(args["moe-shared-expert-overlap"]),
         moments=_moments(args),
         mixture=replace(mixture(args, setting), ahead_in=_ahead_in(args)),
+        low_parameters=_low_parameters(args),
     )
 
 
@@ -213,6 +218,23 @@ def _dtype(args: _Args) -> str:
     recipe = str(args["fp8-recipe"])
     require(recipe != "mxfp8" or low == "e4m3", "te recipe: MXFP8 is e4m3 here")
     return {"tensorwise": "fp8", "mxfp8": "mxfp8"}.get(recipe, recipe)
+
+
+def _low_parameters(args: _Args) -> bool:
+    """Whether parameters are kept in the type of products alone.
+
+    For mxfp8 that is with gradients' buffers reused, else as much is kept as without
+    (optimizer_config.py 414-425).
+    """
+    eight, four = bool(args["fp8-param-gather"]), bool(args["fp4-param-gather"])
+    reused = bool(args["reuse-grad-buf-for-mxfp8-param-ag"])
+    sharded = bool(args["use-distributed-optimizer"] or args["use-megatron-fsdp"])
+    require(not eight or sharded, "1095-1097")
+    require(not four or bool(args["fp4-format"]), "1104-1105")
+    require(not eight or bool(args["fp8-format"]), "transformer_config.py: fp8_param with fp8")
+    require(not reused or eight, "distributed_data_parallel_config.py 259")
+    mxfp8 = args["fp8-recipe"] == "mxfp8"
+    return four or (eight and (reused or not mxfp8))
 
 
 def _chunks(args: _Args, pp: int) -> tuple[int, ...]:

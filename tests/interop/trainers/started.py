@@ -67,6 +67,7 @@ class Started:
     shared: bool = False
     moments: int = 12  # bytes of a parameter in the optimizer
     mixture: Mixture | None = None
+    low_parameters: bool = False  # none in 16 bits beside those in fewer
 
 
 def sizes_of(model: Transformer) -> tuple[int, ...]:
@@ -108,6 +109,9 @@ def asked(model: Transformer, batch: Batch, strategy: Strategy) -> Started:
         shared=strategy.shared_overlap,
         moments=strategy.optimizer_bytes,
         mixture=mixture_of(model, strategy, chunks),
+        low_parameters=strategy.dtype not in ("bf16", "fp16")
+        and strategy.fp8_params
+        and strategy.zero > 0,
     )
 
 
