@@ -20,7 +20,7 @@ from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
 from p2smt.training.formulas.table import count_rows, kind_rows, second_rows
 from p2smt.training.measured.fit_kinds import START
 from p2smt.training.megatron_rules import GIVEN_RULES, SOURCES
-from p2smt.training.validity import RULES
+from p2smt.training.validity import MIXTURE_RULES, RULES
 
 PAGE = Path(__file__).parent / "planning.md"
 MIXTURES = Path(__file__).parent / "mixtures.md"
@@ -54,17 +54,16 @@ def rules() -> str:
 
 
 def given_rules() -> str:
-    """Every rule on what is given, and where those of mixtures are from."""
-    names = ("most", "dp", "ed", "name")
+    """Every rule on what goes with the degrees, and on what is given."""
+    names = ("most", "dp", "ed", "name", "experts", "width")
     named = {name: f"`{name}`" for name in names}
-    usual = {rule.name for rule in RULES}
-    own = {rule.name: rule.sentence.format(**named) for rule in GIVEN_RULES}
-    rows = [
-        (f"`{name}`", "as above", lines)
-        for name, lines in SOURCES.items()
-        if name not in usual | set(own)
-    ]
-    rows += [(f"`{rule.name}`", own[rule.name], rule.source) for rule in GIVEN_RULES]
+    told: dict[str, str] = {"split": "a number for each chunk, whose sum is the layers"}
+    told["experts"] = "ep, etp, overlap and dispatcher are of mixtures of experts"
+    for rule in MIXTURE_RULES:
+        sentence = rule.sentence.format(**named)
+        told[rule.name] = f"{told[rule.name]}; {sentence}" if rule.name in told else sentence
+    rows = [(f"`{name}`", words, SOURCES[name]) for name, words in told.items()]
+    rows += [(f"`{one.name}`", one.sentence.format(**named), one.source) for one in GIVEN_RULES]
     return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
 
 

@@ -22,7 +22,7 @@ from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.training.efficiencies.file import dump_efficiency
 from p2smt.training.measured.fit_kinds import CORE, KindFit, fit_by_kinds, one_utilisation
-from p2smt.training.measured.mixtures import dense_or_mixture, read_mixtures
+from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.measured.run import MeasuredRun
 from p2smt.training.strategy import PEAK_OF, strategy_text
 
@@ -91,6 +91,14 @@ def _runs(one: KindFit) -> Iterable[dict[str, Any]]:
             "one_utilisation": _rounded(plain[at][0]),
             "one_utilisation_left_out": _rounded(plain[at][1]),
         }
+
+
+def dense_or_mixture(run: MeasuredRun) -> str:
+    """Which kind of model a run is of: ``MoE``, ``Mamba`` (with or without experts), or dense."""
+    model = run.training.model
+    if model.mamba:
+        return "Mamba"
+    return "MoE" if model.experts else "dense"
 
 
 def precision(run: MeasuredRun) -> str:

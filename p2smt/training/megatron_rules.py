@@ -26,6 +26,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "heads": "core/transformer/transformer_config.py 1446-1450",
         "kv_heads": "core/transformer/transformer_config.py 1461-1468",
         "ffn": "core/tensor_parallel/layers.py 1038",
+        "mamba": "core/ssm/mamba_mixer.py 262, 270",
         "sequence": "training/arguments.py 1335-1338",
         "sequence_parallel": "core/tensor_parallel/mappings.py 72-74",
         "sequence_parallel_tp": "core/model_parallel_config.py 502",
@@ -41,7 +42,9 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "expert-ranks": "core/parallel_state.py 874-884",
         "expert-sp": "core/transformer/moe/moe_layer.py 636-640",
         "overlap": "core/transformer/transformer_config.py 3002-3046",
+        "shared-width": "core/tensor_parallel/layers.py 1038",
         "graphs": "core/transformer/transformer_config.py 2855-2858",
+        "graphs-experts": "core/transformer/transformer_config.py 1868-1881",
     }
 )
 """Where the rules of :mod:`p2smt.training.validity` are from, by their names."""
@@ -87,9 +90,15 @@ def _again(strategy: Strategy) -> str:
 
 
 def _modules_without_layers(model: Transformer, strategy: Strategy) -> str:
+    has = modules_in(model)
+    return ",".join(f"recompute={name}" for name in strategy.modules if name not in has)
+
+
+def modules_in(model: Transformer) -> frozenset[str]:
+    """The modules that layers of a model have, of those that may be computed again one by one."""
     kinds, experts = model.kinds(), model.experts
     attention = any(one.attention in (Attention.FULL, Attention.WINDOW) for one in kinds)
-    has = {
+    there = {
         "layernorm": True,
         "core_attn": attention,
         "mla_up_proj": attention and model.mla is not None,
@@ -98,12 +107,7 @@ def _modules_without_layers(model: Transformer, strategy: Strategy) -> str:
         "moe_act": experts is not None,
         "shared_experts": experts is not None and experts.shared_width > 0,
     }
-    return ",".join(f"recompute={name}" for name in strategy.modules if not has[name])
-
-
-def _dense_graphs(model: Transformer, strategy: Strategy) -> str:
-    whole = strategy.recompute is Recompute.FULL and strategy.graphs == "partial"
-    return f"{_again(strategy)},graphs=partial" if whole and not model.experts else ""
+    return frozenset(name for name, has in there.items() if has)
 
 
 # Copies of shards, the optimizer, and what waits on the host.
@@ -184,34 +188,14 @@ def _shared_again(_: Transformer, strategy: Strategy) -> str:
     return _again(strategy) if "shared_experts" in strategy.modules else ""
 
 
-def _shared_width(model: Transformer, strategy: Strategy) -> str:
-    wrong = model.experts and model.experts.shared_width % strategy.tp
-    return f"tp={strategy.tp}" if wrong else ""
-
-
 def _imbalance(model: Transformer, strategy: Strategy) -> str:
     wrong = strategy.imbalance > 1 and not model.experts
     return f"imbalance={strategy.imbalance:g}" if wrong else ""
 
 
-def _captured_experts(model: Transformer, strategy: Strategy) -> str:
-    moved = model.experts is not None and strategy.ep > 1 and strategy.dispatcher != "flex"
-    return f"graphs=full,dispatcher={strategy.dispatcher}" if _full(strategy) and moved else ""
-
-
-def _full(strategy: Strategy) -> bool:
-    return strategy.graphs == "full"
-
-
 def _wide_attention(_: Transformer, strategy: Strategy) -> str:
     wrong = strategy.fp8_attention and not strategy.low_precision
     return f"fp8_attention=1,dtype={strategy.dtype}" if wrong else ""
-
-
-def _mamba_ranks(model: Transformer, strategy: Strategy) -> str:
-    one = model.mamba
-    wrong = one and (one.heads % strategy.tp or one.groups % strategy.tp)
-    return f"tp={strategy.tp}" if wrong else ""
 
 
 def _chunk_given(strategy: Strategy) -> str:
@@ -248,13 +232,6 @@ GIVEN_RULES: tuple[GivenRule, ...] = (
         "leave it out",
         f"{_CONFIG} 1964-1973",
         _modules_without_layers,
-    ),
-    GivenRule(
-        "graphs",
-        "whole layers are computed again with no graphs, or with full ones",
-        "take graphs=none",
-        SOURCES["graphs"],
-        _dense_graphs,
     ),
     GivenRule(
         "dp_replicate",
@@ -334,13 +311,6 @@ GIVEN_RULES: tuple[GivenRule, ...] = (
         _beside(_shared_again),
     ),
     GivenRule(
-        "shared-width",
-        "must divide the width of shared experts",
-        "take a divisor of it",
-        "core/tensor_parallel/layers.py 1038",
-        _shared_width,
-    ),
-    GivenRule(
         "imbalance",
         "is of tokens on their way to experts, and {name} has none",
         "leave it out",
@@ -348,25 +318,11 @@ GIVEN_RULES: tuple[GivenRule, ...] = (
         _imbalance,
     ),
     GivenRule(
-        "graphs-experts",
-        "a captured iteration needs as much room for any routing, which hybridep has alone",
-        "take dispatcher=flex, or graphs=partial",
-        f"{_CONFIG} 1868-1881",
-        _captured_experts,
-    ),
-    GivenRule(
         "fp8-attention",
         "needs products in 8 bits or fewer",
         "take dtype=fp8, mxfp8 or nvfp4",
         "core/extensions/transformer_engine.py 3350",
         _wide_attention,
-    ),
-    GivenRule(
-        "mamba",
-        "must divide the heads and the groups of Mamba-2",
-        "take a divisor of both",
-        "core/ssm/mamba_mixer.py 262, 270",
-        _mamba_ranks,
     ),
     GivenRule(
         "mtp",

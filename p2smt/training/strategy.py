@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from math import inf, prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from p2smt.errors import InputError
 from p2smt.units import parse_count
@@ -123,10 +123,10 @@ class Strategy:
 
     def __post_init__(self) -> None:
         for key in (*AXES, "vpp", "micro_batch", "ep", "etp", "dp_replicate"):
-            if not _is_whole(getattr(self, key)) or getattr(self, key) < 1:
+            if not is_whole(getattr(self, key)) or getattr(self, key) < 1:
                 rule = "must be a whole number, at least 1"
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
-        if not _is_whole(self.zero) or not 0 <= self.zero <= 3:
+        if not is_whole(self.zero) or not 0 <= self.zero <= 3:
             raise InputError(f"strategy zero={self.zero!r:.40}", "ZeRO has stages 0 to 3")
         for key in _SWITCHES:
             if not isinstance(getattr(self, key), bool):
@@ -150,14 +150,14 @@ class Strategy:
         if not (self.fp8_params or self.low_precision):
             rule = f"says how a dtype of low precision keeps parameters, which {self.dtype} is not"
             raise InputError("strategy fp8_params=0", rule, "give dtype=mxfp8, say, or drop it")
-        if not _is_whole(self.recompute_layers) or self.recompute_layers < 0:
+        if not is_whole(self.recompute_layers) or self.recompute_layers < 0:
             rule = "must be a whole number of layers of a chunk"
             raise InputError(f"strategy recompute=full:{self.recompute_layers!r:.40}", rule)
         if self.recompute_layers and self.recompute is not Recompute.FULL:
             rule = f"counts layers that are computed again whole, not {self.recompute.value}"
             given = f"strategy recompute_layers={self.recompute_layers}"
             raise InputError(given, rule, "write recompute=full:7")
-        if not all(map(_is_whole, self.split)):
+        if not all(map(is_whole, self.split)):
             raise InputError(f"strategy split={self.split!r:.60}", "must hold whole numbers")
         self._check_rare()
 
@@ -173,11 +173,11 @@ class Strategy:
                 raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
 
     def _is_chunk(self) -> bool:
-        return _is_whole(self.mtp_chunk) and 0 <= self.mtp_chunk <= len(self.split)
+        return is_whole(self.mtp_chunk) and 0 <= self.mtp_chunk <= len(self.split)
 
     def _is_state(self) -> bool:
         least, most = LEAST_OPTIMIZER_BYTES, OPTIMIZER_BYTES
-        return _is_whole(self.optimizer_bytes) and least <= self.optimizer_bytes <= most
+        return is_whole(self.optimizer_bytes) and least <= self.optimizer_bytes <= most
 
     @property
     def devices(self) -> int:
@@ -228,7 +228,8 @@ _STATE_RULE = (
 )
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -438,6 +439,23 @@ def parse_strategy(text: str) -> Strategy:
         names.add(name)
         found |= _fields(key.field, key.read(value, given))
     return Strategy(**found)
+
+
+def spread_strategy(text: str, devices: int) -> Strategy:
+    """The strategy of a text; without ``dp`` its replicas fill so many devices.
+
+    Raises:
+        InputError: as of :func:`parse_strategy`, or no number of replicas fills them.
+    """
+    found = parse_strategy(text)
+    if any(part.partition("=")[0].strip() == "dp" for part in text.split(",")):
+        return found
+    dp, rest = divmod(devices, found.devices)
+    if rest:
+        given = f"strategy {text[:60]!r}"
+        rule = f"its tp * pp * cp = {found.devices} does not divide the {devices} devices"
+        raise InputError(given, rule, "choose other degrees, or other devices")
+    return replace(found, dp=dp)
 
 
 def _fields(field: str, read: Any) -> dict[str, Any]:

@@ -188,6 +188,11 @@ class Transformer:
         """The kinds of all layers; see ``order``."""
         return self.order or (LayerRun(self.layers, (self._usual(),)),)
 
+    @property
+    def each_kind(self) -> tuple[LayerKind, ...]:
+        """The kind of each layer, in the order of the model."""
+        return tuple(kind for run in self.runs for kind in run.kinds * run.repeat)
+
     def kinds(self) -> dict[LayerKind, int]:
         """How many layers of each kind there are."""
         found: dict[LayerKind, int] = {}

@@ -1,12 +1,13 @@
 """Which strategies can run: one table of rules, for one strategy or for arrays of them.
 
-Values are arrays of one length by the name of the field; a rule says where they obey it.  What
-obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the switches at their least: a search
-may leave out whole families by that (a test holds it).
+Values are arrays of one length by the name of the field, with ``sequences`` where batches differ; a
+rule says where they obey it.  What obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the
+switches at their least: a search may leave out whole families by that (a test holds it).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,14 @@ import numpy.typing as npt
 from p2smt.errors import InputError
 from p2smt.training.formulas.stages import splits_evenly
 from p2smt.training.megatron_rules import given_violations
-from p2smt.training.strategy import Batch, Recompute, Strategy, key_of, recompute_text
+from p2smt.training.strategy import (
+    DISPATCHERS,
+    Batch,
+    Recompute,
+    Strategy,
+    key_of,
+    recompute_text,
+)
 from p2smt.training.transformer import Transformer
 
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
@@ -94,6 +102,12 @@ def _ffn(setting: _Setting, values: FieldValues) -> _BoolArray:
     return _divides(values["tp"], setting.model.ffn)
 
 
+def _mamba(setting: _Setting, values: FieldValues) -> _BoolArray:
+    one = setting.model.mamba
+    whole = math.gcd(one.heads, one.groups) if one else 0
+    return _divides(values["tp"], whole)
+
+
 def _sequence(setting: _Setting, values: FieldValues) -> _BoolArray:
     parts = np.where(values["cp"] > 1, 2 * values["cp"], 1)
     return _divides(parts, setting.batch.tokens)
@@ -104,8 +118,13 @@ def _sequence_parallel(setting: _Setting, values: FieldValues) -> _BoolArray:
     return _divides(split, setting.batch.tokens)
 
 
+def _sequences(setting: _Setting, values: FieldValues) -> npt.NDArray[np.int64] | int:
+    """The global batch, or that of each strategy where they differ."""
+    return values.get("sequences", setting.batch.sequences)
+
+
 def _batch(setting: _Setting, values: FieldValues) -> _BoolArray:
-    return _divides(values["dp"] * values["micro_batch"], setting.batch.sequences)
+    return _divides(values["dp"] * values["micro_batch"], _sequences(setting, values))
 
 
 def _interleaving(_: _Setting, values: FieldValues) -> _BoolArray:
@@ -122,7 +141,7 @@ def _zero(_: _Setting, values: FieldValues) -> _BoolArray:
 
 def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
     sequences = values["pp"] * values["dp"] * values["micro_batch"]
-    return _divides(np.where(values["vpp"] > 1, sequences, 1), setting.batch.sequences)
+    return _divides(np.where(values["vpp"] > 1, sequences, 1), _sequences(setting, values))
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
@@ -152,6 +171,9 @@ RULES: tuple[ValidityRule, ...] = (
         "tp must divide the width {ffn} of the MLP",
         "",
         _ffn,
+    ),
+    ValidityRule(
+        "mamba", ("tp",), "tp must divide the heads and the groups of Mamba-2", "", _mamba
     ),
     ValidityRule(
         "sequence",
@@ -231,7 +253,7 @@ def violations(
     rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
     broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
     found = tuple(_invalid(rule, setting, strategy) for rule in broken)
-    found += _split(model, strategy) + tuple(mixture_violations(model, batch, strategy))
+    found += _split(model, strategy) + tuple(_switch_violations(model, batch, strategy))
     return found or tuple(InvalidStrategy(*one) for one in given_violations(model, strategy))
 
 
@@ -294,8 +316,10 @@ def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...
     return ()
 
 
-# Rules of mixtures of experts, as Megatron-LM checks them (megatron/core/transformer:
-# transformer_config.py, moe/moe_layer.py; megatron/core/parallel_state.py, of d98e8a64).
+# Rules on what goes with the degrees, above all in mixtures of experts.  Besides the fields by name
+# they read ``full`` and ``moe``, whether layers or mixtures are computed again, and ``partial`` and
+# ``captured``, whether graphs have some of the kernels or all; ``dispatcher`` is its place in
+# ``DISPATCHERS``.
 
 
 def _experts(setting: _Setting, values: FieldValues) -> _BoolArray:
@@ -306,6 +330,16 @@ def _experts(setting: _Setting, values: FieldValues) -> _BoolArray:
 def _width(setting: _Setting, values: FieldValues) -> _BoolArray:
     assert setting.model.experts
     return _divides(values["etp"], setting.model.experts.width)
+
+
+def _shared_width(setting: _Setting, values: FieldValues) -> _BoolArray:
+    assert setting.model.experts
+    return _divides(values["tp"], setting.model.experts.shared_width)
+
+
+def _captured_experts(_: _Setting, values: FieldValues) -> _BoolArray:
+    moved = (values["ep"] > 1) & (values["dispatcher"] != DISPATCHERS.index("flex"))
+    return np.asarray((values["captured"] == 0) | ~moved, dtype=np.bool_)
 
 
 def _expert_ranks(_: _Setting, values: FieldValues) -> _BoolArray:
@@ -321,9 +355,14 @@ def _without_overlap(values: FieldValues, wrong: npt.NDArray[np.bool_] | bool) -
     return np.asarray((values["overlap"] == 0) | np.logical_not(wrong), dtype=np.bool_)
 
 
-MIXTURE_FIELDS = ("ep", "etp", "overlap", "full", "moe", "partial")
-"""What the rules of mixtures read besides: degrees, and whether dispatch runs beside computing,
-layers or mixtures are computed again, and part of the kernels is captured."""
+GRAPH_RULE = ValidityRule(
+    "graphs",
+    ("recompute", "graphs"),
+    "whole layers are computed again with no graphs, or with full ones",
+    "take graphs=none",
+    lambda _, values: np.asarray(values["full"] + values["partial"] < 2, dtype=np.bool_),
+    lambda _, one: f"recompute={recompute_text(one)},graphs={one.graphs}",
+)
 MIXTURE_RULES: tuple[ValidityRule, ...] = (
     ValidityRule(
         "ep", ("ep",), "must divide the {experts} experts", "take a divisor of them", _experts
@@ -376,52 +415,65 @@ MIXTURE_RULES: tuple[ValidityRule, ...] = (
         lambda setting, _: f"overlap=1,mtp={setting.model.mtp}",
     ),
     ValidityRule(
-        "graphs",
-        ("recompute", "graphs"),
-        "whole layers are computed again with no graphs, or with full ones",
-        "take graphs=none",
-        lambda _, values: np.asarray(values["full"] + values["partial"] < 2, dtype=np.bool_),
-        lambda _, one: f"recompute={recompute_text(one)},graphs={one.graphs}",
+        "shared-width",
+        ("tp",),
+        "tp must divide the width of shared experts",
+        "take a divisor of it",
+        _shared_width,
+    ),
+    GRAPH_RULE,
+    ValidityRule(
+        "graphs-experts",
+        ("graphs", "dispatcher", "ep"),
+        "a captured iteration needs as much room for any routing, which hybridep has alone",
+        "take dispatcher=flex, or graphs=partial",
+        _captured_experts,
+        lambda _, one: f"graphs={one.graphs},dispatcher={one.dispatcher}",
     ),
 )
-"""Every rule on strategies of models with experts; their values are those of ``FIELDS`` and of
-``MIXTURE_FIELDS``."""
+"""Every rule of models with experts on what goes with the degrees."""
 
 
-def obey_mixture(model: Transformer, batch: Batch, values: FieldValues) -> _BoolArray:
-    """Which strategies of arrays obey every rule of mixtures."""
-    setting, found = _Setting(model, batch, 0), np.ones(len(values["tp"]), dtype=bool)
-    for rule in MIXTURE_RULES:
-        found &= rule.holds(setting, values)
+def switch_rules(model: Transformer) -> tuple[ValidityRule, ...]:
+    """The rules of a model on what goes with the degrees of ``RULES``."""
+    return MIXTURE_RULES if model.experts else (GRAPH_RULE,)
+
+
+def obey_switch_rules(model: Transformer, batch: Batch, values: FieldValues) -> _BoolArray:
+    """Which strategies of arrays obey every one of these."""
+    found = np.ones(len(values["tp"]), dtype=bool)
+    for broken in broken_switch_rules(model, batch, values):
+        found &= ~broken
     return found
 
 
-def broken_mixture_rules(
+def broken_switch_rules(
     model: Transformer, batch: Batch, values: FieldValues
 ) -> tuple[_BoolArray, ...]:
-    """Where strategies of arrays break each rule of mixtures, in the order of the table."""
+    """Where strategies of arrays break each of these, in their order."""
     setting = _Setting(model, batch, 0)
-    return tuple(~rule.holds(setting, values) for rule in MIXTURE_RULES)
+    return tuple(~rule.holds(setting, values) for rule in switch_rules(model))
 
 
-def mixture_violations(
+def _switch_violations(
     model: Transformer, batch: Batch, strategy: Strategy
 ) -> Iterator[InvalidStrategy]:
-    """The rules that a strategy of a mixture breaks, or one that has its fields without experts."""
+    """Those that a strategy breaks, or one that has fields of mixtures without experts."""
     ep, etp = strategy.ep, strategy.etp
-    if model.experts is None:
-        if ep * etp > 1 or strategy.overlap or strategy.dispatcher != "alltoall":
-            rule = f"are of mixtures of experts, and {model.name[:40]} is none"
-            yield InvalidStrategy("experts", f"ep={ep},etp={etp}", rule, "leave them out")
-        return
+    of_mixtures = ep * etp > 1 or strategy.overlap or strategy.dispatcher != "alltoall"
+    if model.experts is None and of_mixtures:
+        rule = f"are of mixtures of experts, and {model.name[:40]} is none"
+        yield InvalidStrategy("experts", f"ep={ep},etp={etp}", rule, "leave them out")
     numbers = {name: int(getattr(strategy, name)) for name in (*FIELDS, "ep", "etp", "overlap")}
     numbers |= {
+        "dispatcher": DISPATCHERS.index(strategy.dispatcher),
         "full": int(strategy.recompute is Recompute.FULL),
         "moe": int("moe" in strategy.modules),
         "partial": int(strategy.graphs == "partial"),
+        "captured": int(strategy.graphs == "full"),
     }
     values = {name: np.array([number], dtype=np.int64) for name, number in numbers.items()}
     setting = _Setting(model, batch, strategy.devices)
-    for one in MIXTURE_RULES:
+    for one in switch_rules(model):
         if not one.holds(setting, values)[0]:
             yield _invalid(one, setting, strategy)

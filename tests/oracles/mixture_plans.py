@@ -45,6 +45,9 @@ def _experts_run(model: Transformer, one: Strategy) -> bool:
             one.etp * (experts.width // one.etp) == experts.width,
             one.pp * one.ed * one.ep * one.etp == one.devices,
             one.sequence_parallel or one.tp < 2,
+            experts.shared_width % one.tp == 0,
+            one.graphs != "partial" or one.recompute is not Recompute.FULL,
+            one.graphs != "full" or one.ep == 1 or one.dispatcher == "flex",
             not one.overlap or (beside and one.ep >= 2 and not one.vpp == 1 < one.pp),
         )
     )

@@ -32,6 +32,11 @@ def _fills_pipelines(_: Transformer, batch: Batch, one: Strategy) -> bool:
     return one.vpp == 1 or (rest == left == 0 and micro_batches % one.pp == 0)
 
 
+def _splits_states(model: Transformer, _: Batch, one: Strategy) -> bool:
+    sizes = () if model.mamba is None else (model.mamba.heads, model.mamba.groups)
+    return not any(size % one.tp for size in sizes)
+
+
 def _splits_layers(model: Transformer, _: Batch, one: Strategy) -> bool:
     return any(n % (one.pp * one.vpp) == 0 for n in (model.layers, model.layers + 2))
 
@@ -40,6 +45,7 @@ RULES_IN_WORDS: Mapping[str, Callable[[Transformer, Batch, Strategy], bool]] = {
     "heads": lambda model, _, one: model.heads / one.tp == model.heads // one.tp,
     "kv_heads": _shares_heads,
     "ffn": lambda model, _, one: model.ffn / one.tp == model.ffn // one.tp,
+    "mamba": _splits_states,
     "sequence": _halves,
     "sequence_parallel": _splits_tokens,
     "sequence_parallel_tp": lambda _, __, one: one.tp >= 2 or not one.sequence_parallel,
@@ -83,8 +89,15 @@ def all_strategies(question: PlanQuestion, most_tp: int) -> Iterator[Strategy]:
         names = ("vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
         for values in product(*(tried[name] for name in names)):
             named = dict(zip(names, values, strict=True))
-            found = Strategy(tp, pp, dp, cp, **named, flash=question.flash, dtype=question.dtype)
-            if runs(question.model, question.batch, found, devices):
+            found = Strategy(
+                *(tp, pp, dp, cp),
+                **named,
+                flash=question.flash,
+                dtype=question.dtype,
+                graphs=question.graphs,
+            )
+            cut = found.graphs == "partial" and found.recompute is Recompute.FULL
+            if not cut and runs(question.model, question.batch, found, devices):
                 yield found
 
 

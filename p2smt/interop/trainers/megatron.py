@@ -10,20 +10,16 @@ ZeRO-1 is its distributed optimizer, ZeRO-2 and 3 are Megatron-FSDP; both shard 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
+from types import MappingProxyType
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.megatron_given import given_fields, given_options
 from p2smt.interop.trainers.megatron_model import is_hybrid, model_options
-from p2smt.interop.trainers.rank_layout import (
-    DP_OUTERMOST,
-    PP_OUTERMOST,
-    RankLayout,
-    axis_text,
-)
+from p2smt.interop.trainers.rank_layout import RankLayout, axis_text
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
+from p2smt.parallelism.folded import DP_OUTERMOST, PP_OUTERMOST
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy
@@ -70,6 +66,11 @@ _MISSING = (
         "an option for the core of attention in 8 bits", lambda _, __, some: some.fp8_attention
     ),
     MissingFeature(
+        "parameters in low precision alone without ZeRO (fp8_params=0 goes)",
+        lambda _, __, some: some.low_precision and some.fp8_params and some.zero == 0,
+    ),
+    MissingFeature("dropout in graphs", lambda _, __, some: some.dropout and some.graphs != "none"),
+    MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",
         _of_experts(
             lambda one, some: (
@@ -99,7 +100,7 @@ def _write(
         *_recompute(strategy),
         *_graphs(model, strategy),
         *_sharding(strategy),
-        *given_options(strategy),
+        *_given(strategy),
     ]
     return Exported("\n".join(lines) + "\n", tuple(_notes(model, strategy)))
 
@@ -150,7 +151,7 @@ def ranks_wrong(strategy: Strategy, layout: RankLayout) -> str:
     if any(layout.has(order) for order in orders):
         return ""
     experts = any(layout.has_attention(order) for order in orders)
-    texts = [axis_text(order, experts) for order in orders]
+    texts = [axis_text(order.experts if experts else order.attention) for order in orders]
     if len(texts) > 1:
         texts[1] += " (--use-tp-pp-dp-mapping)"
     whose = "experts" if experts else "attention"
@@ -199,26 +200,22 @@ _LOW = {
     "nvfp4": ("--fp4-format e2m1",),
 }
 """Products in low precision: formats and how they are scaled (megatron/training/arguments.py)."""
-_LOW_PARAMETERS = {
-    "fp8": ("--fp8-param-gather",),
-    "mxfp8": ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag"),
-    "nvfp4": ("--fp4-param-gather",),
-}
-"""Parameters in it alone, none in 16 bits beside them: arguments.py 1095-1105, and
-megatron/core/optimizer/optimizer_config.py 414-425 (mxfp8 gathers into the gradients' buffer)."""
-
-
-def gathers_low(strategy: Strategy) -> bool:
-    """Whether parameters are kept in low precision alone, for which ZeRO has to be there."""
-    return strategy.low_precision and strategy.fp8_params and strategy.zero > 0
 
 
 def _arithmetic(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    """Values narrower than queries, as of latent attention, are fused on more devices."""
+    """Values narrower than queries, as of latent attention, are fused on more devices.
+
+    Megatron drops out a tenth unless it is told not to.
+    """
     yield f"--{'bf16' if strategy.low_precision else strategy.dtype}"
     yield from _LOW.get(strategy.dtype, ())
-    if gathers_low(strategy):
-        yield from _LOW_PARAMETERS[strategy.dtype]
+    if strategy.low_precision and strategy.fp8_params:
+        yield f"--fp{4 if strategy.dtype == 'nvfp4' else 8}-param-gather"
+        if strategy.dtype == "mxfp8":  # else they have a buffer in 16 bits of their own
+            yield "--reuse-grad-buf-for-mxfp8-param-ag"
+    if not strategy.dropout:
+        yield "--attention-dropout 0.0"
+        yield "--hidden-dropout 0.0"
     fused = "fused" if model.mla else "flash"
     yield f"--attention-backend {fused if strategy.flash else 'unfused'}"
 
@@ -250,11 +247,8 @@ def graph_modules(model: Transformer, strategy: Strategy) -> tuple[str, ...]:
 
 
 def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    """Captured attention and MLPs cannot be computed again with dropout, nor drop in a graph."""
     if strategy.graphs == "none":
         return
-    yield "--attention-dropout 0.0"
-    yield "--hidden-dropout 0.0"
     if strategy.graphs == "partial":
         yield "--cuda-graph-impl transformer_engine"
         yield f"--cuda-graph-modules {' '.join(graph_modules(model, strategy))}"
@@ -294,6 +288,29 @@ def _assumed(strategy: Strategy, framework: Framework) -> Exported:
     return Exported(f"{GRADIENTS_IN_BF16}\n" * narrow + overlap.text, overlap.notes)
 
 
+MOMENTS = MappingProxyType({8: "bf16", 6: "fp8"})
+"""Types of both moments of Adam by the bytes of a parameter; it is itself in fp32 (4)."""
+
+
+def given_fields(strategy: Strategy) -> tuple[str, ...]:
+    """Fields that few trainings have and whose value has an option here."""
+    moments = strategy.optimizer_bytes in MOMENTS
+    usual = ("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk")
+    return (*usual, *(("optimizer_bytes",) if moments else ()))
+
+
+def _given(strategy: Strategy) -> Iterator[str]:
+    """Copies of shards, dispatch beside shared experts, and moments of Adam in fewer bytes."""
+    if strategy.dp_replicate > 1:
+        yield f"--num-distributed-optimizer-instances {strategy.dp_replicate}"
+    if strategy.shared_overlap:
+        yield "--moe-shared-expert-overlap"
+    if moments := MOMENTS.get(strategy.optimizer_bytes):
+        yield "--use-precision-aware-optimizer"
+        yield f"--exp-avg-dtype {moments}"
+        yield f"--exp-avg-sq-dtype {moments}"
+
+
 def _overlap(strategy: Strategy, framework: Framework) -> Exported:
     """Collectives of tp beside products, in buffers of Transformer Engine; these are in bf16.
 
@@ -312,23 +329,35 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
     yours = "data, norms, biases, position embedding and learning rate are yours to add"
     router = ", and how the router scores and balances" if model.experts else ""
     yield f"for {strategy.devices} ranks; {yours}{router}"
-    if strategy.zero > 1:
-        yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
-    elif strategy.overlap:
-        tp_cp = ", what hides of tp and cp with 1" if strategy.tp > 1 or strategy.cp > 1 else ""
-        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment{tp_cp}"
-    elif strategy.tp > 1 or strategy.cp > 1:
-        yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
+    for value in connections(strategy).values():
+        if value is None:
+            yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
+        elif value == "1":
+            yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
+        else:
+            both = ", what hides of tp and cp with 1" if strategy.tp * strategy.cp > 1 else ""
+            best = f"overlap=1 is best with {CONNECTIONS}={value} in the environment{both}"
+            yield f"before Blackwell, {best}"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
-    if strategy.low_precision and strategy.fp8_params and not strategy.zero:
-        yield "without ZeRO Megatron keeps parameters in 16 bits as well: estimate fp8_params=0"
     if is_hybrid(model):
         yield "for pretrain_hybrid.py, which builds the layers of the pattern"
     if model.experts and model.experts.clamped:
         yield "the clamp is yours: --activation-func-clamp-value and --glu-linear-offset"
     if strategy.graphs == "full" and model.experts:
         yield f"capacity factor {CAPACITY} is that of NVIDIA's recipes: tokens beyond it are lost"
+
+
+def connections(strategy: Strategy) -> Mapping[str, str | None]:
+    """What the environment must say of queues to the device before Blackwell; None: nothing.
+
+    Megatron-FSDP is the same on every device.
+    """
+    if strategy.zero > 1:
+        return {CONNECTIONS: None}
+    if strategy.overlap:
+        return {CONNECTIONS: "32"}
+    return {CONNECTIONS: "1"} if strategy.tp > 1 or strategy.cp > 1 else {}
 
 
 MEGATRON = Trainer(
@@ -338,7 +367,6 @@ MEGATRON = Trainer(
     frameworks=("megatron-core", "megatron", "nemo", "megatron-deepspeed", "megatron-bridge"),
     dtypes=DTYPES,
     missing=_MISSING,
-    split=lambda _, __: "",
     write=_write,
     overlap=_assumed,
     ranks=ranks_wrong,

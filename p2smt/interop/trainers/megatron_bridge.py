@@ -20,19 +20,20 @@ from p2smt.interop.trainers.megatron import (
     FSDP_STRATEGIES,
     GRADIENTS_IN_BF16,
     MEGATRON,
+    MOMENTS,
     again_modules,
     flex_backend,
-    gathers_low,
+    given_fields,
     graph_modules,
     pipeline_layout,
     ranks_wrong,
 )
-from p2smt.interop.trainers.megatron_given import MOMENTS, given_fields
 from p2smt.interop.trainers.megatron_model import hybrid_pattern, is_hybrid
-from p2smt.interop.trainers.rank_layout import PP_OUTERMOST, RankLayout
+from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.interop.trainers.titan_models import model_text
 from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
+from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.training.efficiency import Framework
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import DTYPES, Batch, Recompute, Strategy
@@ -44,6 +45,10 @@ _MISSING = (
         "interleaved pipelines of hybrids (vpp)",
         lambda model, _, some: some.vpp > 1 and is_hybrid(model),
     ),
+    MissingFeature(
+        "parameters in 16 bits beside low precision (its recipes keep them in that alone)",
+        lambda _, __, some: some.low_precision and not some.fp8_params,
+    ),
 )
 _PRECISION = {
     "bf16": "bf16_mixed",
@@ -53,11 +58,6 @@ _PRECISION = {
     "nvfp4": "bf16_with_nvfp4_mixed",
 }
 """Its recipes of precision; their products are in the formats of Megatron-LM's options."""
-_LOW_PARAMETERS = {
-    "fp8": ("fp8_param_gather",),
-    "mxfp8": ("fp8_param_gather", "reuse_grad_buf_for_mxfp8_param_ag"),
-    "nvfp4": ("fp4_param_gather",),
-}
 _TP_OVERLAP = "cfg.comm_overlap.tp_comm_overlap = True"
 _Value = int | float | str | bool | None | list[str]
 
@@ -65,12 +65,14 @@ _Value = int | float | str | bool | None | list[str]
 def _write(
     model: Transformer, batch: Batch, strategy: Strategy, layout: RankLayout | None = None
 ) -> Exported:
+    dropped = 0.1 if strategy.dropout else 0.0  # Megatron's own part, or nothing
     lines = [
         "# lines for a recipe of Megatron-Bridge, written by p2smt: cfg is its ConfigContainer",
         *_imports(strategy),
         "",
         *_set("model", _model(model, batch, strategy)),
         f"cfg.model.attention_backend = AttnBackend.{_attention(model, strategy)}",
+        *_set("model", dict.fromkeys(("attention_dropout", "hidden_dropout"), dropped)),
         *_set("model", _degrees(model, strategy)),
         *(_set("model", _experts(strategy, layout)) if model.experts else ()),
         *_set("model", _stages(model, strategy)),
@@ -101,8 +103,11 @@ def _imports(strategy: Strategy) -> Iterator[str]:
 
 def _set(section: str, values: dict[str, _Value]) -> Iterator[str]:
     for name, value in values.items():
-        text = f'"{value}"' if isinstance(value, str) else repr(value).replace("'", '"')
-        yield f"cfg.{section}.{name} = {text}"
+        yield f"cfg.{section}.{name} = {_literal(value)}"
+
+
+def _literal(value: _Value) -> str:
+    return repr(value).replace("'", '"')
 
 
 def _model(model: Transformer, batch: Batch, strategy: Strategy) -> dict[str, _Value]:
@@ -174,9 +179,8 @@ def _graphs(model: Transformer, strategy: Strategy) -> Iterator[str]:
         yield "clear_cuda_graph_modules(cfg.model)"
         return
     yield "cfg.rng.te_rng_tracker = cfg.model.use_te_rng_tracker = True"
-    yield from _set("model", {"attention_dropout": 0.0, "hidden_dropout": 0.0})
     if strategy.graphs == "partial":
-        modules = repr(list(graph_modules(model, strategy))).replace("'", '"')
+        modules = _literal(list(graph_modules(model, strategy)))
         yield 'cfg.model.cuda_graph_impl = "transformer_engine"'
         yield f"set_cuda_graph_modules(cfg.model, {modules})"
         return
@@ -197,8 +201,6 @@ def _training(batch: Batch, strategy: Strategy) -> Iterator[str]:
     yield from _set("train", {**sizes, "global_batch_size": batch.sequences})
     recipe = _PRECISION[strategy.dtype]
     yield f'cfg.mixed_precision = get_mixed_precision_config("{recipe}")'
-    if strategy.low_precision and not gathers_low(strategy):  # else as the recipes have it
-        yield from _set("mixed_precision", dict.fromkeys(_LOW_PARAMETERS[strategy.dtype], False))
 
 
 def _sharding(strategy: Strategy) -> Iterator[str]:
@@ -270,7 +272,6 @@ MEGATRON_BRIDGE = Trainer(
     frameworks=("megatron-bridge", "megatron-core", "nemo"),
     dtypes=DTYPES,
     missing=_MISSING,
-    split=lambda _, __: "",
     write=_write,
     overlap=_assumed,
     ranks=_ranks_wrong,

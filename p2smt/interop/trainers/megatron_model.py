@@ -138,8 +138,7 @@ def _numbers(model: Transformer, holds: Callable[[LayerKind], bool]) -> str:
 
 def hybrid_pattern(model: Transformer, strategy: Strategy) -> str:
     """The layers as letters, chunks apart by ``|``, those of later tokens behind ``/``."""
-    kinds = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
-    every = [_letter(model, kind) for kind in kinds]
+    every = [_letter(model, kind) for kind in model.each_kind]
     chunks, at = [], 0
     for count in chunk_layers(model.layers, strategy, model.mtp):
         chunks.append("".join(every[at : at + count]))

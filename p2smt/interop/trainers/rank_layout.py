@@ -14,11 +14,9 @@ import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.interop.places import MOST_OF_MACHINE, PlacedPlan
+from p2smt.parallelism.folded import FoldedAxes
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks
 from p2smt.training.strategy import AXES, EXPERT_AXES, Strategy
-
-PP_OUTERMOST, DP_OUTERMOST = (0, 1, 2, 3), (1, 0, 2, 3)
-"""Orders of the axes of ``AXES`` and ``EXPERT_AXES``, outermost first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,21 +64,21 @@ class RankLayout:
         """Whether a node is more than a machine: its NVLink is that of several."""
         return self.topology.devices_under(self.topology.node_level) > MOST_OF_MACHINE
 
-    def has_attention(self, order: Sequence[int] = PP_OUTERMOST) -> bool:
+    def has_attention(self, order: FoldedAxes) -> bool:
         """Whether ranks row-major over the axes in this order have the groups of attention."""
-        return self._agrees(self.attention, order)
+        return self._agrees(self.attention, [AXES.index(name) for name in order.attention])
 
-    def has_experts(self, order: Sequence[int] = PP_OUTERMOST) -> bool:
+    def has_experts(self, order: FoldedAxes) -> bool:
         """Whether they have the groups of experts."""
-        return self._agrees(self.experts, order)
+        return self._agrees(self.experts, [EXPERT_AXES.index(name) for name in order.experts])
 
-    def has(self, order: Sequence[int]) -> bool:
+    def has(self, order: FoldedAxes) -> bool:
         """Whether they have both."""
         return self.has_attention(order) and self.has_experts(order)
 
-    def as_attention(self, order: Sequence[int] = PP_OUTERMOST) -> RankLayout:
-        """The same, launched as attention numbers its ranks in an order of axes."""
-        return replace(self, launched=self.attention.transpose(order).ravel())
+    def as_attention(self) -> RankLayout:
+        """The same, launched as attention numbers its ranks."""
+        return replace(self, launched=self.attention.ravel())
 
     def _agrees(self, devices: IntArray, order: Sequence[int]) -> bool:
         numbers = np.empty(devices.size, dtype=np.int64)
@@ -100,7 +98,6 @@ def _groups(ranks: IntArray, axis: int) -> IntArray:
     return lines[np.argsort(lines[:, 0])]
 
 
-def axis_text(order: Sequence[int], experts: bool = False) -> str:
+def axis_text(names: Sequence[str]) -> str:
     """Axes in an order, the fastest first, as Megatron writes it: ``tp-cp-dp-pp``."""
-    names = EXPERT_AXES if experts else AXES
-    return "-".join(names[axis] for axis in reversed(order))
+    return "-".join(reversed(names))

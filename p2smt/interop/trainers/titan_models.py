@@ -43,9 +43,8 @@ _ModelShape = tuple[object, ...]
 def _shape(model: Transformer) -> _ModelShape:
     """All that tells models apart; those of latent attention have no size of a head."""
     sizes = (model.layers, model.hidden, model.heads, model.kv_heads, model.ffn, model.vocab)
-    kinds = tuple(kind for run in model.runs for kind in run.kinds * run.repeat)
     parts = (model.experts, model.mla, model.window, model.mtp)
-    return (*sizes, 0 if model.mla else model.head_size, model.tied, *parts, kinds)
+    return (*sizes, 0 if model.mla else model.head_size, model.tied, *parts, model.each_kind)
 
 
 def _dense(*sizes: int, tied: bool = False) -> Transformer:
@@ -58,8 +57,8 @@ def _latent(*sizes: int, experts: Experts, query_rank: int, dense: int) -> Trans
     layers, hidden, heads, ffn, vocab = sizes
     order = (LayerRun(dense, (LayerKind(),)), LayerRun(layers - dense, (_EXPERTS,)))
     mla = LatentAttention(512, 128, 64, 128, query_rank)
-    rest = {"experts": experts, "mla": mla, "order": order}
-    return Transformer("", layers, hidden, heads, heads, ffn, True, vocab, 1, **rest)  # type: ignore[arg-type]
+    dims = ("", layers, hidden, heads, heads, ffn, True, vocab, 1)
+    return Transformer(*dims, experts=experts, mla=mla, order=order)
 
 
 def _gpt_oss(layers: int, experts: int) -> Transformer:

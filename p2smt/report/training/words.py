@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
+from p2smt.result import Status
 from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
-from p2smt.training.prediction import AxisRequest, Prediction
+from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
+
+if TYPE_CHECKING:
+    from p2smt.training.search.hosts.answer import HostsAnswer
 
 
 def teraflops(flops: float) -> str:
@@ -39,9 +45,27 @@ def batch_words(batch: Batch) -> str:
     return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
 
 
+def proof_words(answer: HostsAnswer) -> str:
+    """What is proved of an answer on hosts."""
+    many = answer.searched
+    least, most = answer.batches
+    of = f"batches of {least:,} to {most:,}" if least < most else f"a batch of {most:,}"
+    space = f"strategies, up to {len(answer.listed)} hosts and their orders, {of}"
+    match answer.status:
+        case Status.OPTIMAL:
+            return f"optimal among {space}"
+        case Status.INFEASIBLE:
+            return f"infeasible: none of the {space} fits into memory"
+        case _ if answer.best:
+            return f"feasible: of {space} none is more than {answer.gap:.1%} faster"
+        case _:
+            return f"unknown: {many.costed} orders were costed; give the search more time"
+
+
 def cluster_words(topology: Topology) -> str:
     """A cluster: ``64 devices of dgx-h100``."""
-    return f"{topology.devices:,} device{'s' * (topology.devices != 1)} of {topology.name}"
+    count = topology.installed
+    return f"{count:,} device{'s' * (count != 1)} of {topology.name}"
 
 
 def efficiency_lines(
@@ -76,6 +100,23 @@ def untold_words(efficiency: Efficiency) -> str:
         f"the runs of {efficiency.name} do not tell strategies apart: a plain count of operations "
         f"is {found.operations:.1%} off them, the model {found.model:.1%}"
     )
+
+
+def unmeasured(found: RunEstimate) -> tuple[str, ...]:
+    """The collectives that an estimate rests on and that the calibration of its links did not
+    measure; none where there was no calibration."""
+    measured = {one.operation for _, one in found.topology.errors}
+    asked = [plain_kind(one.request.kind).value for one in found.prediction.requests]
+    return tuple(sorted({kind for kind in asked if kind not in measured})) if measured else ()
+
+
+def unmeasured_words(found: RunEstimate) -> str:
+    """The same in words; empty: there are none."""
+    kinds = unmeasured(found)
+    if not kinds:
+        return ""
+    measured = ", ".join(sorted({one.operation for _, one in found.topology.errors}))
+    return f"rests on {', '.join(kinds)}, unmeasured: the calibration is of {measured}"
 
 
 def known_words(known: Known) -> str:

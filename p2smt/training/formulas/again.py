@@ -57,7 +57,7 @@ class _Again:
         self._model, self._many = model, micro_batches
         self._strategy = columns.strategy(row)
         self._chunks = chunk_layers(model.layers, self._strategy, model.mtp)
-        self._every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+        self._every = list(model.each_kind)
 
     def parts(self, stage: int, uneven: float) -> Iterator[tuple[str, float]]:
         """The symbols' values on a stage that holds so many layers unevenly."""

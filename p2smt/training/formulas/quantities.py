@@ -62,7 +62,8 @@ def quantities(
         InputError: a split does not fit the model.
     """
     model = model.seen(batch.tokens)
-    micro_batches = batch.sequences // (columns.dp * columns.micro_batch)
+    sequences = batch.sequences if columns.sequences is None else columns.sequences
+    micro_batches = sequences // (columns.dp * columns.micro_batch)
     kinds = by_kinds(model, columns, efficiency)
     stages = (
         Stages.of_kinds(model, columns, micro_batches)
@@ -72,7 +73,7 @@ def quantities(
     values = {
         **_of_model(model, batch),
         **_of_framework(framework, columns),
-        **_of_strategies(columns),
+        **_of_strategies(columns, batch),
         **_of_stages(stages, columns),
         **parts_again(model, columns, stages, micro_batches),
     }
@@ -177,7 +178,6 @@ def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
         "g": 1 + model.gated,
         "V": model.vocab,
         "tied": model.tied,
-        "B": batch.sequences,
         "s": batch.tokens,
     }
     return {name: np.array(float(number)) for name, number in numbers.items()}
@@ -267,10 +267,12 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
     return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
 
 
-def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
+def _of_strategies(columns: StrategyColumns, batch: Batch) -> dict[str, FloatArray]:
     selective = RECOMPUTES.index(Recompute.SELECTIVE)
     more = columns.mixture or MixtureColumns.none(len(columns))
+    sequences = columns.sequences
     numbers = {
+        "B": np.full(len(columns), batch.sequences) if sequences is None else sequences,
         "t": columns.tp,
         "p": columns.pp,
         "d": columns.dp,

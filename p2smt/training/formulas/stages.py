@@ -198,7 +198,7 @@ def _kinds_of_stages(
     """Of each stage the layers of its chunks, and its layers of each kind."""
     strategy = Strategy(pp=pp, vpp=vpp, split=split, mtp_chunk=mtp_chunk)
     chunks = chunk_layers(model.layers, strategy, model.mtp)
-    every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+    every = model.each_kind
     bounds = np.cumsum((0, *chunks)).tolist()
     ahead = ahead_layers(model.mtp, strategy)
     found = []
@@ -303,7 +303,7 @@ class StrategyColumns:
     """Fields of strategies, an array of equal length for each.
 
     ``recompute`` holds indices of ``RECOMPUTES``; ``splits`` the given splits (an empty one: even),
-    or nothing if all are even.
+    or nothing if all are even.  ``sequences``: the batch of each; None: that of the question.
     """
 
     tp: IntArray
@@ -320,6 +320,7 @@ class StrategyColumns:
     splits: tuple[tuple[int, ...], ...] = ()
     dropout: BoolArray | None = None
     mixture: MixtureColumns | None = None
+    sequences: IntArray | None = None
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> StrategyColumns:
@@ -343,9 +344,11 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name not in ("splits", "mixture", "dropout")
+            if field.name not in ("splits", "mixture", "dropout", "sequences")
         }
         chosen["dropout"] = self.dropped[rows]
+        if self.sequences is not None:
+            chosen["sequences"] = self.sequences[rows]
         order = np.arange(len(self))[rows].tolist() if self.splits else []
         mixture = self.mixture.take(rows) if self.mixture else None
         return StrategyColumns(

@@ -21,7 +21,12 @@ from importlib.resources import files
 import numpy as np
 
 from p2smt.cost.accuracy import FIRMEST_FIRST, PriceBasis, PriceRange
-from p2smt.training.efficiencies.file import same_chip, same_device
+from p2smt.training.efficiencies.file import (
+    efficiency_names,
+    read_efficiency,
+    same_chip,
+    same_device,
+)
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import EstimateRange
 from p2smt.training.measured.run import runs_beside
@@ -77,9 +82,20 @@ def left_out_rows() -> tuple[LeftOutRun, ...]:
 
 
 def rows_of(efficiency: Efficiency) -> tuple[LeftOutRun, ...]:
-    """The runs that an efficiency was fitted to, each with its model left out; of others none."""
+    """The runs that an efficiency was fitted to, each with its model left out; of others none.
+
+    One's own fit may have the name of one that comes with the package: these are not its runs.
+    """
+    known = _packaged(efficiency.name)
+    if known is None or (known.fraction, known.runs) != (efficiency.fraction, efficiency.runs):
+        return ()
     mine = (one for one in left_out_rows() if one.kind == MODEL)
     return tuple(one for one in mine if one.efficiency == efficiency.name)
+
+
+@cache
+def _packaged(name: str) -> Efficiency | None:
+    return read_efficiency(name) if name in efficiency_names() else None
 
 
 def errors_by_run(efficiency: Efficiency) -> dict[str, float]:
@@ -138,6 +154,12 @@ def _of_models(efficiency: Efficiency) -> float:
 @cache
 def _of_devices() -> float:
     return spread((one.group, one.off) for one in left_out_rows() if one.kind == DEVICE)
+
+
+@cache
+def error_of_other_models() -> float:
+    """The mean relative error of published runs whose model was left out of every fit."""
+    return statistics.fmean(abs(one.error) for one in left_out_rows() if one.kind == MODEL)
 
 
 @cache

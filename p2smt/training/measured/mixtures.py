@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from p2smt.errors import InputError
@@ -108,7 +108,7 @@ def _model(text: str, without_mtp: bool) -> Transformer:
     name, _, cut = text.partition(" ")
     model = read_model(name)
     if cut:
-        every = [kind for run in model.runs for _ in range(run.repeat) for kind in run.kinds]
+        every = model.each_kind
         count = int(cut.split()[0])
         kept = [every[0], *every[len(every) - count + 1 :]]
         order = LayerRun.of(kept) if model.order else ()
@@ -197,19 +197,3 @@ def layout_chunks(layout: str) -> tuple[int, ...]:
         rule = "is no layout of a pipeline: its letters are E, t, m and L"
         raise InputError(f"layout {layout[:60]!r}", rule)
     return tuple(part.count("t") for part in text.split("|"))
-
-
-def dense_or_mixture(run: MeasuredRun) -> str:
-    """Which kind of model a run is of: ``MoE``, ``Mamba`` (with or without experts), or dense."""
-    model = run.training.model
-    if model.mamba:
-        return "Mamba"
-    return "MoE" if model.experts else "dense"
-
-
-def by_group(runs: Sequence[MeasuredRun]) -> Mapping[tuple[str, str], tuple[MeasuredRun, ...]]:
-    """Runs by framework and hardware, in their order."""
-    found: dict[tuple[str, str], list[MeasuredRun]] = {}
-    for run in runs:
-        found.setdefault((run.framework, run.hardware), []).append(run)
-    return {key: tuple(these) for key, these in found.items()}

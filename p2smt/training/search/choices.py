@@ -79,6 +79,10 @@ class Choices:
             return value in self.choices[name]
         return value <= self.largest[name]
 
+    def most(self, name: str) -> int:
+        """The largest value that a degree may have."""
+        return max(self.choices[name]) if name in self.choices else self.largest[name]
+
     def least(self, name: str) -> int:
         """The least value that a field may have."""
         return min(self.choices.get(name, (1,)))

@@ -18,13 +18,13 @@ from p2smt.training.search.question import SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import (
     FIELDS,
-    MIXTURE_RULES,
     RULES,
     FieldValues,
     ValidityRule,
-    broken_mixture_rules,
     broken_rules,
+    broken_switch_rules,
     sentence_of,
+    switch_rules,
 )
 
 _DEVICES = RULES[0]
@@ -53,16 +53,17 @@ def contradiction(question: PlanQuestion, choices: Choices) -> InputError:
     return InputError(given, rule, "take another batch, model or number of devices")
 
 
-def mixture_contradiction(
+def switch_contradiction(
     question: PlanQuestion, choices: Choices, values: FieldValues
 ) -> InputError:
-    """The fewest rules of mixtures that all strategies break one of, and what is asked of their
-    fields; ``values`` are of the strategies that obey all other rules."""
-    broken = broken_mixture_rules(question.model, question.batch, values)
-    rules = range(len(MIXTURE_RULES))
+    """The fewest rules on what goes with degrees that all strategies break one of, and what is
+    asked of their fields; ``values`` are of the strategies that obey all other rules."""
+    every = switch_rules(question.model)
+    broken = broken_switch_rules(question.model, question.batch, values)
+    rules = range(len(every))
     sets = (found for many in rules for found in combinations(rules, many + 1))
     found = next((one for one in sets if np.any([broken[at] for at in one], axis=0).all()), ())
-    chosen = [MIXTURE_RULES[at] for at in found]
+    chosen = [every[at] for at in found]
     fields = {name for rule in chosen for name in rule.fields}
     asked = [name for name in question.searched if name in fields and _given(question, name)]
     devices = question.topology.devices

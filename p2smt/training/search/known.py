@@ -16,30 +16,19 @@ from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
-from p2smt.training.strategy import PEAK_OF, RARE_FIELDS, SIXTEEN, Strategy, key_of, recompute_text
+from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of, recompute_text
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
 DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "ep", "etp")
 SWITCHES = ("sequence_parallel", "zero", "recompute")
 UNCOUNTED = (
-    *(
-        "flash",
-        "dtype",
-        "dispatcher",
-        "overlap",
-        "graphs",
-        "fp8_attention",
-        "fp8_params",
-        "dropout",
-    ),
-    *RARE_FIELDS,
+    *("flash", "dtype", "dispatcher", "overlap", "graphs", "fp8_attention", "fp8_params"),
+    *("dropout", "dp_replicate", "shared_overlap", "imbalance", "optimizer_bytes", "offload"),
 )
 """What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
 search."""
-_IN_OTHERS = ("recompute_layers", "mtp_chunk")
-"""Fields that ``recompute`` and ``split`` tell in words."""
-_TOLD = (*SWITCHES, *(one for one in UNCOUNTED if one not in _IN_OTHERS))
+_TOLD = (*SWITCHES, *UNCOUNTED)
 _SAME = 9
 """Digits of a distance: sums of the same squares in another order are the same."""
 
@@ -92,8 +81,8 @@ def nearest(
 def most_known(
     strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
 ) -> tuple[int, int, float]:
-    """The same among those of which runs had every value, if there are any: the error of the others
-    is not known, however near a run is."""
+    """The same among those that are like a run and of which runs had every value, if there are any:
+    the error of the others is not known, however near a run is."""
     apart, runs = distances(strategies, measured)
     one = int(_unknown(strategies, measured, apart).argmin())
     return one, int(runs[one]), float(apart[one])
@@ -102,9 +91,9 @@ def most_known(
 def _unknown(
     strategies: Sequence[Strategy], measured: Sequence[StrategyRun], apart: FloatArray
 ) -> FloatArray:
-    """Distances, greater than all others of those with a value that no run had."""
+    """Distances, greater than all others of those with a value that no run had, or far off all."""
     seen = _Seen.of(measured)
-    odd = np.array([any(True for _ in seen.lacks(one)) for one in strategies])
+    odd = (apart > FAR) | [any(True for _ in seen.lacks(one)) for one in strategies]
     found: FloatArray = apart + odd * (1.0 + apart.max())
     return found
 
@@ -203,6 +192,8 @@ def value_word(value: object) -> str:
         return str(value.value)
     if isinstance(value, tuple):
         return "+".join(value)
+    if isinstance(value, float):
+        return f"{value:g}"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.matrices import PlacementRules, matrices
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
 from p2smt.result import StopWatch
 from p2smt.training.efficiency import LayerConstants
+from p2smt.training.iteration import flex_dispatch
 from p2smt.training.pipeline import StrategyWork, combine
 from p2smt.training.prediction import DISPATCH_REQUEST
 from p2smt.training.search.candidates import AxisSet, Candidates, Seconds, axis_set
@@ -113,11 +113,6 @@ class PlacedPairs:
             others = self.experts.groups.get(stages)
             if others is not None:
                 yield stages, mine, others
-
-
-def expert_rows(rows: Matrix) -> Matrix:
-    """The matrix of experts among the rows of both."""
-    return (rows[0], *rows[_MANY:])
 
 
 _SideKey = tuple[bool, _Sizes]
@@ -216,9 +211,8 @@ class PairedCandidates(PlacedCandidates):
         """A dispatch once to each entity that needs a token, as an all-to-all is asked for."""
         one = self.candidates.question.model.experts
         assert one is not None
-        groups = (one.groups, one.top_groups) if one.top_groups else ()
         axes, _, payload_bytes = key
-        return axes, Dispatch(one.count, one.active, *groups), -(-payload_bytes // one.active)
+        return axes, *flex_dispatch(one, payload_bytes)
 
     def _side_keys(self, block: int) -> tuple[_SideKey, _SideKey]:
         sizes = tuple(self.candidates.sizes[block].tolist())

@@ -560,7 +560,8 @@ def _recommended(
 ) -> NearRun | None:
     """Of those near the best one, whose times lie in the range of its time, the one nearest to a
     measured run, the best one if none is nearer; of several the fastest.  Where runs had every
-    value of some of them, it is one of these.
+    value of some of them, it is one of these.  None if no run is like any of them: then none is
+    better known than the best.
     """
     if not measured:
         return None
@@ -571,6 +572,8 @@ def _recommended(
     rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]
     strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
     at, run, apart = most_known([best.strategy, *strategies], measured)
+    if apart > FAR:
+        return None
     found = best if at == 0 else planned(bounds_table, timing, rows[at - 1])
     return NearRun(found, measured[run], apart)
 

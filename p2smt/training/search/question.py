@@ -14,12 +14,11 @@ from p2smt.errors import InputError
 from p2smt.parallelism.folded import PP_OUTERMOST
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.megatron_rules import given_violations, modules_in
 from p2smt.training.memory_verdict import usable_bytes
 from p2smt.training.strategy import (
     AXES,
     DISPATCHERS,
-    DTYPES,
-    GRAPHS,
     MAX_DEGREE,
     MODULES,
     OPTIMIZER_BYTES,
@@ -27,9 +26,11 @@ from p2smt.training.strategy import (
     Recompute,
     Strategy,
     field_of,
+    is_whole,
     key_of,
 )
-from p2smt.training.transformer import Attention, Mlp, Transformer
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import InvalidStrategy
 
 SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
 """Fields of a strategy that the search chooses, and that ``fixed`` may name; ``recompute`` stands
@@ -230,9 +231,6 @@ class PlanQuestion:
     fp8_attention: bool = False
 
     def __post_init__(self) -> None:
-        for what, word, known in (("dtype", self.dtype, DTYPES), ("graphs", self.graphs, GRAPHS)):
-            if word not in known:
-                raise InputError(f"{what} {word[:40]!r}", f"must be one of {', '.join(known)}")
         self._check_model()
         self._check_given()
         names = [name for name, _ in self.fixed]
@@ -258,18 +256,19 @@ class PlanQuestion:
             raise InputError(f"memory {self.memory_bytes} B", "must be positive")
 
     def _check_given(self) -> None:
-        """Raise InputError if what all strategies have is out of its range, or of other ones."""
-        Strategy(optimizer_bytes=self.optimizer_bytes, imbalance=self.imbalance)
-        if self.imbalance > 1 and not self.model.experts:
-            rule = f"is of tokens on their way to experts, and {self.model.name[:40]} has none"
-            raise InputError(f"imbalance {self.imbalance:g}", rule, "leave it out")
+        """Raise InputError if no strategy can have what is given to all."""
         whole = 0 in (self.space.zero or ()) or dict(self.fixed).get("zero") == 0
-        if whole and self.optimizer_bytes < OPTIMIZER_BYTES:
-            rule = (
-                f"fewer than {OPTIMIZER_BYTES} bytes are of the distributed optimizer (ZeRO) alone"
-            )
-            given = f"optimizer_bytes={self.optimizer_bytes} with zero=0"
-            raise InputError(given, rule, "leave zero=0 out")
+        given = Strategy(
+            zero=int(not whole),
+            flash=self.flash,
+            dtype=self.dtype,
+            graphs=self.graphs,
+            fp8_attention=self.fp8_attention,
+            optimizer_bytes=self.optimizer_bytes,
+            imbalance=self.imbalance,
+        )
+        for broken in given_violations(self.model, given):
+            raise InvalidStrategy(*broken).error()
 
     @property
     def capacity_bytes(self) -> int:
@@ -340,20 +339,7 @@ def modules_of(model: Transformer) -> frozenset[str]:
 
     Of a dense model none: its formulas know whole layers only.
     """
-    if model.dense:
-        return frozenset()
-    kinds = model.kinds()
-    attention = any(kind.attention in (Attention.FULL, Attention.WINDOW) for kind in kinds)
-    there = {
-        "layernorm": True,
-        "core_attn": attention,
-        "mla_up_proj": attention and model.mla is not None,
-        "mlp": any(kind.mlp is Mlp.DENSE for kind in kinds),
-        "moe": model.experts is not None,
-        "moe_act": model.experts is not None,
-        "shared_experts": bool(model.experts and model.experts.shared_width),
-    }
-    return frozenset(name for name, has in there.items() if has)
+    return frozenset() if model.dense else modules_in(model)
 
 
 # What a question fixes, and its rules, checked before anything is searched.
@@ -373,7 +359,7 @@ def check_value(name: str, value: object) -> None:
         if value not in (0, 1):
             raise InputError(given, "must be True or False")
     elif name == "zero":
-        if not (_is_whole(value) and value in (0, 1, 2, 3)):
+        if not (is_whole(value) and value in (0, 1, 2, 3)):
             raise InputError(given, "ZeRO has stages 0 to 3")
     else:
         check_degree(given, value)
@@ -381,14 +367,14 @@ def check_value(name: str, value: object) -> None:
 
 def check_degree(given: str, value: object) -> None:
     """Raise InputError unless a value may be a degree, or the largest one."""
-    if not (_is_whole(value) and 1 <= value <= MAX_DEGREE):  # type: ignore[operator]
+    if not (is_whole(value) and 1 <= value <= MAX_DEGREE):
         raise InputError(given, f"must be a whole number, at least 1 and at most {MAX_DEGREE}")
 
 
 def check_rule(rule: AxisRule | FixedEntry, axes: Sequence[str], levels: int) -> None:
     """Raise InputError unless a rule is on one of the axes and on one of the levels."""
     for what, index, many in (("axis", rule.axis, len(axes)), ("level", rule.level, levels)):
-        if not (_is_whole(index) and 0 <= index < many):
+        if not (is_whole(index) and 0 <= index < many):
             raise InputError(f"rule {rule}", f"its {what} must be an index from 0 to {many - 1}")
     if isinstance(rule, FixedEntry):
         check_degree(f"rule {rule}: value {rule.value}", rule.value)
@@ -416,7 +402,3 @@ def check_entries(
         text = ",".join(f"{level}:{value}" for level, value in found.items())
         words = f"parts of an axis at its levels multiply to its size, and {name}={size} is fixed"
         raise InputError(f"fixed {name}={text}", words, "keep one of them, or let them agree")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from p2smt.parallelism.matrices import divisors
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import (
     RECOMPUTES,
     MixtureColumns,
@@ -20,10 +20,10 @@ from p2smt.training.formulas.stages import (
     countings,
 )
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.contradiction import contradiction, mixture_contradiction
+from p2smt.training.search.contradiction import contradiction, switch_contradiction
 from p2smt.training.search.question import SEARCHED, Again, PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES, Recompute
-from p2smt.training.validity import obey, obey_mixture
+from p2smt.training.validity import obey, obey_switch_rules
 
 SearchedColumns = dict[str, IntArray]
 """Values of searched fields by name; of ``recompute`` indices into the choices."""
@@ -48,7 +48,7 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
     values = {name: column[kept] for name, column in values.items()}
     if question.model.experts:
         values = _of_mixtures(question, choices, values)
-    return _columns(question, choices, values)
+    return _columns(question, choices, _obeying(question, choices, values))
 
 
 def _columns(
@@ -106,11 +106,19 @@ def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tu
     Of a mixture what is computed again is not told yet.
     """
     degrees = dict(zip(AXES, sizes, strict=True))
-    model, most = question.model, question.batch.sequences // degrees["dp"]
+    most = question.batch.sequences // degrees["dp"]
+    micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
+    return _with_sizes(question, choices, degrees, micro)
+
+
+def _with_sizes(
+    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: Sequence[int]
+) -> tuple[IntArray, ...]:
+    """The same with these sizes of a micro-batch."""
+    model = question.model
     counted = countings(model.layers, model.mtp)
     chunks = {n // degrees["pp"] for count in counted for n in divisors(count)}
     vpp = [n for n in sorted(chunks) if n > 0 and choices.allow("vpp", n)]
-    micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
     given = {name: [value] for name, value in degrees.items()}
     given |= {"vpp": vpp, "micro_batch": micro}
     given |= {name: list(choices.choices[name]) for name in ("sequence_parallel", "zero")}
@@ -124,36 +132,92 @@ def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
     return [axis.ravel() for axis in grid]
 
 
+# Batches of a range: of each strategy the largest that it can have, and smaller ones where these
+# need less memory.
+
+
+def space_between(
+    question: PlanQuestion, choices: Choices, least: int, most: int
+) -> StrategyColumns | None:
+    """Every valid strategy of a dense model with its batches from ``least`` to ``most`` sequences.
+
+    The time of a sequence falls with the number of micro-batches, so of each only the largest
+    batch counts, and those with so few micro-batches that they need less memory.  None: there is
+    none.
+    """
+    tuples = [one for one in axis_tuples(question, choices) if one[AXES.index("dp")] <= most]
+    if not tuples:
+        return None
+    first = least_values(choices, tuples)
+    first["sequences"] = first["dp"] * first["micro_batch"] * first["pp"]  # any that divides
+    devices = question.topology.devices
+    kept = obey(question.model, question.batch, first, devices)
+    blocks = []
+    for at in np.flatnonzero(kept).tolist():
+        degrees = dict(zip(AXES, tuples[at], strict=True))
+        sizes = range(1, min(most // degrees["dp"], choices.most("micro_batch")) + 1)
+        micro = [n for n in sizes if choices.allow("micro_batch", n)]
+        blocks.append(_with_sizes(question, choices, degrees, micro))
+    if not blocks:
+        return None
+    values = {
+        name: np.concatenate([block[at] for block in blocks]) for at, name in enumerate(SEARCHED)
+    }
+    values["sequences"] = values["dp"] * values["micro_batch"] * values["pp"]
+    kept = obey(question.model, question.batch, values, devices)
+    values = _with_batches({name: one[kept] for name, one in values.items()}, least, most)
+    if not len(values["tp"]):
+        return None
+    return replace(_columns(question, choices, values), sequences=values["sequences"])
+
+
+def _with_batches(values: SearchedColumns, least: int, most: int) -> SearchedColumns:
+    """Each row with its batches."""
+    each = values["dp"] * values["micro_batch"]
+    step = np.where(values["vpp"] > 1, values["pp"], 1)
+    largest = most // (each * step) * step  # micro-batches
+    held = (2 + values["vpp"]) * values["pp"] // values["vpp"]  # from so many on memory is the same
+    rows, counts = [], []
+    for row, (one, by, top, few) in enumerate(
+        zip(each.tolist(), step.tolist(), largest.tolist(), held.tolist(), strict=True)
+    ):
+        lowest = -(-least // (one * by)) * by
+        if not 0 < lowest <= top:
+            continue
+        found = {*range(lowest, min(top, few) + 1, by), top}
+        rows += [row] * len(found)
+        counts += sorted(found)
+    at = np.array(rows, dtype=np.int64)
+    found_values = {name: column[at] for name, column in values.items()}
+    sequences = each[at] * np.array(counts, dtype=np.int64)
+    return found_values | {"sequences": sequences}
+
+
 # Mixtures: degrees of experts for each of those strategies, then the switches.
 
 
 def _of_mixtures(
     question: PlanQuestion, choices: Choices, values: SearchedColumns
 ) -> SearchedColumns:
-    """All strategies with these degrees of attention.
+    """All strategies with these degrees of attention, but some that break rules.
 
     Raises:
-        InputError: the rules of mixtures leave none.
+        InputError: the rules leave none, whatever the switches.
     """
     degrees = _expert_degrees(question, choices)
     switches = {
         name: np.array(choices.choices[name]) for name in ("recompute", "dispatcher", "overlap")
     }
     found = _crossed(values, dict(zip(("ep", "etp"), _grid(degrees), strict=True)))
-    off = {name: np.zeros(len(found["tp"]), dtype=np.int64) for name in ("recompute", "overlap")}
+    least = {name: np.zeros(len(found["tp"]), dtype=np.int64) for name in ("recompute", "overlap")}
+    least["dispatcher"] = np.full(len(found["tp"]), switches["dispatcher"].max())
     if 0 in switches["overlap"]:
-        kept = _obeying(question, choices, found | off)
-        if not kept.any():
-            values = _rule_values(question, choices, found | off)
-            raise mixture_contradiction(question, choices, values)
-        found = {name: column[kept] for name, column in found.items()}
+        kept = _obeying(question, choices, found | least)
+        found = {name: kept[name] for name in found}
     again, flex, overlap = _grid([one.tolist() for one in switches.values()])
     found = _crossed(found, {"recompute": again, "dispatcher": flex, "overlap": overlap})
-    kept = _obeying(question, choices, found)
-    if not kept.any():
-        raise mixture_contradiction(question, choices, _rule_values(question, choices, found))
     idle = (found["ep"] == 1) & (found["dispatcher"] != switches["dispatcher"][0])
-    return {name: column[kept & ~idle] for name, column in found.items()}
+    return {name: column[~idle] for name, column in found.items()}
 
 
 def _expert_degrees(question: PlanQuestion, choices: Choices) -> tuple[list[int], list[int]]:
@@ -175,20 +239,26 @@ def _crossed(values: SearchedColumns, others: SearchedColumns) -> SearchedColumn
     return kept | {name: np.tile(column, many) for name, column in others.items()}
 
 
-def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> BoolArray:
-    found = _rule_values(question, choices, values)
-    return obey_mixture(question.model, question.batch, found)
+def _obeying(question: PlanQuestion, choices: Choices, values: SearchedColumns) -> SearchedColumns:
+    """Those strategies that obey the rules on what goes with their degrees.
+
+    Raises:
+        InputError: none does.
+    """
+    told = _rule_values(question, choices, values)
+    kept = obey_switch_rules(question.model, question.batch, told)
+    if not kept.any():
+        raise switch_contradiction(question, choices, told)
+    return {name: column[kept] for name, column in values.items()}
 
 
 def _rule_values(
     question: PlanQuestion, choices: Choices, values: SearchedColumns
 ) -> SearchedColumns:
-    """The values that rules of mixtures read."""
+    """The values that these rules read."""
     full = np.array([again is Recompute.FULL for again in choices.again], dtype=np.int64)
     moe = np.array(["moe" in _modules(again) for again in choices.again], dtype=np.int64)
-    again, partial = values["recompute"], int(question.graphs == "partial")
-    return values | {
-        "full": full[again],
-        "moe": moe[again],
-        "partial": np.full(len(again), partial, dtype=np.int64),
-    }
+    again = values["recompute"]
+    graphs = {"partial": question.graphs == "partial", "captured": question.graphs == "full"}
+    same = {name: np.full(len(again), int(value)) for name, value in graphs.items()}
+    return values | {"full": full[again], "moe": moe[again], **same}

@@ -78,9 +78,6 @@ FIELDS: Mapping[str, Mapping[str, object]] = {
     "mixed_precision": {  # mp 33-66, of a recipe by its name
         "recipe": "",
         "grad_reduce_in_fp32": True,
-        "fp8_param_gather": False,
-        "fp4_param_gather": False,
-        "reuse_grad_buf_for_mxfp8_param_ag": False,
     },
     "optimizer": {
         "use_distributed_optimizer": True,
@@ -104,9 +101,16 @@ PRECISION: Mapping[str, Sequence[str]] = {  # mp 184-298, 404-418
         "--bf16",
         "--fp8-format hybrid",
         "--fp8-recipe tensorwise",
+        "--fp8-param-gather",
     ),
-    "bf16_with_mxfp8_mixed": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8"),
-    "bf16_with_nvfp4_mixed": ("--bf16", "--fp4-format e2m1"),
+    "bf16_with_mxfp8_mixed": (
+        "--bf16",
+        "--fp8-format e4m3",
+        "--fp8-recipe mxfp8",
+        "--fp8-param-gather",
+        "--reuse-grad-buf-for-mxfp8-param-ag",
+    ),
+    "bf16_with_nvfp4_mixed": ("--bf16", "--fp4-format e2m1", "--fp4-param-gather"),
 }
 
 
@@ -129,13 +133,10 @@ def _comm_overlap(tp_comm_overlap: bool) -> Section:
 
 
 def _precision(recipe: str) -> Section:
-    """mp 440-456: what the recipes of low precision set (mp 265, 310, 418)."""
+    """mp 440-456."""
     require(recipe in PRECISION, "mp 453: unknown")
     found = Section("mixed_precision")
     found.recipe = recipe
-    found.fp8_param_gather = "fp8" in recipe
-    found.reuse_grad_buf_for_mxfp8_param_ag = "mxfp8" in recipe
-    found.fp4_param_gather = "nvfp4" in recipe
     return found
 
 
@@ -188,13 +189,6 @@ def start(lines: str, model: Sequence[str], ranks: int, connections: str | None)
 def _numbers(precision: Any) -> Iterator[str]:
     """What data types and gradients are; mp 111-140 gives them to the model and the optimizer."""
     yield from PRECISION[precision.recipe]
-    for field, option in (
-        ("fp8_param_gather", "fp8-param-gather"),
-        ("fp4_param_gather", "fp4-param-gather"),
-        ("reuse_grad_buf_for_mxfp8_param_ag", "reuse-grad-buf-for-mxfp8-param-ag"),
-    ):
-        if getattr(precision, field):
-            yield f"--{option}"
     if "bf16" in precision.recipe and not precision.grad_reduce_in_fp32:
         yield "--grad-reduce-in-bf16"
 

@@ -91,6 +91,7 @@ def same_run(found: Started, run: Run) -> bool:
         batch=(wanted.batch[0], None if found.batch[1] is None else wanted.batch[1]),
         flash=None if found.flash is None else wanted.flash,
         sizes=None if found.sizes is None else wanted.sizes,
+        dropout=None if found.dropout is None else wanted.dropout,
         mixture=None if found.mixture is None else wanted.mixture,
     )
     return found == told
@@ -122,7 +123,10 @@ def runs(draw: st.DrawFn) -> Run:
         recompute=draw(st.sampled_from(Recompute)),
         flash=draw(st.sampled_from([True, True, False])),
         dtype=draw(st.sampled_from(["bf16", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"])),
+        dropout=draw(st.sampled_from([False, False, False, True])),
     )
+    if strategy.low_precision:
+        strategy = replace(strategy, fp8_params=draw(st.booleans()))
     layers = model.layers
     count = strategy.chunks
     if (layers % count and (layers + 2) % count) or draw(st.integers(0, 3)) == 0:
@@ -137,13 +141,13 @@ def easy_runs(draw: st.DrawFn, name: str) -> Run:
     if name.startswith("megatron"):
         return model, batch, replace(strategy, flash=True)
     dtype = "bf16" if strategy.low_precision else strategy.dtype
-    strategy = replace(strategy, dtype=dtype)
+    strategy = replace(strategy, dtype=dtype, fp8_params=True)
     full = Recompute.FULL if strategy.recompute is Recompute.FULL else Recompute.NONE
     strategy = replace(strategy, flash=True, recompute=full, split=())
     if name == "torchtitan":
         batch = Batch(batch.sequences, batch.tokens * (128 if strategy.cp > 1 else 1))
         gated = draw(st.sampled_from([LLAMA_70B, ODD]))
-        sharded = replace(strategy, dtype="bf16")
+        sharded = replace(strategy, dtype="bf16", dropout=False)
         if strategy.dp * strategy.cp > 1:
             sharded = replace(sharded, zero=2 + strategy.zero % 2)
         fits = not violations(gated, batch, sharded, strategy.devices)

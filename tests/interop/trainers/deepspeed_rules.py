@@ -66,6 +66,7 @@ def start(text: str, notes: Sequence[str], ranks: int, model: Transformer) -> St
         flash=None,
         dtype=_dtype(config),
         sizes=None,
+        dropout=None,
     )
 
 

@@ -58,8 +58,8 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "fp8-format": (("e4m3", "hybrid"), None),  # tc 592
     "fp8-recipe": (("delayed", "tensorwise", "mxfp8", "blockwise"), "delayed"),  # tc 595
     "fp4-format": (("e2m1",), None),  # tc: fp4
-    "fp8-param-gather": ("flag", False),  # 2016
-    "fp4-param-gather": ("flag", False),  # 2012
+    "fp8-param-gather": ("flag", False),  # tc 602
+    "fp4-param-gather": ("flag", False),  # tc 683
     "reuse-grad-buf-for-mxfp8-param-ag": ("flag", False),  # 3080
     "grad-reduce-in-bf16": ("flag", False),  # 3053
     "attention-backend": (("flash", "fused", "unfused", "local", "auto"), "auto"),  # tc 151
@@ -196,8 +196,9 @@ def start(text: str, ranks: int, connections: str | None) -> Started:
         copies=_copies(args, ranks, dp * cp),
         shared=bool(args["moe-shared-expert-overlap"]),
         moments=_moments(args),
-        mixture=replace(mixture(args, setting), ahead_in=_ahead_in(args)),
+        dropout=_dropout(args),
         low_parameters=_low_parameters(args),
+        mixture=replace(mixture(args, setting), ahead_in=_ahead_in(args)),
     )
 
 
@@ -220,21 +221,23 @@ def _dtype(args: _Args) -> str:
     return {"tensorwise": "fp8", "mxfp8": "mxfp8"}.get(recipe, recipe)
 
 
-def _low_parameters(args: _Args) -> bool:
-    """Whether parameters are kept in the type of products alone.
+def _dropout(args: _Args) -> bool:
+    dropped = [float(str(args[f"{one}-dropout"])) > 0 for one in ("attention", "hidden")]
+    require(len(set(dropped)) == 1, "no strategy: dropout of one of the two")
+    return dropped[0]
 
-    For mxfp8 that is with gradients' buffers reused, else as much is kept as without
-    (optimizer_config.py 414-425).
-    """
-    eight, four = bool(args["fp8-param-gather"]), bool(args["fp4-param-gather"])
-    reused = bool(args["reuse-grad-buf-for-mxfp8-param-ag"])
-    sharded = bool(args["use-distributed-optimizer"] or args["use-megatron-fsdp"])
-    require(not eight or sharded, "1095-1097")
-    require(not four or bool(args["fp4-format"]), "1104-1105")
-    require(not eight or bool(args["fp8-format"]), "transformer_config.py: fp8_param with fp8")
-    require(not reused or eight, "distributed_data_parallel_config.py 259")
-    mxfp8 = args["fp8-recipe"] == "mxfp8"
-    return four or (eight and (reused or not mxfp8))
+
+def _low_parameters(args: _Args) -> bool:
+    """Whether parameters are kept and gathered in the precision of products alone."""
+    eight, four = (bool(args[f"{one}-param-gather"]) for one in ("fp8", "fp4"))
+    reused, mxfp8 = bool(args["reuse-grad-buf-for-mxfp8-param-ag"]), args["fp8-recipe"] == "mxfp8"
+    require(not eight or bool(args["fp8-format"]), "tc 1566-1567")
+    require(not four or bool(args["fp4-format"]), "1104-1105; tc 1578-1579")
+    require(not eight or bool(args["use-distributed-optimizer"]), "1095-1097")
+    require(not four or bool(args["use-distributed-optimizer"]), "no strategy: nothing to gather")
+    require(not reused or (eight and mxfp8), "distributed_data_parallel_config.py 86-88, 259-260")
+    require(reused or not (eight and mxfp8), "optimizer_config.py 416-425: a buffer beside")
+    return eight or four
 
 
 def _chunks(args: _Args, pp: int) -> tuple[int, ...]:

@@ -105,7 +105,10 @@ def mixture_runs(draw: st.DrawFn, likely: str = "") -> Run:
         dtype=draw(st.sampled_from(["bf16", "fp16", "fp8", "mxfp8", "nvfp4"])),
         graphs=draw(st.sampled_from(["none", "none", "partial", "full"])),
         fp8_attention=rarely(),
+        dropout=rarely(),
     )
+    if strategy.low_precision:
+        strategy = replace(strategy, fp8_params=strategy.zero > 0 and not rarely())
     if model.experts:
         strategy = replace(
             strategy,
@@ -137,6 +140,8 @@ def _titan(model: Transformer, strategy: Strategy) -> Strategy:
         recompute=full,
         modules=(),
         dtype="bf16",
+        fp8_params=True,
+        dropout=False,
         graphs="none",
         overlap=False,
     )

@@ -66,8 +66,9 @@ class Started:
     copies: int = 1  # of the shards of ZeRO
     shared: bool = False
     moments: int = 12  # bytes of a parameter in the optimizer
+    dropout: bool | None = False
+    low_parameters: bool = False  # in low precision alone
     mixture: Mixture | None = None
-    low_parameters: bool = False  # none in 16 bits beside those in fewer
 
 
 def sizes_of(model: Transformer) -> tuple[int, ...]:
@@ -108,10 +109,9 @@ def asked(model: Transformer, batch: Batch, strategy: Strategy) -> Started:
         copies=strategy.dp_replicate,
         shared=strategy.shared_overlap,
         moments=strategy.optimizer_bytes,
+        dropout=strategy.dropout,
+        low_parameters=strategy.dtype in ("fp8", "mxfp8", "nvfp4") and strategy.fp8_params,
         mixture=mixture_of(model, strategy, chunks),
-        low_parameters=strategy.dtype not in ("bf16", "fp16")
-        and strategy.fp8_params
-        and strategy.zero > 0,
     )
 
 

@@ -61,8 +61,8 @@ def test_likely_strategies_are_mostly_written(trainer: Trainer) -> None:
 BATCH = Batch(64, 64)
 OVERLAP = Strategy(dp=4, ep=4, overlap=True, graphs="partial")
 NARROW_EXPERTS = replace(ALIKE, experts=Experts(8, 2, 32, latent=32))
-NARROW = replace(ALIKE, experts=Experts(8, 2, 32, shared_width=9))
 CLAMPED = replace(ALIKE, experts=Experts(8, 4, 32, clamped=True))
+NARROW = Strategy(dp=2, zero=1, dtype="fp8")
 NEEDS: list[Need] = [
     ("megatron", "within chunks", CHUNKED, Strategy()),
     ("megatron", "of sliding windows", WINDOWED, Strategy(cp=2)),
@@ -71,10 +71,15 @@ NEEDS: list[Need] = [
     ("megatron", "of Mamba layers (", HYBRID, Strategy(cp=2)),
     ("megatron", "biases of experts", WINDOWED, Strategy(dp=2, etp=2)),
     ("megatron", "flex dispatcher for one rank", ALIKE, Strategy(dp=2, dispatcher="flex")),
-    ("megatron", "core of attention in 8 bits", ALIKE, Strategy(fp8_attention=True, dtype="fp8")),
+    ("megatron", "core of attention in 8 bits", ALIKE, replace(NARROW, fp8_attention=True)),
+    ("megatron", "low precision alone", LLAMA_70B, Strategy(dtype="mxfp8")),
+    ("megatron", "dropout in graphs", LLAMA_70B, Strategy(graphs="full", dropout=True)),
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),
     ("megatron-bridge", "pipelines of hybrids", HYBRID, Strategy(pp=2, vpp=2)),
+    ("megatron-bridge", "low precision alone", LLAMA_70B, Strategy(dtype="mxfp8")),
+    ("megatron-bridge", "16 bits beside", LLAMA_70B, replace(NARROW, fp8_params=False)),
+    ("torchtitan", "dropout", LLAMA_70B, Strategy(dropout=True)),
     ("torchtitan", "single modules", LLAMA_70B, Strategy(modules=("layernorm",))),
     ("torchtitan", "Mamba layers", CHUNKED, Strategy()),
     ("torchtitan", "Mamba layers", LATENT_HYBRID, Strategy()),

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.megatron_given import given_options
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.efficiencies.frameworks import framework
@@ -255,7 +254,7 @@ def test_routing_is_no_option() -> None:
         assert plain == busy
 
 
-def test_megatron_is_told_of_copies_moments_and_shared_experts() -> None:
+def test_megatron_is_told_of_copies_and_moments() -> None:
     plain, given = (
         set(find_trainer("megatron").export(LLAMA_70B, BATCH, strategy).text.splitlines())
         for strategy in (
@@ -270,9 +269,6 @@ def test_megatron_is_told_of_copies_moments_and_shared_experts() -> None:
         "--exp-avg-dtype bf16",
         "--exp-avg-sq-dtype bf16",
     }
-    beside = Strategy(dp=8, ep=2, shared_overlap=True)
-    assert list(given_options(beside)) == ["--moe-shared-expert-overlap"]
-    assert not list(given_options(Strategy()))
 
 
 def test_megatron_has_moments_of_two_types_alone() -> None:

@@ -53,9 +53,10 @@ def test_the_best_is_what_an_estimate_says_and_needs_less() -> None:
     ("change", "part"),
     [
         ({"optimizer_bytes": 3}, "from 4 to 12"),
-        ({"optimizer_bytes": 8, "space": SpaceLimits(zero=(0, 1))}, "leave zero=0 out"),
-        ({"optimizer_bytes": 8, "fixed": (("zero", 0),)}, "leave zero=0 out"),
+        ({"optimizer_bytes": 8, "space": SpaceLimits(zero=(0, 1))}, "(ZeRO) alone"),
+        ({"optimizer_bytes": 8, "fixed": (("zero", 0),)}, "(ZeRO) alone"),
         ({"imbalance": 1.5}, "has none"),
+        ({"fp8_attention": True}, "take dtype=fp8"),
         ({"imbalance": 0.5}, "1 (balanced) or more"),
     ],
 )

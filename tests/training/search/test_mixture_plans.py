@@ -174,6 +174,24 @@ SPACES = {
         rest={"zero": (1,)},
         more={"dtype": "fp8", "lacks": no_ring, "launcher": "one", "within": 0.5},
     ),
+    "captured": Space(
+        replace(SHARED, experts=Experts(8, 2, 48, shared_width=6)),
+        cluster((2, 8), (1e8, 1e10)),
+        most(tp=4, pp=2, vpp=2, ep=8, etp=2),
+        200,
+        (*PLAIN, Recompute.FULL),
+        rest={"zero": (1,)},
+        more={"graphs": "full"},
+    ),
+    "captured_in_part": Space(
+        SHARED,
+        cluster((2, 4), (1e8, 1e10)),
+        most(tp=4, pp=2, ep=8),
+        100,
+        (*PLAIN, Recompute.FULL),
+        rest={"zero": (1,)},
+        more={"graphs": "partial"},
+    ),
     "most_pairs": Space(
         SHARED,
         cluster((4, 2, 2), (1e8, 1e9, 1e10)),
@@ -184,7 +202,7 @@ SPACES = {
         more={"memory_bytes": 900_000},
     ),
 }
-EVERY_DAY = ("modules_again", "a_launcher")
+EVERY_DAY = ("modules_again", "a_launcher", "captured", "captured_in_part")
 
 
 def same(found: PlanAnswer, expected: Enumerated) -> None:

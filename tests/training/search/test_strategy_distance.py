@@ -23,7 +23,7 @@ from p2smt.training.search.known import (
     outside,
 )
 from p2smt.training.search.plan import common, differing
-from p2smt.training.strategy import Recompute, Strategy
+from p2smt.training.strategy import Recompute, Strategy, parse_strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)
 
@@ -75,6 +75,21 @@ def test_what_lies_outside_is_said_by_field() -> None:
     assert odd == ("mbs=2: measured are 1 only", "sp=no: measured is yes")
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("dp=8,recompute=full:2", "recompute=full:2: measured is none"),
+        ("dp=8,recompute=mlp+layernorm", "recompute=layernorm+mlp: measured is none"),
+        ("dp=8,offload=0.5", "offload=0.5: measured is 0"),
+        ("dp=8,optimizer_bytes=8", "optimizer_bytes=8: measured is 12"),
+        ("dp=8,dropout=1", "dropout=yes: measured is no"),
+    ],
+)
+def test_what_few_trainings_have_is_told_where_no_run_had_it(text: str, value: str) -> None:
+    runs = [StrategyRun("plain", Strategy(dp=8))]
+    assert [one.text for one in not_seen(parse_strategy(text), runs)] == [value]
+
+
 def test_what_is_far_from_every_run_is_outside_though_each_field_is_inside() -> None:
     runs = [
         StrategyRun("wide", replace(ONE, tp=1, pp=1, dp=512)),
@@ -116,7 +131,8 @@ def test_distances_side_by_side_are_those_one_by_one(
         most, run, far = most_known(strategies[:many], runs)
         assert {first, most} <= set(ever_nearer(strategies, runs))
         assert (run, far) == (at[most], apart[most])
-        rank = [(not_seen(one, runs) != (), apart[n]) for n, one in enumerate(strategies[:many])]
+        inside = [known(one, runs, {}, "h100").inside for one in strategies[:many]]
+        rank = [(not known_, apart[n]) for n, known_ in enumerate(inside)]
         assert most == rank.index(min(rank))
 
 

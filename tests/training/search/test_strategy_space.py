@@ -59,6 +59,7 @@ def found(asked: PlanQuestion) -> list[Strategy]:
     st.sampled_from([None, 1, 3]),
     st.sets(st.sampled_from(range(4)), min_size=1),
     st.sets(st.booleans(), min_size=1),
+    st.sampled_from(["none", "partial", "full"]),
     st.dictionaries(
         st.sampled_from(["tp", "vpp", "micro_batch", "zero"]), st.integers(1, 2), max_size=2
     ),
@@ -71,11 +72,14 @@ def test_spaces_are_those_of_brute_force(
     vpp: int | None,
     zero: set[int],
     sp: set[bool],
+    graphs: str,
     fixed: dict[str, int],
 ) -> None:
-    space = SpaceLimits(tp, 2, None, vpp, 4, (Recompute.FULL,), tuple(zero), tuple(sp))
+    again = (Recompute.FULL,) if graphs == "none" else (Recompute.NONE, Recompute.FULL)
+    space = SpaceLimits(tp, 2, None, vpp, 4, again, tuple(zero), tuple(sp))
     space = replace(space, **dict.fromkeys(fixed))
-    asked = replace(question(model, nodes, devices, space), fixed=tuple(fixed.items()))
+    asked = question(model, nodes, devices, space)
+    asked = replace(asked, graphs=graphs, fixed=tuple(fixed.items()))
     expected = list(all_strategies(asked, space.tp or devices))
     if not expected:
         with pytest.raises(InputError):

@@ -26,6 +26,8 @@ from tests.training.search.test_plan_answers import SMALL, started
 
 GIVEN = {"flash", "dtype", "split", "dropout", *MIXTURE_FIELDS}
 """Fields that a search of dense models does not choose."""
+IN_OTHERS = {"modules", "recompute_layers", "mtp_chunk"}
+"""Fields without a key: of recompute=moe_act+layernorm, recompute=full:7 and split=4/3m/0."""
 OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
 
@@ -53,7 +55,7 @@ def test_lists_of_searched_fields_hold_all_of_them() -> None:
     moved = {"dispatcher", "overlap"}  # how tokens move counts for no distance
     assert once((*DEGREES, *SWITCHES)) == {*SEARCHED, *MIXTURE_SEARCHED} - moved
     counted = once((*DEGREES, *SWITCHES, *UNCOUNTED))
-    assert counted == {one.name for one in fields(Strategy)} - {"split", "modules"}
+    assert counted == {one.name for one in fields(Strategy)} - {"split", *IN_OTHERS}
     assert once(FIELDS) == set(SEARCHED) - OTHERS
     assert {name for rule in RULES for name in rule.fields} <= set(FIELDS)
 
@@ -76,9 +78,7 @@ def test_columns_texts_and_files_have_every_field() -> None:
     assert once(tuple(_DTYPES)) == set(dense) - {"recompute", "split"}
     whole = {name for name in dense if type(getattr(Strategy(), name)) is int}
     assert once(_WHOLE) == whole
-    # of recompute=moe_act+layernorm, recompute=full:7 and split=4/3m/0
-    in_others = {"modules", "recompute_layers", "mtp_chunk"}
-    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - in_others
+    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy)) - IN_OTHERS
     assert [key_of(field_of(key, key)) for key in KEYS] == list(KEYS)
     assert list(StrategyBlock.model_fields) == names(Strategy)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.training.strategy import Batch, Strategy
-from p2smt.training.transformer import Transformer
+from p2smt.training.transformer import Attention, LayerKind, LayerRun, Mamba, Transformer
 from p2smt.training.validity import FIELDS, RULES, check, obey, violations
 from tests.oracles.strategies import RULES_IN_WORDS, runs
 from tests.tiers import examples_of
@@ -30,7 +30,16 @@ def models(draw: st.DrawFn) -> Transformer:
     kv_heads = draw(st.sampled_from([1, 2, 3, 4]))
     heads, layers = kv_heads * draw(st.integers(1, 4)), draw(st.integers(1, 14))
     ffn = draw(st.sampled_from([8, 12, 24, 96]))
-    return Transformer("m", layers, 64, heads, kv_heads, ffn, True, 100, 8)
+    model = Transformer("m", layers, 64, heads, kv_heads, ffn, True, 100, 8)
+    groups = draw(st.sampled_from([0, 0, 1, 2, 4]))
+    return with_states(model, groups) if groups else model
+
+
+def with_states(model: Transformer, groups: int) -> Transformer:
+    """The same model with states instead of attention in its first layer."""
+    first, rest = LayerRun(1, (LayerKind(Attention.MAMBA),)), model.layers - 1
+    order = (first, LayerRun(rest, (LayerKind(),))) if rest else (first,)
+    return replace(model, mamba=Mamba(4, 8, groups, 16), order=order)
 
 
 @st.composite
@@ -93,6 +102,7 @@ def test_what_obeys_a_rule_obeys_it_without_chunks_and_switches(
         ("heads", {"tp": 3}, MODEL, BATCH),
         ("kv_heads", {"tp": 2}, replace(MODEL, heads=6, kv_heads=3), BATCH),
         ("ffn", {"tp": 2}, replace(MODEL, ffn=97), BATCH),
+        ("mamba", {"tp": 2}, with_states(MODEL, 1), BATCH),
         ("sequence", {"cp": 2, "tp": 1}, MODEL, Batch(24, 50)),
         ("sequence_parallel", {}, MODEL, Batch(24, 49)),
         ("sequence_parallel_tp", {"tp": 1}, MODEL, BATCH),
