@@ -92,7 +92,7 @@ def export(
         asked = JobRequest(source, launcher or "", pinned=hosts is not None)
         _check_numbers(asked, to, renumbered=by_host or launched is not None)
         made = job(plan, output or "FILE", asked)
-    notes = host_notes(plan) if writer.starts else ()
+    notes = host_notes(plan) if writer.starts or job is not None else ()
     return write_out(output, made.text, (*notes, *made.notes))
 
 

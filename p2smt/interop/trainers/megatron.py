@@ -274,6 +274,20 @@ def _sharding(strategy: Strategy) -> Iterator[str]:
     yield from _OVERLAP
 
 
+GRADIENTS_IN_BF16 = "--grad-reduce-in-bf16"
+
+
+def _assumed(strategy: Strategy, framework: Framework) -> Exported:
+    """What the prediction assumes of gradients and of tp.
+
+    Gradients in bf16: 2 bytes of a parameter less than those that Megatron keeps and reduces by
+    default (arguments.py 1213-1217).
+    """
+    narrow = strategy.dtype != "fp16" and framework.reduced_bytes(strategy.dtype) == 2
+    overlap = _overlap(strategy, framework)
+    return Exported(f"{GRADIENTS_IN_BF16}\n" * narrow + overlap.text, overlap.notes)
+
+
 MOMENTS = MappingProxyType({8: "bf16", 6: "fp8"})
 """Types of both moments of Adam by the bytes of a parameter; it is itself in fp32 (4)."""
 
@@ -354,7 +368,7 @@ MEGATRON = Trainer(
     dtypes=DTYPES,
     missing=_MISSING,
     write=_write,
-    overlap=_overlap,
+    overlap=_assumed,
     ranks=ranks_wrong,
     given=given_fields,
 )

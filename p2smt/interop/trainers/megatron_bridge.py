@@ -18,6 +18,7 @@ from p2smt.interop.trainers.megatron import (
     CAPACITY,
     CONNECTIONS,
     FSDP_STRATEGIES,
+    GRADIENTS_IN_BF16,
     MEGATRON,
     MOMENTS,
     again_modules,
@@ -90,6 +91,7 @@ def _imports(strategy: Strategy) -> Iterator[str]:
     if strategy.optimizer_bytes in MOMENTS:
         yield "import torch"
     yield "from megatron.bridge.training.comm_overlap import CommOverlapConfig"
+    yield "from megatron.bridge.training.mixed_precision import get_mixed_precision_config"
     if strategy.graphs == "partial":
         yield "from megatron.bridge.utils.cuda_graph import set_cuda_graph_modules"
     elif strategy.graphs == "full":
@@ -197,7 +199,8 @@ def _training(batch: Batch, strategy: Strategy) -> Iterator[str]:
     yield from _set("dataset", {"seq_length": batch.tokens})
     sizes: dict[str, _Value] = {"micro_batch_size": strategy.micro_batch}
     yield from _set("train", {**sizes, "global_batch_size": batch.sequences})
-    yield f'cfg.mixed_precision = "{_PRECISION[strategy.dtype]}"'
+    recipe = _PRECISION[strategy.dtype]
+    yield f'cfg.mixed_precision = get_mixed_precision_config("{recipe}")'
 
 
 def _sharding(strategy: Strategy) -> Iterator[str]:
@@ -236,11 +239,14 @@ def _overlapped(strategy: Strategy) -> Iterator[str]:
     yield from _set("comm_overlap", both)
 
 
-def _overlap(strategy: Strategy, framework: Framework) -> Exported:
-    """Collectives of tp beside products, as of Megatron-LM's option."""
+def _assumed(strategy: Strategy, framework: Framework) -> Exported:
+    """What the prediction assumes, as of Megatron-LM's options; fp16 reduces as its recipe does."""
     found = MEGATRON.overlap(strategy, framework)
     note = tuple(one.replace("--tp-comm-overlap", "tp_comm_overlap") for one in found.notes)
-    return Exported(f"{_TP_OVERLAP}\n" if found.text else "", note)
+    wide: dict[str, _Value] = {"grad_reduce_in_fp32": GRADIENTS_IN_BF16 not in found.text}
+    lines = [] if strategy.dtype == "fp16" else [*_set("mixed_precision", wide), *_set("ddp", wide)]
+    lines += [_TP_OVERLAP] * ("--tp-comm-overlap" in found.text)
+    return Exported("".join(f"{line}\n" for line in lines), note)
 
 
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
@@ -267,7 +273,7 @@ MEGATRON_BRIDGE = Trainer(
     dtypes=DTYPES,
     missing=_MISSING,
     write=_write,
-    overlap=_overlap,
+    overlap=_assumed,
     ranks=_ranks_wrong,
     given=given_fields,
 )

@@ -81,8 +81,8 @@ def nearest(
 def most_known(
     strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
 ) -> tuple[int, int, float]:
-    """The same among those of which runs had every value, if there are any: the error of the others
-    is not known, however near a run is."""
+    """The same among those that are like a run and of which runs had every value, if there are any:
+    the error of the others is not known, however near a run is."""
     apart, runs = distances(strategies, measured)
     one = int(_unknown(strategies, measured, apart).argmin())
     return one, int(runs[one]), float(apart[one])
@@ -91,10 +91,11 @@ def most_known(
 def _unknown(
     strategies: Sequence[Strategy], measured: Sequence[StrategyRun], apart: FloatArray
 ) -> FloatArray:
-    """Distances, greater than all others of those with a value that no run had."""
+    """Distances, greater than all others of those with a value that no run had, or far off all."""
     seen = _Seen.of(measured)
-    odd = np.array([any(True for _ in seen.lacks(one)) for one in strategies])
-    return apart + odd * (1.0 + apart.max())
+    odd = (apart > FAR) | [any(True for _ in seen.lacks(one)) for one in strategies]
+    found: FloatArray = apart + odd * (1.0 + apart.max())
+    return found
 
 
 def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:

@@ -14,6 +14,7 @@ from p2smt.cli.export_command import export
 from p2smt.interop.exports import WRITERS, writer_named
 from tests.cli.tools import EXIT_CODES, assert_one_error, cli
 from tests.interop.launchers.plans import plan_data, unnamed
+from tests.interop.launchers.trainings import nodes, training_data
 from tests.strategies.json_values import json_values
 
 LAUNCHERS = ("csv", "hostlist", "rankfile", "slurm", "torchrun")
@@ -69,6 +70,10 @@ def test_a_rack_is_no_machine(tmp_path: Path) -> None:
     assert said in cli("export", str(path), "--to", "slurm").err
     assert said not in cli("export", str(path), "--to", "slurm", "--devices-per-host", "4").err
     assert said not in cli("export", str(path), "--to", "device-mesh").err
+    racks = nodes(2).replace("name: gpu, size: 2", "name: gpu, size: 32")
+    path.write_text(json.dumps(training_data("pp=8,dp=8", racks)))
+    assert said in cli("export", str(path), "--to", "sbatch").err
+    assert said not in cli("export", str(path), "--to", "sbatch", "--devices-per-host", "4").err
 
 
 @pytest.mark.parametrize(

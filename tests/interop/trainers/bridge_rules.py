@@ -73,6 +73,11 @@ FIELDS: Mapping[str, Mapping[str, object]] = {
         "data_parallel_sharding_strategy": "optim_grads_params",
         "check_for_nan_in_grad": True,
         "num_distributed_optimizer_instances": 9,
+        "grad_reduce_in_fp32": True,
+    },
+    "mixed_precision": {  # mp 33-66, of a recipe by its name
+        "recipe": "",
+        "grad_reduce_in_fp32": True,
     },
     "optimizer": {
         "use_distributed_optimizer": True,
@@ -127,6 +132,14 @@ def _comm_overlap(tp_comm_overlap: bool) -> Section:
     return found
 
 
+def _precision(recipe: str) -> Section:
+    """mp 440-456."""
+    require(recipe in PRECISION, "mp 453: unknown")
+    found = Section("mixed_precision")
+    found.recipe = recipe
+    return found
+
+
 def _set_modules(model: Any, modules: Sequence[str]) -> None:
     """cg 91-101."""
     model.cuda_graph_modules = list(modules)
@@ -139,6 +152,7 @@ def _set_full(model: Any) -> None:
 
 _MODULES: Mapping[str, Mapping[str, object]] = {
     "megatron.bridge.training.comm_overlap": {"CommOverlapConfig": _comm_overlap},
+    "megatron.bridge.training.mixed_precision": {"get_mixed_precision_config": _precision},
     "megatron.bridge.utils.cuda_graph": {
         "set_cuda_graph_modules": _set_modules,
         "set_full_iteration_cuda_graph": _set_full,
@@ -160,15 +174,23 @@ def start(lines: str, model: Sequence[str], ranks: int, connections: str | None)
     Raises:
         Refused: it would not.
     """
-    cfg = SimpleNamespace(**{name: Section(name) for name in FIELDS}, mixed_precision="own")
+    cfg = SimpleNamespace(**{name: Section(name) for name in FIELDS})
     with pytest.MonkeyPatch.context() as patch:
         for name, values in _MODULES.items():
             module = ModuleType(name)
             module.__dict__.update(values)
             patch.setitem(sys.modules, name, module)
         exec(lines, {"cfg": cfg})
-    options = [*_own(cfg.model, model), *_options(cfg), *PRECISION[cfg.mixed_precision]]
+    options = [*_own(cfg.model, model), *_options(cfg), *_numbers(cfg.mixed_precision)]
+    require(cfg.ddp.grad_reduce_in_fp32 == cfg.mixed_precision.grad_reduce_in_fp32, "mp 111-140")
     return megatron_rules.start("\n".join(options), ranks, connections)
+
+
+def _numbers(precision: Any) -> Iterator[str]:
+    """What data types and gradients are; mp 111-140 gives them to the model and the optimizer."""
+    yield from PRECISION[precision.recipe]
+    if "bf16" in precision.recipe and not precision.grad_reduce_in_fp32:
+        yield "--grad-reduce-in-bf16"
 
 
 _PATTERN = "--hybrid-layer-pattern"

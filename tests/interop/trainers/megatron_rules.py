@@ -61,6 +61,7 @@ OPTIONS: Mapping[str, tuple[object, object]] = {
     "fp8-param-gather": ("flag", False),  # tc 602
     "fp4-param-gather": ("flag", False),  # tc 683
     "reuse-grad-buf-for-mxfp8-param-ag": ("flag", False),  # 3080
+    "grad-reduce-in-bf16": ("flag", False),  # 3053
     "attention-backend": (("flash", "fused", "unfused", "local", "auto"), "auto"),  # tc 151
     "recompute-granularity": (("full", "selective"), None),  # tc 532
     "recompute-method": (("uniform", "block"), None),  # tc 543

@@ -185,6 +185,22 @@ def test_megatron_overlaps_what_the_prediction_assumes(run: Run) -> None:
     assert ("--overlap-param-gather" in written.text.splitlines()) == (strategy.zero > 0)
 
 
+@settings(max_examples=MANY // 4)
+@given(run=runs())
+@pytest.mark.parametrize("name", ["megatron", "megatron-bridge"])
+def test_gradients_have_the_bytes_that_the_prediction_assumes(name: str, run: Run) -> None:
+    """By default they are kept in fp32: 2 bytes of a parameter more."""
+    trainer, dtype = find_trainer(name), run[2].dtype
+    if trainer.lacks(*run):
+        return
+    narrow = {"megatron": "--grad-reduce-in-bf16", "megatron-bridge": "grad_reduce_in_fp32 = False"}
+    for framework_name, size in (("nemo", 2), ("megatron-core", 4)):
+        written = trainer.export(*run, framework(framework_name))
+        assert starts(trainer, run, written)
+        assert framework(framework_name).reduced_bytes("bf16") == size
+        assert (narrow[name] in written.text) == (size == 2 and dtype != "fp16")
+
+
 @pytest.mark.parametrize(
     "strategy",
     [

@@ -131,7 +131,8 @@ def test_distances_side_by_side_are_those_one_by_one(
         most, run, far = most_known(strategies[:many], runs)
         assert {first, most} <= set(ever_nearer(strategies, runs))
         assert (run, far) == (at[most], apart[most])
-        rank = [(not_seen(one, runs) != (), apart[n]) for n, one in enumerate(strategies[:many])]
+        inside = [known(one, runs, {}, "h100").inside for one in strategies[:many]]
+        rank = [(not known_, apart[n]) for n, known_ in enumerate(inside)]
         assert most == rank.index(min(rank))
 
 
