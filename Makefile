@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -113,6 +113,9 @@ training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again
 	$(BIN)/python -m experiments.training_runs.strategies
 	$(BIN)/python -m experiments.training_runs.mixtures
 	$(BIN)/python -m experiments.training_runs.left_out
+
+training-anchors: setup $(VENV)/.stamp-dev ## what one measured run tells of the others of its group
+	$(BIN)/python -m experiments.training_runs.anchored
 
 training-memory: setup $(VENV)/.stamp-dev ## compare predicted memory with measured peaks and runs that failed
 	$(BIN)/python -m experiments.training_runs.memory_study

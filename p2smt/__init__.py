@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from p2smt.api.files import write_plan_schedules as write_plan_schedules
     from p2smt.api.files import write_schedule as write_schedule
     from p2smt.api.files import write_topology as write_topology
+    from p2smt.api.host_plan import PlannedOnHosts as PlannedOnHosts
+    from p2smt.api.host_plan import plan_on_hosts as plan_on_hosts
     from p2smt.api.journals import verify_journal as verify_journal
     from p2smt.api.placements import placements as placements
     from p2smt.api.planning import Planned as Planned
@@ -349,6 +351,7 @@ _HOMES = {
     "p2smt.api.journals": ("verify_journal",),
     "p2smt.parallel_search.journal.verify": ("JournalReport",),
     "p2smt.api.placements": ("placements",),
+    "p2smt.api.host_plan": ("PlannedOnHosts", "plan_on_hosts"),
     "p2smt.api.planning": (
         "Planned",
         "plan",

@@ -91,6 +91,7 @@ COMMANDS = (
     "verify",
     "convert",
     "export",
+    "order",
     "classics",
     "calibrate",
     "topology",
@@ -168,6 +169,10 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.export_command import export
 
             return export
+        case "order":
+            from p2smt.cli.order_command import order
+
+            return order
         case "classics":
             from p2smt.cli.schedules.classics_command import classics
 

@@ -239,7 +239,7 @@ def calibrate_runs(path: str, name: str | None, output: str | None, as_json: boo
     from p2smt.training.measured.fit import fits, step_s
 
     runs = read_runs(path)
-    found = fits(runs.counted, step_s)
+    found = fits(runs.counted, step_s, name or "")
     chosen = _chosen(found, name, output is not None)
     if output is not None:
         _write(chosen[0], path, output)
@@ -278,4 +278,6 @@ def _write(fit: EfficiencyFit, path: str, output: str) -> None:
     from p2smt.files.write import write_atomically
     from p2smt.training.efficiencies.file import dump_efficiency
 
-    write_atomically(output, dump_efficiency(fit.efficiency, (f"fitted to {path[:200]}",)))
+    told = (f"what it cannot tell: {fit.cannot_tell}",) if fit.cannot_tell else ()
+    sources = (f"fitted to {path[:200]}", *told)
+    write_atomically(output, dump_efficiency(fit.efficiency, sources))

@@ -13,6 +13,7 @@ from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from p2smt.parallelism.request import Problem
     from p2smt.plans.file_model import AnyPlan
 
 
@@ -23,6 +24,7 @@ def cost(
     cluster: o.ClusterOptions,
     axes: Text = o.AXES,
     placement: Text = o.PLACEMENT,
+    hosts: Text = o.HOSTS,
     requests: o.RequestOptions,
     program: Texts = o.PROGRAM,
     sizes: Text = option(
@@ -44,12 +46,23 @@ def cost(
 
     Of one request several programs may be given, which are compared; of several requests one for
     each that has programs, in the order printed: all-reduce, reduce-scatter, all-gather, and of a
-    kind as given.
+    kind as given.  On a topology that names hosts, without a placement: ranks in order on the
+    hosts in theirs.
     """
     from p2smt.errors import InputError
 
     if plan is not None:
-        others = (axes, placement, program, sizes, plot, objective, symbolic or None, latex or None)
+        others = (
+            axes,
+            placement,
+            hosts,
+            program,
+            sizes,
+            plot,
+            objective,
+            symbolic or None,
+            latex or None,
+        )
         groups = (
             (cluster, o.ClusterOptions()),
             (requests, o.RequestOptions()),
@@ -60,8 +73,12 @@ def cost(
             raise InputError("a plan file", "stands alone", "drop the other options")
         return _of_file(plan, json)
     symbols = symbolic or latex
-    scene = (cluster, axes, placement, requests, prices, objective or "sum")
-    asked = o.placed_requests(*scene, timed=not symbols)
+    problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
+    if hosts is not None or (placement is None and problem.topology.hosts is not None):
+        others = {"--placement": placement, "--program": program, "--sizes": sizes, "--plot": plot}
+        others |= {"--symbolic": symbolic or None, "--latex": latex or None}
+        return _in_order(problem, requests, hosts, others, json)
+    asked = o.placed_on(problem, placement, requests, timed=not symbols)
     if symbols:
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
         numeric |= {"--pipeline": prices.pipeline}
@@ -85,6 +102,42 @@ def _once(asked: o.PlacedRequests, programs: list[str], as_json: bool) -> int:
         note(text)
     for text in single_notes(problem, asked.placement, [a for one in found for a in one.requests]):
         note(text)
+    tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
+    return 0
+
+
+def _in_order(
+    problem: Problem,
+    requests: o.RequestOptions,
+    hosts: Text,
+    others: Mapping[str, object],
+    as_json: bool,
+) -> int:
+    """Each request by one collective, ranks lying on named hosts in the order of these.
+
+    Raises:
+        InputError: one of the other options is given, or there are too few hosts.
+    """
+    from p2smt.cli.output import tell_tables
+    from p2smt.cli.solve_command import hosts_of
+    from p2smt.cluster.allocation import check_stated
+    from p2smt.errors import InputError
+    from p2smt.parallelism.rank_list import RankList
+    from p2smt.plans.solution import rank_alternative
+    from p2smt.report.costs.cost_tables import cost_data, cost_tables
+    from p2smt.search.allocation.grids import host_order
+    from p2smt.search.comparison import on_hosts
+    from p2smt.search.solve import as_named
+
+    for name, value in others.items():
+        if value:
+            rule = "is not for ranks that lie on hosts in their order"
+            raise InputError(name, rule, "drop it, or --hosts and give --placement")
+    requests.sized()
+    problem, listed = on_hosts(as_named(problem), hosts_of(hosts, problem.topology))
+    check_stated(problem.topology)
+    ranks = host_order(problem, listed).ravel().tolist()
+    found = [rank_alternative(problem, RankList(tuple(ranks), problem.axis_sizes))]
     tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
     return 0
 

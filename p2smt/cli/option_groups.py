@@ -35,7 +35,7 @@ FORCE = flag("Write also what the runtime of that format would not run.")
 HOSTS = option(
     "FILE|LIST",
     "Hosts that the job got: a file with one (or a host list) a line, or a list such as "
-    "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all that the topology names.",
+    "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all of the topology, which 'all' says.",
 )
 JSON = flag("Print one JSON object.")
 KIND = option("KIND", "all-reduce (default), reduce-scatter or all-gather.")
@@ -49,6 +49,11 @@ PROGRAM = option("TEXT", "Program text, or single; default: single collectives."
 REQUIRE = option("RULE", 'Rule such as "tp within node".')
 SPEC_HELP = "Preset, preset:NODES, preset@PROFILE:NODES, or a YAML file."
 TOPOLOGY = option("NAME[:N]|FILE", SPEC_HELP, "-t")
+WHAT_IF = option(
+    "CHANGE",
+    "What it would gain, solved anew: leaf*2 (a level's bandwidth), leaf=3 (its number), "
+    "hosts=30, memory=141GB (of a device), batch=2048; a level's name comes first.",
+)
 USE = option(
     "LEVEL=N", "Only the first N of each entity's: gpu=6 of a node of 8, gpu=64 of a rack of 72."
 )
@@ -425,10 +430,17 @@ def placed_requests(
     timed: bool = False,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
+    problem = requested(cluster, axes, requests, prices, objective, timed=timed)
+    return placed_on(problem, placement, requests, timed=timed)
+
+
+def placed_on(
+    problem: Problem, placement: Text, requests: RequestOptions, *, timed: bool
+) -> PlacedRequests:
+    """A problem that these options describe, on a placement."""
     from p2smt.cluster.allocation import check_stated
     from p2smt.parallelism.request import spanned_levels
 
-    problem = requested(cluster, axes, requests, prices, objective, timed=timed)
     sized = tuple("=" in text for _, text in requests.texts())
     placed = placement_of(placement, problem.topology, problem.axes)
     if timed:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import json as json_module
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
-from p2smt.cli.parameters import Text, flag, opened, option, part
+from p2smt.cli.parameters import Text, Texts, flag, opened, option, part
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.cluster.topology import Topology
+    from p2smt.cluster.what_if import ClusterChange
     from p2smt.parallelism.request import Problem
     from p2smt.plans.solution import Solution
     from p2smt.report.outputs.solve import SolveOutput
     from p2smt.search.comparison import Comparison
     from p2smt.search.joint import ProgressCallback
+    from p2smt.search.what_if import SolvedChange
 
 NODELIST = "SLURM_JOB_NODELIST"
+ALL = "all"
+"""Of --hosts: those that the topology names, whatever the job got."""
 
 
 @opened
@@ -49,6 +53,7 @@ def solve(
         "How far each number may be off before another answer wins, and what holds for every "
         "hardware."
     ),
+    what_if: Texts = o.WHAT_IF,
     rules: o.RuleOptions,
     programs: o.ProgramOptions,
     prices: o.PriceOptions,
@@ -67,6 +72,7 @@ def solve(
     from p2smt.search.near_optimal import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
+    from p2smt.search.what_if import solved_changes
 
     topology = cluster.under(prices)
     chosen = given.axes_of(axes)
@@ -86,12 +92,13 @@ def solve(
     listed = hosts_of(hosts, topology)
     limits = how.limits()
     o.plan_writable(output)
+    changes = solved_changes(what_if or (), problem)
     if listed is not None:
         pipeline = prices.pipeline
         others = {"--top": top, "--within": within, "--compare": compare, "--pipeline": pipeline}
         alone = {"--sensitivity": sensitivity or None, "--explain": explain or None}
         _refuse_on_hosts({**others, **alone, **parts.given()})
-        return _on_hosts(problem, listed, how, output, json)
+        return _on_hosts(problem, listed, changes, how, output, json)
     near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
     with parts.over() as spread, live(parts.wanted) as progress:
@@ -107,7 +114,26 @@ def solve(
             progress=progress,
             spread=spread,
         )
-    return _finish(solution, output, json)
+
+    def again(changed: Problem) -> Solution:
+        return search(changed, top=1, limits=limits, solver=how.by())
+
+    rows = _gained(solution, problem, changes, again)
+    return _finish(solution, output, json, rows=rows, cut=len(rows) < len(changes))
+
+
+def _gained(
+    found: Solution,
+    problem: Problem,
+    changes: Sequence[ClusterChange],
+    again: Callable[[Problem], Solution],
+) -> tuple[SolvedChange, ...]:
+    """What each change gains; nothing where there is no answer, or it was interrupted."""
+    from p2smt.search.what_if import solve_what_if
+
+    if found.best is None or found.interrupted:
+        return ()
+    return tuple(solve_what_if(found, problem, changes, again))
 
 
 def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | None]:
@@ -126,11 +152,17 @@ def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | No
 
 
 def _finish(
-    solution: Solution, output: str | None, as_json: bool, beside: Comparison | None = None
+    solution: Solution,
+    output: str | None,
+    as_json: bool,
+    beside: Comparison | None = None,
+    rows: Sequence[SolvedChange] = (),
+    cut: bool = False,
 ) -> int:
     """Write the plan first: what is shown may go to a pipe that nobody reads any more.
 
-    ``beside``: the orders that an answer on named hosts is compared with.
+    ``beside``: the orders that an answer on named hosts is compared with; ``rows``: what changes
+    of the cluster gain, the last of which may be ``cut`` off.
     """
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
@@ -141,16 +173,23 @@ def _finish(
     def data() -> SolveOutput:
         from p2smt.report.solution_data import solution_data
 
-        return solution_data(solution, beside)
+        return solution_data(solution, beside, rows or None)
 
-    lines: list[str] = []
+    lines = _gain_lines(rows, solution) if rows else []
     try:
         if output is not None and data().plan is not None:
             write_atomically(output, json_module.dumps(data().plan) + "\n")
-            lines = [f"\nplan written to {printable(output)}"]
+            lines += [f"\nplan written to {printable(output)}"]
     finally:
         tell_tables(as_json, data, lambda: (_tables(solution, beside),), lines)
-    return INTERRUPTED if solution.interrupted else exit_code(solution.status)
+    stopped = solution.interrupted or (cut and solution.best is not None)
+    return INTERRUPTED if stopped else exit_code(solution.status)
+
+
+def _gain_lines(rows: Sequence[SolvedChange], solution: Solution) -> list[str]:
+    from p2smt.report.what_if import solve_lines
+
+    return solve_lines(rows, solution)
 
 
 def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
@@ -194,7 +233,12 @@ def _refuse_on_hosts(options: Mapping[str, object]) -> None:
 
 
 def _on_hosts(
-    problem: Problem, hosts: Sequence[str], how: o.SearchOptions, output: str | None, as_json: bool
+    problem: Problem,
+    hosts: Sequence[str],
+    changes: Sequence[ClusterChange],
+    how: o.SearchOptions,
+    output: str | None,
+    as_json: bool,
 ) -> int:
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
     from p2smt.search.allocation.solve import solve_on_hosts
@@ -205,7 +249,12 @@ def _on_hosts(
         found = solve_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)
     placed, listed = on_hosts(problem, hosts)
     orders = beside(placed, standard_orders(placed, listed), found)
-    return _finish(found, output, as_json, orders)
+
+    def again(changed: Problem) -> Solution:
+        return solve_on_hosts(changed, hosts, limits=limits, solver=solver)
+
+    rows = _gained(found, problem, changes, again)
+    return _finish(found, output, as_json, orders, rows, cut=len(rows) < len(changes))
 
 
 def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
@@ -220,6 +269,9 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
     from p2smt.cluster.allocation import allocated, as_known
     from p2smt.cluster.hostlist import hosts_named, parse_hostlist
 
+    known = () if topology.hosts is None else topology.hosts.names
+    if spec == ALL and ALL not in known:
+        return known or None
     if spec is not None:
         found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"
     elif topology.hosts is None:
@@ -228,8 +280,8 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         found, source = parse_hostlist(listed), f"${NODELIST}"
         note(f"the hosts are those of ${NODELIST} ({len(found)}); --hosts names others")
     else:
-        return topology.hosts.names
-    found = as_known(found, topology.hosts.names if topology.hosts else ())
+        return known
+    found = as_known(found, known)
     _check_hosts(spec, found, topology, source)
     allocated(topology, found)
     return found

@@ -88,7 +88,8 @@ def _check(topology: Topology, j: int, size: int) -> None:
         raise InputError(given, f"level {level.name} has {level.size}", "use as many or fewer")
     if topology.hosts is not None and j <= topology.node_level:
         rule = "the topology names its hosts, so those to use have names"
-        raise InputError(given, rule, "give --hosts")
+        remedy = "give --hosts to solve, compare, plan, estimate or cost"
+        raise InputError(given, rule, remedy)
     if level.link.kind in (LinkKind.RING, LinkKind.TORUS):
         rule = f"level {level.name} is a {level.link.kind.value}, of which no part is one"
         raise InputError(given, rule, "use all of it, or write a topology file of the part")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.arrays.shard_map import write_shard_map
-from p2smt.interop.exported import ArrayWriter, Writer
+from p2smt.interop.exported import ArrayWriter, Exported, Writer
 from p2smt.interop.frameworks import (
     write_deepspeed,
     write_device_mesh,
@@ -12,6 +15,9 @@ from p2smt.interop.frameworks import (
     write_megatron,
     write_torchtitan,
 )
+from p2smt.interop.jobs.command import JobRequest
+from p2smt.interop.jobs.jobset import write_jobset
+from p2smt.interop.jobs.sbatch import write_sbatch
 from p2smt.interop.launchers import (
     write_csv,
     write_hostlist,
@@ -21,6 +27,7 @@ from p2smt.interop.launchers import (
 )
 from p2smt.interop.meshes.programs.jax_writer import write_jax
 from p2smt.interop.meshes.programs.torch_writer import write_torch
+from p2smt.interop.places import PlacedPlan
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
@@ -46,7 +53,14 @@ WRITERS = (
     options_writer(MEGATRON_BRIDGE, ".py", MEGATRON_BRIDGE.name),
     options_writer(TORCHTITAN, ""),
     options_writer(DEEPSPEED, ".json"),
+    Writer("sbatch", "Slurm: the job of `plan -o` as a batch script", ".sh", write_sbatch),
+    Writer("kubernetes", "Kubernetes: the same as a JobSet", ".yaml", write_jobset),
 )
+
+JOBS: Mapping[str, Callable[[PlacedPlan, str, JobRequest], Exported]] = MappingProxyType(
+    {"sbatch": write_sbatch, "kubernetes": write_jobset}
+)
+"""Writers of whole jobs by their names, of which more is asked."""
 
 ARRAY_WRITERS = (
     ArrayWriter("jax-shard-map", "JAX: a redistribution as a function", write_shard_map),

@@ -17,7 +17,16 @@ from p2smt.interop.exported import Exported
 from p2smt.interop.meshes.arrays import comment_name, tensor_text
 from p2smt.interop.meshes.tensor import axis_order, increasing_ranks, launched_ranks, process_notes
 from p2smt.interop.places import PlacedPlan
+from p2smt.interop.trainers.torchtitan import (
+    TORCHTITAN,
+    degree_lines,
+    degree_options,
+    strategy_degrees,
+)
+from p2smt.interop.trainers.trainer import exported_options
 from p2smt.parallelism.placement import IntArray
+from p2smt.plans.file_model import PlanModel
+from p2smt.training.plan_block import run_of
 
 # What frameworks call the axes of a plan.
 
@@ -361,23 +370,19 @@ _TITAN_ROLES = {
     **dict.fromkeys(("cp", "context"), "cp"),
     **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),
 }
-_TITAN_OPTIONS = {
-    "pp": "pipeline_parallel_degree",
-    "dp_replicate": "data_parallel_replicate_degree",
-    "dp_shard": "data_parallel_shard_degree",
-    "cp": "context_parallel_degree",
-    "tp": "tensor_parallel_degree",
-    "ep": "expert_parallel_degree",
-}
 
 
 def write_torchtitan(plan: PlacedPlan, _path: str) -> Exported:
-    """The options of its command line, one a line.
+    """The degrees of its command line, one a line; of a training those of its strategy.
 
     Raises:
         InputError: axes that it does not know, or ranks that are not launched in its order: names
-            the launch that they need.
+            the launch that they need.  Of a training: it cannot run the strategy.
     """
+    if isinstance(plan.plan, PlanModel) and plan.plan.training is not None:
+        exported_options(TORCHTITAN, plan)
+        strategy = run_of(plan.plan.training, plan.source).strategy
+        return Exported("\n".join(degree_lines(strategy_degrees(strategy))) + "\n")
     roles = roles_of(plan, _TITAN_ROLES, "TorchTitan")
     sizes = dict(zip(roles, plan.problem.axis_sizes, strict=True))
     _check_experts(plan, sizes)
@@ -390,12 +395,7 @@ def write_torchtitan(plan: PlacedPlan, _path: str) -> Exported:
         raise InputError(f"{plan.source}: its launched ranks", rule, remedy)
     experts = sizes.get("ep", 1)
     sizes["dp_shard"] = sizes.get("dp_shard", 1) * experts
-    lines = [
-        f"--parallelism.{option} {sizes.get(role, 1)}"
-        for role, option in _TITAN_OPTIONS.items()
-        if role != "ep" or experts > 1
-    ]
-    return Exported("\n".join(lines) + "\n")
+    return Exported("\n".join(degree_lines(degree_options(sizes))) + "\n")
 
 
 def _check_experts(plan: PlacedPlan, sizes: dict[str, int]) -> None:

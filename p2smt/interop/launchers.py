@@ -140,7 +140,7 @@ def write_torchrun(plan: PlacedPlan, path: str) -> Exported:
     Raises:
         InputError: the ranks of some host are not one block.
     """
-    hosts, orders = _blocks(plan), local_orders(plan)
+    hosts, orders = host_blocks(plan), local_orders(plan)
     common = f"--nproc-per-node={plan.per_host} --master-addr={hosts[0]} --master-port={PORT}"
     lines = []
     for k, host in enumerate(hosts):
@@ -154,8 +154,12 @@ def write_torchrun(plan: PlacedPlan, path: str) -> Exported:
     return Exported("".join(lines), notes)
 
 
-def _blocks(plan: PlacedPlan) -> list[str]:
-    """The host of each block of ranks."""
+def host_blocks(plan: PlacedPlan) -> list[str]:
+    """The host of each block of ranks, as torchrun numbers them.
+
+    Raises:
+        InputError: the ranks of some host are not one block.
+    """
     each = plan.per_host
     for place in plan.places:
         first = plan.places[place.rank - place.rank % each]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from p2smt.cluster.allocation import as_known
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankMap
@@ -68,15 +69,16 @@ def placed(
 ) -> PlacedPlan:
     """The plan with the place of every rank.
 
-    hosts: names for the hosts of a plan that has none, in the order of its topology; None: those
-        of the plan, or else ``node0``, ``node1``, ..
+    hosts: names for the hosts of a plan that has none, in the order of its topology; of one that
+        names its own the hosts of the job, which must be among them; None: those of the plan, or
+        else ``node0``, ``node1``, ..
     per_host: devices of each host, where a node of the topology is several (a rack of NVL72 is 18
         hosts of 4); None: a node is a host.
 
     Raises:
         InputError: the plan is not well formed, its ranks are not those of its matrix, the hosts
-            are too few, too many, named twice, or named by the plan itself, or a node is no whole
-            number of them.
+            are too few, too many, named twice, or lack one that the plan names, or a node is no
+            whole number of them.
     """
     (problem, where), *more = (plan_problem(one.plan, source) for one in plan_sides(plan, source))
     ranks = where.rank_tensor().ravel().tolist()
@@ -162,14 +164,22 @@ def _hosts_by_slot(
     """The host at each place of the topology that has one; ``each`` devices have a place."""
     if topology.hosts is not None:
         if given is not None:
-            rule = f"names its hosts itself ({', '.join(topology.hosts.names[:3])}, ..)"
-            raise InputError(source, rule, "drop --hosts")
+            _check_job(given, topology.hosts.names, source)
         return dict(zip(topology.hosts.slots, topology.hosts.names, strict=True))
     count = topology.devices // each
     if given is None:
         return {host: f"node{host}" for host in range(count)}
     _check_given(given, count, source)
     return dict(enumerate(given))
+
+
+def _check_job(given: Sequence[str], planned: Sequence[str], source: str) -> None:
+    """Whether a job of these hosts has all that a plan has ranks on."""
+    known = set(as_known(given, planned))
+    if missing := [host for host in planned if host not in known]:
+        more = f" and {len(missing) - 1} more hosts" if missing[1:] else ""
+        rule = f"has ranks on {missing[0][:80]}{more}, which the job lacks"
+        raise InputError(source, rule, "p2smt order PLAN --hosts .. orders the hosts of the job")
 
 
 def _check_given(given: Sequence[str], count: int, source: str) -> None:

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from p2smt.calibration.build import doubts
 from p2smt.calibration.effective import Quantity
 from p2smt.cluster.file import dump_topology
+from p2smt.collectives.names import RequestKind
 from p2smt.report.outputs.calibrate import (
     CalibrateOutput,
     CalibrateRunsOutput,
@@ -53,7 +54,23 @@ def calibration_tables(calibration: Calibration) -> RenderableType:
         columns = ["table", "operation", ">times", ">median error", ">largest", ">left out"]
         rows = [_table_row(found) for found in calibration.tables]
         parts += ["", table("error by table, and when it is left out of the fit", columns, rows)]
+    if unmeasured(calibration):
+        parts += ["", only_reduced(calibration)]
     return Group(*parts)
+
+
+def unmeasured(calibration: Calibration) -> tuple[str, ...]:
+    """What a training sends and no table measured, where all of them are of all-reduce."""
+    measured = {found.operation.value for found in calibration.tables}
+    reduce = RequestKind.ALL_REDUCE
+    others = (kind.value for kind in RequestKind if kind is not reduce)
+    return tuple(others) if measured == {reduce.value} else ()
+
+
+def only_reduced(calibration: Calibration) -> str:
+    """The same in words."""
+    kinds = ", ".join(unmeasured(calibration))
+    return f"all-reduce alone was measured: a plan also rests on {kinds}, unmeasured"
 
 
 def _table_row(found: TableFit) -> list[str]:
@@ -177,6 +194,7 @@ def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> Cal
         unexplained_beyond=calibration.unexplained_beyond,
         warnings=list(doubts(calibration)),
         wrong_results=wrong,
+        unmeasured=unmeasured(calibration) or None,
     )
 
 
@@ -255,7 +273,8 @@ def efficiency_tables(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> Rend
     ]
     columns = ["efficiency", "group", ">runs", ">of the peak without", ">mean error", ">bias"]
     rows = [row for fit in fits for row in _group_rows(fit)]
-    parts += ["", table("groups, each left out of the fit in turn", columns, rows)]
+    if rows:
+        parts += ["", table("groups, each left out of the fit in turn", columns, rows)]
     notes = _notes(fits, runs)
     return Group(*parts, *(["", *notes] if notes else []))
 
@@ -270,7 +289,7 @@ def _row(fit: EfficiencyFit) -> list[str]:
 
 def _group_rows(fit: EfficiencyFit) -> list[list[str]]:
     rows = []
-    for group in fit.groups:
+    for group in fit.groups if len(fit.groups) > 1 else ():
         mine = [one for one in fit.runs if one.run.group == group]
         errors = [one.left_out_error for one in mine]
         bias = f"{100 * sum(errors) / len(errors):+.1f} %"
@@ -291,7 +310,8 @@ def _notes(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> list[str]:
         (single, "whose framework has no second group on those devices: not fitted"),
         (len(runs.refused), "of models or states that are not predicted"),
     )
-    return [f"{count} run{'s' * (count != 1)} {text}" for count, text in texts if count]
+    told = [f"{fit.efficiency.name}: {fit.cannot_tell}" for fit in fits if fit.cannot_tell]
+    return told + [f"{count} run{'s' * (count != 1)} {text}" for count, text in texts if count]
 
 
 def efficiency_data(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> CalibrateRunsOutput:
@@ -317,6 +337,7 @@ def _fit_data(fit: EfficiencyFit) -> FittedEfficiency:
         median_error=median_error(fit.errors),
         max_error=max(map(abs, fit.errors)),
         runs=[_run_data(one) for one in fit.runs],
+        cannot_tell=fit.cannot_tell or None,
     )
 
 

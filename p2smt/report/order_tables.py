@@ -15,6 +15,7 @@ from p2smt.cluster.allocation import blocking_levels, unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import Decisive
 from p2smt.cost.requested_algorithms import topology_notes
+from p2smt.parallelism.placement import ParallelismAxis
 from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
 from p2smt.report.costs.request_table import (
@@ -170,7 +171,8 @@ def host_tables(solution: Solution, found: Comparison) -> RenderableType:
     if best is None:
         return f"{solution.status.value}: no order was found; give the search more time"
     topology = solution.problem.topology
-    placed = [_cells(solution, best), *_inside(solution), ""]
+    cells = host_cells(topology, solution.problem.axes, best.ranks)
+    placed = [cells, *_inside(solution), ""]
     if not found.times_known:
         return Group(*unstated_lines(found), "", *placed, crossing_table(found))
     requests = [
@@ -210,23 +212,27 @@ def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
         yield f"idle: {idle}{more}"
 
 
-def _cells(solution: Solution, best: Alternative) -> Group:
-    """A line per host, in the order of its first rank: what it holds of each axis, and where."""
-    problem, topology = solution.problem, solution.problem.topology
+def host_cells(
+    topology: Topology, every: Sequence[ParallelismAxis], devices: Sequence[int]
+) -> Group:
+    """A line per host, in the order of its first rank: what it holds of each axis, and where.
+
+    ``devices``: that of each rank, row-major over the axes.
+    """
     ranks_of: dict[str, list[int]] = {}
-    for rank, host in enumerate(rank_hosts(topology, best.ranks) or ()):
+    for rank, host in enumerate(rank_hosts(topology, devices) or ()):
         ranks_of.setdefault(host, []).append(rank)
-    axes = [axis for axis in problem.axes if axis.size > 1]
+    axes = [(n, axis) for n, axis in enumerate(every) if axis.size > 1]
     rows = []
     for host, ranks in list(ranks_of.items())[:_ROWS_SHOWN]:
-        at = np.unravel_index(ranks, problem.axis_sizes)
-        parts = [_runs(np.unique(at[problem.axis_names.index(a.name)]).tolist()) for a in axes]
+        at = np.unravel_index(ranks, [axis.size for axis in every])
+        parts = [_runs(np.unique(at[n]).tolist()) for n, _ in axes]
         switches = map(printable, _switches(topology, host))
         rows.append([_runs(ranks), printable(host), *switches, *parts])
     if len(ranks_of) > _ROWS_SHOWN:
         rows.append([f".. ({len(ranks_of)} hosts in all)"])
     outer = topology.names[: topology.node_level]
-    columns = ["ranks", "host", *reversed(outer), *(axis.name for axis in axes)]
+    columns = ["ranks", "host", *reversed(outer), *(axis.name for _, axis in axes)]
     return table("hosts in the order of their ranks", columns, rows)
 
 

@@ -52,16 +52,23 @@ from p2smt.report.outputs.solve import (
     TimedStep,
 )
 from p2smt.report.tipping_points import tipping_point_text
+from p2smt.report.what_if import solve_data
 from p2smt.result import SAME, SolveStats, known_bound
 
 if TYPE_CHECKING:
     from p2smt.search.comparison import Comparison
+    from p2smt.search.what_if import SolvedChange
 
 
-def solution_data(solution: Solution, beside: Comparison | None = None) -> SolveOutput:
+def solution_data(
+    solution: Solution,
+    beside: Comparison | None = None,
+    rows: Sequence[SolvedChange] | None = None,
+) -> SolveOutput:
     """What `solve` prints; ``plan`` is the plan file of the best alternative.
 
-    ``beside``: the orders that an answer on named hosts is compared with.
+    ``beside``: the orders that an answer on named hosts is compared with; ``rows``: what changes
+    of the cluster gain.
     """
     return SolveOutput(
         **vars(_answer(solution, beside)),
@@ -70,6 +77,7 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> Solve
         **vars(_compared(solution)),
         **vars(hosts_data(solution, beside)),
         stats=stats_data(solution.stats),
+        what_if=None if rows is None else list(solve_data(rows)),
     )
 
 

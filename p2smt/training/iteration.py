@@ -13,9 +13,11 @@ from p2smt.collectives.dispatch import Dispatch
 from p2smt.cost.accuracy import PriceBasis, PriceRange, summed
 from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.placement import FloatArray, Placement
+from p2smt.parallelism.rank_list import RankMap
 from p2smt.plans.ranges import range_of_step
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.on_hosts import HostRanks
 from p2smt.training.pipeline import (
     RequestTime,
     StageTimes,
@@ -80,12 +82,24 @@ def predict(
     )
 
 
+def predict_on(run: TrainingRun, where: HostRanks, efficiency: Efficiency) -> Prediction:
+    """The same with the ranks where they lie on named hosts, device by device.
+
+    Raises:
+        InputError: the strategy cannot run, or the topology names no device.
+    """
+    topology = where.topology
+    check(run.model, run.batch, run.strategy, topology.installed)
+    call_s = call_prices(run, topology, efficiency, where.ranks, where.ranks)
+    return predict_with(run, topology.known_device, efficiency, call_s)
+
+
 def call_prices(
     run: TrainingRun,
     topology: Topology,
     efficiency: Efficiency,
-    placement: Placement | None,
-    experts: Placement | None = None,
+    placement: RankMap | None,
+    experts: RankMap | None = None,
 ) -> dict[str, float]:
     """Seconds of a call of each request of a run, by its name."""
     found: dict[str, float] = {}
@@ -104,7 +118,7 @@ def dispatch_seconds(
     topology: Topology,
     efficiency: Efficiency,
     request: AxisRequest,
-    experts: Placement | None,
+    experts: RankMap | None,
 ) -> float:
     """Seconds in which the tokens of a device reach their experts, or come back."""
     one = sent(run, request)
@@ -222,11 +236,12 @@ def estimate_range(found: RunEstimate) -> EstimateRange:
     """The ranges of an estimate: all calls are as short, or as long, as they may be together."""
     run, topology = found.run, found.topology
     own_s = {one.request.name: one.call_s for one in found.prediction.requests}
+    ranks = None if found.on_hosts is None else found.on_hosts.ranks
     calls: dict[str, PriceRange] = {}
     free: dict[str, float] = {}
     framework = found.efficiency.framework
     for request in axis_requests(run.model, run.batch, run.strategy, framework, found.efficiency):
-        where = found.experts if is_of_experts(request.axes) else found.placement
+        where = ranks or (found.experts if is_of_experts(request.axes) else found.placement)
         step, local = call_time(topology, run.strategy, request, where)
         one = range_of_step(topology, request.kind.value, step, local)
         if one is None:

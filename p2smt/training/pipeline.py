@@ -33,7 +33,7 @@ from p2smt.parallelism.placement import (
     default_ranks,
     rank_groups,
 )
-from p2smt.parallelism.rank_list import matrix_of
+from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.plans.ranges import members_in_node
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
@@ -233,19 +233,19 @@ def _expressed(topology: Topology, sizes: tuple[int, ...]) -> Placement | None:
 
 
 def call_seconds(
-    topology: Topology, strategy: Strategy, request: AxisRequest, placement: Placement | None
+    topology: Topology, strategy: Strategy, request: AxisRequest, placement: RankMap | None
 ) -> float:
     """Seconds of the single collective, or the send, that answers a request.
 
     ``placement`` has a row for each of ``AXES``, or of ``EXPERT_AXES`` where the request is of
     experts; None: ranks in Megatron's order lie on the devices in theirs, whether or not a matrix
-    expresses that.
+    expresses that.  A rank list says where the ranks lie in that order, of experts, too.
     """
     return call_time(topology, strategy, request, placement)[0].seconds
 
 
 def call_time(
-    topology: Topology, strategy: Strategy, request: AxisRequest, placement: Placement | None
+    topology: Topology, strategy: Strategy, request: AxisRequest, placement: RankMap | None
 ) -> tuple[StepTime, int]:
     """The time of the same, and how many members of a group are in a node."""
     experts = is_of_experts(request.axes)
@@ -254,12 +254,15 @@ def call_time(
     if strategy.dp_replicate > 1:
         names = EXPERT_SHARD_AXES if experts else SHARD_AXES
         sizes = strategy.expert_shard_sizes if experts else strategy.shard_sizes
-        placement = None if placement is None else with_copies(placement, strategy.dp_replicate)
+        if isinstance(placement, Placement):
+            placement = with_copies(placement, strategy.dp_replicate)
     axes = [names.index(axis) for axis in request.axes]
     if placement is None:
         placement = _expressed(topology, sizes)
-    if placement is None:
+    if not isinstance(placement, Placement):
         ranks: IntArray = default_ranks(sizes)
+        if isinstance(placement, RankList):
+            ranks = placement.rank_tensor().reshape(sizes)
         step = single_time(topology, ranks, axes, request.kind, request.payload_bytes)
         return step, most_in_node(topology, rank_groups(ranks, axes))
     scene = Scene.of(topology, placement, axes)
@@ -423,7 +426,7 @@ class StrategyWork:
 
     ``compute_s``: a micro-batch forward and backward on a stage, without communication;
     ``memory_parts``: bytes by stage, in the order of ``MEMORY``.  ``flops``: of the model in an
-    iteration.
+    iteration, where batches differ that of the first.
     """
 
     micro_batches: FloatArray
@@ -492,7 +495,7 @@ def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
         optimizer_s=np.asarray(timed.of_stage("optimizer_s").max(axis=1)),
         memory_parts=tuple(timed.of_stage(name) for name in MEMORY),
         requests=_covered(timed, columns),
-        flops=float(timed.values["model_flops"]),
+        flops=float(np.ravel(timed.values["model_flops"])[0]),
     )
 
 

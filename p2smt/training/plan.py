@@ -13,13 +13,21 @@ from p2smt.cost.accuracy import PriceRange, summed
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import FixedEntry, Matrix, ParallelismAxis, Placement
+from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
 from p2smt.plans.check.plan import Note, PlanReport, check_plan
 from p2smt.plans.file import plan_data, range_data
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.ranges import range_of
 from p2smt.plans.sides import folded_placement, joined, several
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution, objective
+from p2smt.plans.solution import (
+    Allocation,
+    Alternative,
+    RequestAnswer,
+    Solution,
+    objective,
+    rank_alternative,
+)
 from p2smt.plans.training.file_model import ATTENTION, EXPERTS, TrainingBlock
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.one_request import single_answer
@@ -27,6 +35,7 @@ from p2smt.search.solve import as_named, solve
 from p2smt.solvers.ask import Solver
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict_with, sent, trained_seconds
+from p2smt.training.on_hosts import HostRanks
 from p2smt.training.pipeline import axis_requests, is_of_experts
 from p2smt.training.plan_block import efficiency_in, misstated, run_of, training_data
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
@@ -72,6 +81,8 @@ class TrainingPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Which programs are not proved the best, in words; nothing where all are."""
+        if self.estimate.on_hosts is not None:
+            return ("on named hosts a single collective answers each request of a training",)
         if any(one.problem.max_length < self.max_length for one in self.solutions):
             return ("no program was found in time: a single collective answers each request",)
         names = [one.request.name for one in self.answers if one.status is not Status.OPTIMAL]
@@ -103,6 +114,8 @@ def training_plan(
     ``search``.  At a limit some programs may not be proved the best; where none is known, single
     collectives answer the requests.
     """
+    if found.on_hosts is not None:
+        return _on_hosts(found, found.on_hosts, limits or SearchLimits())
     run, asked = found.run, sent_requests(found.run, found.efficiency)
     watch = StopWatch.start(limits or SearchLimits())
     solutions: list[Solution | None] = []  # of attention, and of experts
@@ -129,6 +142,30 @@ def training_plan(
     )
     estimate = replace(found, prediction=timed)
     return replace(made, estimate=estimate, collectives_s=single.time.iteration_s)
+
+
+def _on_hosts(found: RunEstimate, where: HostRanks, limits: SearchLimits) -> TrainingPlan:
+    """The plan of ranks on named hosts: a single collective answers each request."""
+    strategy = found.run.strategy
+    asked = sent_requests(found.run, found.efficiency)
+    requests = plan_requests(strategy, asked, ATTENTION)
+    made = TrainingPlan(found, found.iteration_s, None, max_length=1)
+    if found.run.model.experts is not None or not requests:
+        return made
+    problem = as_named(Problem(found.topology, plan_axes(strategy), requests, max_length=1))
+    best = rank_alternative(problem, RankList(where.ranks.ranks, problem.axis_sizes))
+    solution = Solution(
+        problem,
+        Status.FEASIBLE,
+        (best,),
+        0.0,
+        0.0,
+        Status.TRUNCATED,
+        SolveStats(Solver.CPSAT, 0.0, 0),
+        limits=limits,
+        allocation=Allocation(where.cluster, where.listed, where.idle, where.inside or ()),
+    )
+    return replace(made, solution=solution)
 
 
 def _solved(
@@ -244,6 +281,9 @@ def training_plan_data(found: TrainingPlan) -> dict[str, Any]:
 
 def _no_plan(found: RunEstimate) -> InputError:
     given = f"a training on {found.topology.name}"
+    if found.on_hosts is not None and found.run.model.experts is not None:
+        rule = "has no plan file: of a mixture it has two matrices, and hosts have a list of ranks"
+        return InputError(given, rule, "drop -o, or take a regular cluster")
     if found.run.strategy.devices > 1:
         rule = "has no plan file: no matrix expresses the order of its ranks"
         return InputError(given, rule, "give --placement, and of a mixture --expert-placement")
@@ -379,7 +419,7 @@ def _notes(
     if topology.device is None:
         yield "the topology does not say what its devices can do, so nothing can be predicted"
         return
-    broken = violations(run.model, run.batch, run.strategy, topology.devices)
+    broken = violations(run.model, run.batch, run.strategy, topology.installed)
     yield from (str(one.error()) for one in broken)
     if broken:
         return

@@ -10,6 +10,7 @@ from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
+from p2smt.training.on_hosts import HostRanks
 
 # What the model says of a strategy: time and memory, by their parts.
 
@@ -105,6 +106,7 @@ class RunEstimate:
 
     ``placement`` None: the default order of ranks, which no matrix expresses there.
     ``capacity_bytes``: what a device may hold.  ``experts``: the placement of a mixture's experts.
+    ``on_hosts``: where ranks lie on named hosts, in the place of both.
     """
 
     run: TrainingRun
@@ -114,6 +116,7 @@ class RunEstimate:
     prediction: Prediction
     capacity_bytes: int
     experts: Placement | None = None
+    on_hosts: HostRanks | None = None
 
     @property
     def iteration_s(self) -> float:

@@ -39,7 +39,7 @@ def remedies(found: RunEstimate) -> tuple[str, ...]:
     tried = [
         one
         for one in _changes(run.strategy)
-        if not violations(run.model, run.batch, one.strategy, found.topology.devices)
+        if not violations(run.model, run.batch, one.strategy, found.topology.installed)
     ]
     if not tried:
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from math import inf, prod
@@ -439,6 +439,23 @@ def parse_strategy(text: str) -> Strategy:
         names.add(name)
         found |= _fields(key.field, key.read(value, given))
     return Strategy(**found)
+
+
+def spread_strategy(text: str, devices: int) -> Strategy:
+    """The strategy of a text; without ``dp`` its replicas fill so many devices.
+
+    Raises:
+        InputError: as of :func:`parse_strategy`, or no number of replicas fills them.
+    """
+    found = parse_strategy(text)
+    if any(part.partition("=")[0].strip() == "dp" for part in text.split(",")):
+        return found
+    dp, rest = divmod(devices, found.devices)
+    if rest:
+        given = f"strategy {text[:60]!r}"
+        rule = f"its tp * pp * cp = {found.devices} does not divide the {devices} devices"
+        raise InputError(given, rule, "choose other degrees, or other devices")
+    return replace(found, dp=dp)
 
 
 def _fields(field: str, read: Any) -> dict[str, Any]:

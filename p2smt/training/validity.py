@@ -1,8 +1,8 @@
 """Which strategies can run: one table of rules, for one strategy or for arrays of them.
 
-Values are arrays of one length by the name of the field; a rule says where they obey it.  What
-obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the switches at their least: a search
-may leave out whole families by that (a test holds it).
+Values are arrays of one length by the name of the field, with ``sequences`` where batches differ; a
+rule says where they obey it.  What obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the
+switches at their least: a search may leave out whole families by that (a test holds it).
 """
 
 from __future__ import annotations
@@ -118,8 +118,13 @@ def _sequence_parallel(setting: _Setting, values: FieldValues) -> _BoolArray:
     return _divides(split, setting.batch.tokens)
 
 
+def _sequences(setting: _Setting, values: FieldValues) -> npt.NDArray[np.int64] | int:
+    """The global batch, or that of each strategy where they differ."""
+    return values.get("sequences", setting.batch.sequences)
+
+
 def _batch(setting: _Setting, values: FieldValues) -> _BoolArray:
-    return _divides(values["dp"] * values["micro_batch"], setting.batch.sequences)
+    return _divides(values["dp"] * values["micro_batch"], _sequences(setting, values))
 
 
 def _interleaving(_: _Setting, values: FieldValues) -> _BoolArray:
@@ -136,7 +141,7 @@ def _zero(_: _Setting, values: FieldValues) -> _BoolArray:
 
 def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
     sequences = values["pp"] * values["dp"] * values["micro_batch"]
-    return _divides(np.where(values["vpp"] > 1, sequences, 1), setting.batch.sequences)
+    return _divides(np.where(values["vpp"] > 1, sequences, 1), _sequences(setting, values))
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:

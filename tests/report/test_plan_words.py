@@ -10,18 +10,18 @@ from rich.console import Console
 
 from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import plan
-from p2smt.api.workload import estimate
+from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import parse_topology
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.estimate_tables import estimate_tables
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
-from p2smt.report.training.words import efficiency_lines
+from p2smt.report.training.words import apart_texts, efficiency_lines, model_words, teraflops
 from p2smt.training.efficiencies.file import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
-from p2smt.training.strategy import Batch
-from p2smt.training.transformer import Transformer
+from p2smt.training.strategy import Batch, parse_strategy
+from p2smt.training.transformer import Experts, Transformer
 from tests.cli.tools import H100, TINY
 
 MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)
@@ -136,3 +136,33 @@ def test_no_run_stands_beside_what_only_mixtures_ran(changed: dict[str, str], wh
     assert answer.outside == (f"no run {what} on {efficiency.device} is known here",)
     assert answer.near is not None
     assert answer.near.nearest is None
+
+
+def test_the_dispatch_of_a_mixture_is_a_kind_of_its_own_in_a_plans_programs() -> None:
+    mixture = replace(MODEL, experts=Experts(8, 2, 48))
+    degrees = (("tp", 1), ("pp", 1), ("cp", 1), ("zero", 0), ("ep", 8), ("dispatcher", "flex"))
+    efficiency = efficiency_of(CLUSTER, "megatron-bridge-h100")
+    found = plan(PlanQuestion(mixture, BATCH, CLUSTER, efficiency, fixed=degrees))
+    best = json_of(planned_data(found))["best"]
+    assert "dispatch" in [one["kind"] for one in best["programs"]]
+
+
+def test_strategies_are_told_apart_by_what_not_all_have() -> None:
+    one, other = "tp=2,pp=4,vpp=2,sp=1,zero=1,ep=64", "tp=2,pp=4,vpp=4,sp=1,zero=1,ep=64"
+    flex, modules = f"{one},dispatcher=flex", f"{other},recompute=moe_act"
+    for texts, apart in (
+        ((one, other), ["vpp=2", "vpp=4"]),
+        ((one, flex), [one, "dispatcher=flex"]),
+        ((one, modules), ["vpp=2,recompute=none", "vpp=4,recompute=moe_act"]),
+        ((one,), [one]),
+    ):
+        assert apart_texts([parse_strategy(text) for text in texts]) == apart
+
+
+@pytest.mark.parametrize(
+    ("flops", "words"),
+    [(4.04e14, "404"), (9.994e14, "999"), (9.996e14, "1,000"), (1.126e15, "1,126")],
+)
+def test_large_numbers_have_no_powers_of_ten(flops: float, words: str) -> None:
+    assert teraflops(flops) == f"{words} TFLOP/s"
+    assert "kimi-k2 (1,026 billion parameters)" in model_words(read_model("kimi-k2"))

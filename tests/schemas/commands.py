@@ -14,6 +14,7 @@ SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
 MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
+ON_HOSTS = "--model small.yaml --seq 1024 -t hosts.yaml --max-cp 1 --fix vpp=1 --zero 0"
 MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
 FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
 IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1,fp8_params=0,dropout=1"
@@ -68,6 +69,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
         f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
         f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
+        f"{TRAINED} -t hosts.yaml --strategy dp=4 --hosts n[1-3]",
         f"{MIXTURE} --strategy {FOLDED},{IN_8_BITS}",
         f"{MIXTURE} --strategy {LESS_AGAIN}",
         f"{MIXTURE} --strategy {OFFLOADED}",
@@ -86,6 +88,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{MIXTURE} --fix pp=1 --fix ep=4 --fix etp=2 --fix tp=4 --dispatcher flex --overlap 1 "
         "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --memory 1GB "
         f"{ASSUMED}",
+    ),
+    "plan-hosts": (
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3]",
+        f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
+        f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
+        f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
@@ -213,6 +221,7 @@ WORDS = {
     "classics-name": ("classics",),
     "calibrate-runs": ("calibrate",),
     "plan-training": ("plan",),
+    "plan-hosts": ("plan",),
     "synthesize-pareto": ("synthesize", "--pareto"),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},

@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "tiny.yaml").write_text(TINY)
     (path / "inverted.yaml").write_text(INVERTED)
     (path / "gpus.yaml").write_text(TINY + H100)
+    (path / "hosts.yaml").write_text(RACKS + H100)
     (path / "six.yaml").write_text(SIX + H100)
     (path / "small.yaml").write_text(SMALL)
     (path / "twice.conf").write_text(TWICE)
@@ -243,7 +244,7 @@ GIVEN_ALONE = (
 
 OPTIONAL = {
     "verify-schedule": {"fix", "cost"},
-    "estimate": {"expert_axes", "expert_matrix"},
+    "estimate": {"expert_axes", "expert_matrix", "host_order", "idle", "inside"},
     "plan-training": {"expert_axes"},
 }
 """Keys that an output may have."""

@@ -37,6 +37,11 @@ class ScheduleOptions:
     trace: Text = option("FILE", "Write the interleaving as a Chrome trace.")
     cost: Text = option("SIZE", "Predict the time for such a payload on --topology.")
     topology: Text = o.TOPOLOGY
+    ranks_on: Text = option(
+        "LEVEL=N|LIST",
+        "With --cost: N ranks on each of that level, such as node=1, or the device of each rank, "
+        "such as 0,8,16,24; default: rank r is device r.",
+    )
     sizes: Texts = SIZES
     upto: Text = option("N", "Symbolic files, and --program: check every size of at most N ranks.")
     runtime: Text = option(
@@ -92,6 +97,20 @@ class ScheduleOptions:
             raise InputError("--cost and --topology", "go together", "give both, or neither")
         return given.topology_of(self.topology), parse_bytes(self.cost, "payload")
 
+    def devices(self, scene: tuple[Topology, int] | None, ranks: int) -> tuple[int, ...]:
+        """The device of each rank, where a time is predicted.
+
+        Raises:
+            InputError: it is not, and --ranks-on is given; or they cannot lie so.
+        """
+        from p2smt.schedules.cost.ranks import devices_of
+
+        if scene is not None:
+            return devices_of(self.ranks_on, scene[0], ranks)
+        if self.ranks_on is not None:
+            raise InputError("--ranks-on", "goes with --cost and --topology", "add these")
+        return ()
+
     def refuse_for_family(self) -> None:
         """Options that need one size.
 
@@ -99,11 +118,12 @@ class ScheduleOptions:
             InputError: one was given.
         """
         one = (self.fix, self.trace, self.cost, self.topology, self.sizes, self.runtime)
+        one += (self.ranks_on,)
         if any(one):
             raise InputError(
                 "--upto",
-                "checks many sizes; --fix, --trace, --cost, --topology, --runtime and --set need "
-                "one",
+                "checks many sizes; --fix, --trace, --cost, --topology, --ranks-on, --runtime and "
+                "--set need one",
                 "drop them, or --upto",
             )
         if any((self.collective, self.root, self.out_of_place, self.iterations)):

@@ -148,7 +148,11 @@ def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int
     report = check_training_plan(plan, source)
     proof = _proof(plan, source, report, how) if prove and report.valid else None
     if proof is not None and isinstance(plan, PlanModel) and plan.training is not None:
-        note("proved are the programs on this matrix; of strategies `p2smt plan` proves the best")
+        of_hosts = "the order of hosts for these requests, whose sum is not the iteration"
+        what = "proved are the programs on this matrix"
+        if plan.hosts is not None:
+            what = f"sought is {of_hosts}"
+        note(f"{what}; of strategies `p2smt plan` proves the best")
     tell(json, lambda: report_data(report, proof), lambda: report_lines(report, proof))
     if proof is not None and proof.solution.interrupted:
         return INTERRUPTED
@@ -334,18 +338,21 @@ def verify_schedule(
         _repair(schedule, report, _REPAIR_S if limit_s is None else limit_s) if asked.fix else None
     )
     untimed = () if scene is None else unstated_levels(scene[0])
-    cost = None if untimed else _cost(schedule, report, scene)
+    devices = asked.devices(scene, schedule.ranks)
+    cost = None if untimed else _cost(schedule, report, scene, devices)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
     notes = [no_time_line(untimed)] if untimed else []
+    where = "" if cost is None or scene is None else _where(scene[0], devices, asked)
     if report.violations:
         others = valid_as(text, source, asked.reading(), schedule, depth)
         notes += [f"valid as {other}" for other in others]
     if json:
         shown = notes or None
-        print_json(schedule_data(schedule, report, runs, search=search, cost=cost, notes=shown))
+        told = {"search": search, "cost": cost, "notes": shown, "devices": devices}
+        print_json(schedule_data(schedule, report, runs, **told))
     else:
-        _show(schedule, report, runs, search, cost, asked=wanted is not None)
+        _show(schedule, report, runs, search, cost, where, asked=wanted is not None)
         for line in wrapped(notes):
             typer.echo(line)
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
@@ -380,7 +387,10 @@ def show_family(found: ParametricReport, json: bool) -> int:
 
 
 def _cost(
-    schedule: Schedule, report: Report, scene: tuple[Topology, int] | None
+    schedule: Schedule,
+    report: Report,
+    scene: tuple[Topology, int] | None,
+    devices: tuple[int, ...],
 ) -> ScheduleCost | None:
     """The predicted time on a topology of a payload, of a schedule that is not wrong."""
     from p2smt.schedules.cost.predict import schedule_cost
@@ -388,7 +398,16 @@ def _cost(
     if scene is None or report.violations:
         return None
     topology, payload = scene
-    return schedule_cost(schedule, topology, payload, report.fifo_depth)
+    return schedule_cost(schedule, topology, payload, report.fifo_depth, devices=devices)
+
+
+def _where(topology: Topology, devices: tuple[int, ...], asked: ScheduleOptions) -> str:
+    """Where the ranks lie that the time is of, and how to say otherwise."""
+    from p2smt.schedules.cost.ranks import where_words
+
+    several = topology.node_level > 0 or topology.sizes[0] > 1
+    other = "; --ranks-on says otherwise" if asked.ranks_on is None and several else ""
+    return f"  {where_words(topology, devices)}{other}"
 
 
 def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch | None:
@@ -403,6 +422,7 @@ def _show(
     runs: Runnable,
     search: RepairSearch | None,
     cost: ScheduleCost | None,
+    where: str,
     *,
     asked: bool,
 ) -> None:
@@ -413,6 +433,7 @@ def _show(
         *(lines_of.runnable_lines(runs) if asked or not runs else ()),
         *(() if search is None else lines_of.repair_lines(schedule, search)),
         *(() if cost is None else lines_of.cost_lines(schedule, cost)),
+        *([where] if where else []),
     ]
     for line in lines_of.wrapped(lines):
         typer.echo(line)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
-from p2smt.cli.parameters import Text, opened, option, part
+from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
+    from p2smt.training.strategy import Strategy
 
 
 @opened
@@ -42,29 +45,40 @@ def estimate(
     expert_placement: Text = option(
         "MATRIX", "Of a mixture: rows for pp, ed, ep, et; default: ranks in order, pp outermost."
     ),
+    hosts: Text = o.HOSTS,
     output: Text = o.PLAN_FILE,
     memory: Text = t.MEMORY,
     prices: o.PriceOptions = part("library", "nominal"),
     svg: Text = t.SVG,
+    what_if: Texts = o.WHAT_IF,
+    measured: Texts = t.MEASURED,
+    force: bool = t.FORCE,
     details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""
     from p2smt.api.planning import write_training_plan
+    from p2smt.api.what_if import estimate_what_if
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
-    from p2smt.errors import InputError
+    from p2smt.cli.solve_command import hosts_of
+    from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.plan import training_plan
-    from p2smt.training.strategy import AXES, EXPERT_AXES, parse_strategy
+    from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy
 
-    if strategy is None:
-        raise InputError("strategy", "is missing", "give --strategy tp=8,pp=4,dp=2")
-    chosen = replace(parse_strategy(strategy), **workload.given())
+    workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     trained, batch = workload.of(model)
     topology = cluster.under(prices)
+    listed = hosts_of(hosts, topology)
+    parse_changes(what_if or (), topology)  # refused before anything is written
+
+    def chosen_on(devices: int) -> Strategy:
+        return replace(spread_strategy(strategy or "", devices), **workload.given())
+
+    chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -74,24 +88,69 @@ def estimate(
     if svg is not None:
         check_svg_name(svg)
     most = t.memory_bytes(memory)
-    of_what = trained, topology, chosen, batch, workload.efficiency
-    found = estimated(*of_what, placement=where, experts=theirs, memory=most)
+
+    def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
+        own_hosts = listed if there.hosts == topology.hosts else None
+        return estimated(
+            *(
+                trained,
+                there,
+                chosen_on(_devices(there, own_hosts)),
+                replace(batch, sequences=sequences),
+            ),
+            workload.efficiency if own is None else own.efficiency(found.efficiency),
+            placement=where,
+            experts=theirs,
+            memory=most,
+            hosts=own_hosts,
+        )
+
+    own: Anchor | None = None
+    found = again(topology, batch.sequences, most)
+    own = t.anchor_of(
+        *(measured, trained, topology, batch, found.efficiency), workload.given(), force
+    )
+    if own is not None:
+        found = again(own.topology(topology), batch.sequences, most)
+    changes = parse_changes(what_if or (), found.topology)
+    rows = tuple(estimate_what_if(found, changes, again, most))
     if output is not None:
         write_training_plan(training_plan(found), output)
     if svg is not None:
         write_run_picture([found], svg)
-    tell_tables(json, lambda: estimate_data(found), lambda: _shown(found, details=details))
+    below = _gained(found, rows) if rows else ()
+    tell_tables(
+        json,
+        lambda: estimate_data(found, rows or None, own),
+        lambda: _shown(found, below, own, details=details),
+        below,
+    )
     return 0
 
 
-def _shown(found: RunEstimate, *, details: bool) -> Iterator[RenderableType]:
-    """The first screen, and all tables if these are asked for."""
+def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:
+    """Devices that a run may have: those of its hosts."""
+    each = topology.devices_under(topology.node_level)
+    return topology.devices if hosts is None else len(hosts) * each
+
+
+def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
+    from p2smt.report.training.words import short_strategy
+    from p2smt.report.what_if import training_lines
+
+    return training_lines(rows, (short_strategy(found.run.strategy), found.iteration_s))
+
+
+def _shown(
+    found: RunEstimate, below: Sequence[str], own: Anchor | None, *, details: bool
+) -> Iterator[RenderableType]:
+    """The first screen, and all tables if these are asked for; lines ``below`` follow."""
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import estimate_screen
     from p2smt.training.remedies import remedies
 
     helps = () if found.fits else remedies(found)
-    yield from estimate_screen(found, helps)
+    yield from estimate_screen(found, helps, () if details else below, own)
     if details:
         yield ""
         yield estimate_tables(found, helps)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
+from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
     from p2smt.api.planning import Planned
+    from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
+    from p2smt.result import SearchLimits
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
     from p2smt.training.strategy import Batch
     from p2smt.training.transformer import Transformer
@@ -59,7 +63,9 @@ class StrategyOptions:
         "NAMES",
         "Some of none, selective, full; of a mixture also modules: none,moe_act+layernorm.",
     )
-    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1.")
+    zero: Text = option(
+        "N,..", "Stages of ZeRO; default: 0,1,2,3, of a mixture 0,1 (but for torchtitan)."
+    )
     dispatcher: Text = option("NAMES", "Of a mixture: some of alltoall, flex; default: both.")
     overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
     graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
@@ -199,21 +205,34 @@ def plan(
     cluster: o.ClusterOptions,
     workload: t.WorkloadOptions,
     memory: Text = t.MEMORY,
+    hosts: Text = o.HOSTS,
     strategies: StrategyOptions,
     links: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
     parts: o.PartOptions,
     svg: Text = t.SVG,
+    what_if: Texts = o.WHAT_IF,
+    measured: Texts = t.MEASURED,
+    force: bool = t.FORCE,
     output: Text = o.PLAN_FILE,
     details: bool = t.DETAILS,
     json: bool = o.JSON,
 ) -> int:
-    """The fastest strategy and placement to train a model, proved in the model of cost."""
+    """The fastest strategy and placement to train a model, proved in the model of cost.
+
+    On a topology that names hosts: also how many and which of them, and in which order.
+    """
     from p2smt.api.planning import plan as planned
+    from p2smt.api.what_if import plan_what_if
+    from p2smt.cli.solve_command import hosts_of
+    from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
 
-    trained, batch = workload.of(model)
+    workload.check_given({"model": model, "topology": cluster.topology})
+    trained, batch = workload.of(model, ranges=True)
     topology = cluster.under(links)
+    listed = hosts_of(hosts, topology)
+    parse_changes(what_if or (), topology)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
         rule = "has no plan file: a plan has requests, and one device sends nothing"
@@ -221,37 +240,135 @@ def plan(
     if svg is not None:
         check_svg_name(svg)
     question = strategies.question(trained, batch, topology, workload, memory)
+    own = t.anchor_of(
+        *(measured, trained, topology, batch, question.efficiency), workload.given(), force
+    )
+    question = _anchored(question, own)
     limits = how.limits()
+    batches = workload.batches()
+    if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
+        others: dict[str, object] = {"--pick": strategies.pick, **parts.given()}
+        others |= {"--what-if": what_if or None, "--measured": measured or None}
+        return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
+    if batches[0] < batches[1]:
+        rule = "is a range, which is searched on named hosts"
+        raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
     with parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
-    return _finish(found, output, svg, details=details, as_json=json)
+    changes = parse_changes(what_if or (), question.topology)
+    rows: tuple[WhatIf, ...] = ()
+    if found.listed and not found.interrupted:
+        rows = tuple(plan_what_if(question, found.listed[0], changes, limits))
+    cut = bool(found.listed) and len(rows) < len(changes)
+    code = _finish(found, output, svg, rows, own, details=details, as_json=json)
+    return INTERRUPTED if cut else code
+
+
+def _of_hosts(topology: Topology, listed: Sequence[str], batches: tuple[int, int]) -> bool:
+    """Whether hosts are to be chosen, and not all of a regular cluster taken as they lie."""
+    from p2smt.training.on_hosts import in_order
+
+    return batches[0] < batches[1] or not in_order(topology, listed, topology.devices)
+
+
+def _on_hosts(
+    question: PlanQuestion,
+    listed: Sequence[str],
+    batches: tuple[int, int],
+    limits: SearchLimits,
+    others: Mapping[str, object],
+    shown: tuple[Text, Text, bool, bool],
+) -> int:
+    """Search on the hosts of a job, and show the answer.
+
+    Raises:
+        InputError: an option is given that is not for hosts.
+    """
+    from p2smt.api.host_plan import plan_on_hosts
+    from p2smt.api.planning import write_training_plan
+    from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.text import printable
+    from p2smt.report.training.estimate_data import hosts_data
+    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.first_screen import hosts_screen
+    from p2smt.report.training.picture import write_run_picture
+
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(name, "does not apply to a search on named hosts", "drop it")
+    output, svg, details, as_json = shown
+    found = plan_on_hosts(question, listed, batches, limits)
+    written, plan = [], found.plan
+    if plan is not None and output is not None:
+        write_training_plan(plan, output)
+        written.append(f"plan written to {printable(output)}")
+    if found.estimate is not None and svg is not None:
+        write_run_picture([found.estimate], svg)
+        written.append(f"picture written to {printable(svg)}")
+
+    def tables() -> Iterator[RenderableType]:
+        yield from hosts_screen(found, () if details else written)
+        if details and found.estimate is not None:
+            yield from ("", estimate_tables(found.estimate))
+
+    tell_tables(as_json, lambda: hosts_data(found), tables, written)
+    return INTERRUPTED if found.answer.interrupted else exit_code(found.answer.status)
 
 
 def _finish(
-    found: Planned, output: str | None, svg: str | None, *, details: bool, as_json: bool
+    found: Planned,
+    output: str | None,
+    svg: str | None,
+    rows: Sequence[WhatIf] = (),
+    own: Anchor | None = None,
+    *,
+    details: bool,
+    as_json: bool,
 ) -> int:
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
-    from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
 
-    written = _write(found, output, svg)
+    written = [*_gained(found, rows), *_write(found, output, svg)]
     tell_tables(
         as_json,
-        lambda: planned_data(found),
-        lambda: _shown(found, written, details=details),
+        lambda: planned_data(found, rows or None, own),
+        lambda: _shown(found, written, own, details=details),
         ["", *written] if details and written else written,
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
 
 
-def _shown(found: Planned, below: Sequence[str], *, details: bool) -> Iterator[RenderableType]:
+def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
+    """The question with links and the host as they were measured; the factor is of every time."""
+    if own is None:
+        return question
+    topology, efficiency = own.topology(question.topology), own.efficiency(question.efficiency)
+    return replace(question, topology=topology, efficiency=efficiency)
+
+
+def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
+    """The fastest strategy under each change, beside the fastest of now."""
+    from p2smt.report.training.words import short_strategy
+    from p2smt.report.what_if import training_lines
+
+    if not rows:
+        return []
+    now = found.listed[0]
+    return training_lines(rows, (short_strategy(now.run.strategy), now.iteration_s))
+
+
+def _shown(
+    found: Planned, below: Sequence[str], own: Anchor | None, *, details: bool
+) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for."""
     from p2smt.report.training.first_screen import plan_screen
     from p2smt.report.training.plan_tables import plan_tables
 
-    yield from plan_screen(found, () if details else below)
+    yield from plan_screen(found, () if details else below, own)
     if details:
         yield from ("", plan_tables(found))
 

@@ -2,26 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
-from p2smt.cli.parameters import Text, flag, option
+from p2smt.cli.parameters import Text, Texts, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.training.efficiency import Efficiency
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.strategy import Batch
     from p2smt.training.transformer import Transformer
 
-MEMORY = option("SIZE", "Of a device, such as 76GB; default: all of it.")
+_RANGE = ".."
+MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 89 % of it.")
 MODEL = option(
     "NAME|FILE",
     "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
     "-m",
 )
+_EXAMPLES = {
+    "model": "--model llama-3-70b",
+    "topology": "--topology dgx-h100:8",
+    "strategy": "--strategy tp=8,pp=4,dp=2",
+    "global batch": "--global-batch 1024",
+    "sequence length": "--seq 8192",
+}
+"""How what must be given is written."""
 DETAILS = flag("All tables behind the first screen.")
+FORCE = flag("Take a measurement that is 20 times off.")
+MEASURED = option(
+    "STRATEGY: TIME[, MEMORY]",
+    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB': scales the times.",
+)
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
+
+
+def anchor_of(
+    measured: Texts,
+    trained: Transformer,
+    topology: Topology,
+    batch: Batch,
+    efficiency: Efficiency,
+    given_fields: Mapping[str, Any],
+    force: bool,
+) -> Anchor | None:
+    """What the cluster reaches of the model, by --measured; None: nothing was measured.
+
+    Raises:
+        InputError: a run cannot be, or is far off.
+    """
+    if not measured:
+        if force:
+            from p2smt.errors import InputError
+
+            raise InputError("--force", "takes what --measured says", "add that, or drop it")
+        return None
+    from p2smt.api.anchoring import anchor, parse_measured
+
+    runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
+    return anchor(trained, topology, batch, runs, efficiency, force=force)
+
+
+def and_words(names: Sequence[str]) -> str:
+    """Names in a row: ``model, topology and strategy``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def memory_bytes(text: Text) -> int | None:
@@ -35,7 +82,9 @@ def memory_bytes(text: Text) -> int | None:
 class WorkloadOptions:
     """How much is trained, and what a device reaches of its peak."""
 
-    global_batch: Text = option("N", "Sequences of an iteration, all devices.")
+    global_batch: Text = option(
+        "N|N..N", "Sequences of an iteration, all devices; of plan --hosts also a range: 960..1056."
+    )
     seq: Text = option("N", "Tokens of a sequence.")
     efficiency: Text = option(
         "NAME|FILE",
@@ -50,23 +99,49 @@ class WorkloadOptions:
         "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
-    def of(self, model: Text) -> tuple[Transformer, Batch]:
-        """The model and the batch, which must be given."""
+    def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given; of ``ranges`` the largest."""
         from p2smt.api.workload import read_model
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
-        if model is None:
-            raise InputError("model", "is missing", "give --model llama-3-70b or a file")
-        if self.global_batch is None:
-            raise InputError("global batch", "is missing", "give --global-batch 1024")
-        if self.seq is None:
-            raise InputError("sequence length", "is missing", "give --seq 8192")
+        self.check_given({"model": model})
+        if _RANGE in (self.global_batch or "") and not ranges:
+            rule = "is a range, which plan searches on named hosts"
+            raise InputError(f"--global-batch {self.global_batch}", rule, "give one number")
         batch = Batch(
-            given.count_of(self.global_batch, "--global-batch", MAX_BATCH),
-            given.count_of(self.seq, "--seq", MAX_BATCH),
+            self.batches()[1],
+            given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model), batch
+        return read_model(model or ""), batch
+
+    def check_given(self, others: Mapping[str, Text]) -> None:
+        """Hold that these, the batch and the sequence length are given: all that lack at once.
+
+        Raises:
+            InputError: some are not.
+        """
+        from p2smt.errors import InputError
+
+        known = {**others, "global batch": self.global_batch, "sequence length": self.seq}
+        missing = [name for name, text in known.items() if text is None]
+        if missing:
+            verb = "is missing" if len(missing) == 1 else "are missing"
+            remedy = f"give {' '.join(_EXAMPLES[name] for name in missing)}"
+            raise InputError(and_words(missing), verb, remedy)
+
+    def batches(self) -> tuple[int, int]:
+        """The least and the largest batch: one number, or a range such as 960..1056."""
+        from p2smt.errors import InputError
+        from p2smt.training.strategy import MAX_BATCH
+
+        text = self.global_batch or ""
+        first, _, last = text.partition(_RANGE)
+        ends = [given.count_of(one, "--global-batch", MAX_BATCH) for one in (first, last or first)]
+        if ends[0] > ends[1]:
+            rule = "must be from the smaller to the larger"
+            raise InputError(f"--global-batch {text[:40]}", rule, f"give {last}..{first}")
+        return ends[0], ends[1]
 
     def given(self) -> dict[str, Any]:
         """Fields of every strategy that options of their own say."""

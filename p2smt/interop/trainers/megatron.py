@@ -10,7 +10,7 @@ ZeRO-1 is its distributed optimizer, ZeRO-2 and 3 are Megatron-FSDP; both shard 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
 
@@ -312,13 +312,18 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 
 
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    yield f"for {strategy.devices} ranks; data, norms, biases and learning rate are yours to add"
-    if strategy.zero > 1:
-        yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
-    elif strategy.overlap:
-        yield f"before Blackwell, overlap=1 is best with {CONNECTIONS}=32 in the environment"
-    elif strategy.tp > 1 or strategy.cp > 1:
-        yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
+    yours = "data, norms, biases, position embedding and learning rate are yours to add"
+    router = ", and how the router scores and balances" if model.experts else ""
+    yield f"for {strategy.devices} ranks; {yours}{router}"
+    for value in connections(strategy).values():
+        if value is None:
+            yield f"Megatron-FSDP needs {CONNECTIONS} unset, or more than 1"
+        elif value == "1":
+            yield f"before Blackwell, tp or cp needs {CONNECTIONS}=1 in the environment"
+        else:
+            both = ", what hides of tp and cp with 1" if strategy.tp * strategy.cp > 1 else ""
+            best = f"overlap=1 is best with {CONNECTIONS}={value} in the environment{both}"
+            yield f"before Blackwell, {best}"
     if strategy.zero > 1 and strategy.pp > 1:
         yield "Megatron takes Megatron-FSDP with pipeline stages, its manual does not mention them"
     if is_hybrid(model):
@@ -327,6 +332,18 @@ def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
         yield "the clamp is yours: --activation-func-clamp-value and --glu-linear-offset"
     if strategy.graphs == "full" and model.experts:
         yield f"capacity factor {CAPACITY} is that of NVIDIA's recipes: tokens beyond it are lost"
+
+
+def connections(strategy: Strategy) -> Mapping[str, str | None]:
+    """What the environment must say of queues to the device before Blackwell; None: nothing.
+
+    Megatron-FSDP is the same on every device.
+    """
+    if strategy.zero > 1:
+        return {CONNECTIONS: None}
+    if strategy.overlap:
+        return {CONNECTIONS: "32"}
+    return {CONNECTIONS: "1"} if strategy.tp > 1 or strategy.cp > 1 else {}
 
 
 MEGATRON = Trainer(

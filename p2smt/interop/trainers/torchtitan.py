@@ -16,6 +16,7 @@ Source: pytorch/torchtitan at the commit below: ``torchtitan/config/configs.py``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.rank_layout import RankLayout
@@ -204,16 +205,50 @@ def _batch(batch: Batch, strategy: Strategy) -> Mapping[str, int | str]:
     }
 
 
-def _degrees(strategy: Strategy) -> Mapping[str, int | str | bool]:
-    replicas = strategy.dp if strategy.zero == 0 else strategy.dp_replicate
-    shards = strategy.dp // replicas
+_DEGREES = MappingProxyType(
+    {
+        "pp": "pipeline_parallel_degree",
+        "dp_replicate": "data_parallel_replicate_degree",
+        "dp_shard": "data_parallel_shard_degree",
+        "cp": "context_parallel_degree",
+        "tp": "tensor_parallel_degree",
+        "ep": "expert_parallel_degree",
+    }
+)
+
+
+def degree_options(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Options of ``[parallelism]`` by the sizes of its axes, 1 where one is left out."""
     return {
-        "data_parallel_replicate_degree": replicas,
-        "data_parallel_shard_degree": shards,
-        "context_parallel_degree": strategy.cp,
-        "tensor_parallel_degree": strategy.tp,
-        "pipeline_parallel_degree": strategy.pp,
-        **({"expert_parallel_degree": strategy.ep} if strategy.ep > 1 else {}),
+        option: sizes.get(axis, 1)
+        for axis, option in _DEGREES.items()
+        if axis != "ep" or sizes.get("ep", 1) > 1
+    }
+
+
+def degree_lines(degrees: Mapping[str, int]) -> list[str]:
+    """The same as on its command line."""
+    return [_option("parallelism.", name, value) for name, value in degrees.items()]
+
+
+def strategy_degrees(strategy: Strategy) -> dict[str, int]:
+    """The degrees of a strategy: without ZeRO all of dp is copies, else ``dp_replicate``."""
+    replicas = strategy.dp if strategy.zero == 0 else strategy.dp_replicate
+    return degree_options(
+        {
+            "pp": strategy.pp,
+            "dp_replicate": replicas,
+            "dp_shard": strategy.dp // replicas,
+            "cp": strategy.cp,
+            "tp": strategy.tp,
+            "ep": strategy.ep,
+        }
+    )
+
+
+def _degrees(strategy: Strategy) -> Mapping[str, int | str | bool]:
+    return {
+        **strategy_degrees(strategy),
         "enable_sequence_parallel": strategy.sequence_parallel,
         "fsdp_reshard_after_forward": "always" if strategy.zero == 3 else "never",
     }

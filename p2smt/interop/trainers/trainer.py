@@ -11,6 +11,7 @@ from p2smt.interop.places import PlacedPlan
 from p2smt.interop.trainers.rank_layout import RankLayout
 from p2smt.parallelism.placement import Placement
 from p2smt.plans.file_model import PlanModel
+from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.training.efficiency import Framework
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, RARE_FIELDS, Batch, Recompute, Strategy
@@ -135,17 +136,35 @@ def options_writer(trainer: Trainer, ending: str, name: str = "") -> Writer:
     """
 
     def write(placed: PlacedPlan, path: str) -> Exported:
-        plan = placed.plan
-        if not isinstance(plan, PlanModel) or plan.training is None:
-            rule = "is no plan of a training: it says nothing of model, batch and strategy"
-            raise InputError(placed.source, rule, "give a file that `p2smt plan -o` wrote")
-        run = run_of(plan.training, placed.source)
-        framework = efficiency_in(plan.training, placed.source).framework
-        pair = plan.training.placement
-        experts = None if pair is None else Placement(tuple(map(tuple, pair.experts)))
-        layout = RankLayout.of_plan(placed, run.strategy, experts)
-        python = path.lower().endswith(".py")
-        return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
+        return exported_options(trainer, placed, path.lower().endswith(".py"))
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
     return Writer(name or f"{trainer.name}-options", what, ending, write)
+
+
+def exported_options(trainer: Trainer, placed: PlacedPlan, python: bool = False) -> Exported:
+    """The strategy of a plan as a trainer takes it, its ranks launched as they are placed.
+
+    Raises:
+        InputError: the plan is none of a training, or the trainer cannot run it so.
+    """
+    block = training_of(placed)
+    run = run_of(block, placed.source)
+    framework = efficiency_in(block, placed.source).framework
+    pair = block.placement
+    experts = None if pair is None else Placement(tuple(map(tuple, pair.experts)))
+    layout = RankLayout.of_plan(placed, run.strategy, experts)
+    return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
+
+
+def training_of(placed: PlacedPlan) -> TrainingBlock:
+    """What a plan says of model, batch and strategy.
+
+    Raises:
+        InputError: it says nothing of them.
+    """
+    plan = placed.plan
+    if not isinstance(plan, PlanModel) or plan.training is None:
+        rule = "is no plan of a training: it says nothing of model, batch and strategy"
+        raise InputError(placed.source, rule, "give a file that `p2smt plan -o` wrote")
+    return plan.training

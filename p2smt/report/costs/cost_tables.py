@@ -101,7 +101,8 @@ def _parts(answer: RequestAnswer, topology: Topology, within: PriceRange | None)
     decides = regime(topology, answer.steps, answer.chunks)
     if decides is not None:
         yield f"decided by {decides}"
-    yield f"checked on {answer.checked}" if answer.program is not None else answer.checked
+    whole = answer.program is None and not answer.request.kind.has_programs
+    yield answer.checked if whole else f"checked on {answer.checked}"
 
 
 # The cost of requests and programs as plain data for ``--json``.

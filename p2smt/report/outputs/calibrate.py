@@ -110,6 +110,10 @@ class CalibrateOutput(Output):
         Sequence[str], Said("Tables that are met badly or disagree, and implausible rates.")
     ]
     wrong_results: Annotated[Sequence[str], Said("Rows left out: wrong results.")]
+    unmeasured: Annotated[
+        Sequence[str] | None,
+        Said("Where all tables are of all-reduce: what a plan rests on besides."),
+    ] = None
 
 
 PeakPart = Annotated[float, Said(gt=0, le=1, description="Part of the peak.")]
@@ -139,6 +143,9 @@ class FittedEfficiency(OutputPart):
     median_error: Error
     max_error: Error
     runs: Sequence[FittedRun]
+    cannot_tell: Annotated[
+        str | None, Said("Of one group, of which runs were left out: what they say nothing of.")
+    ] = None
 
 
 class RefusedRun(OutputPart):

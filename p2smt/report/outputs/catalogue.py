@@ -53,7 +53,7 @@ from p2smt.report.outputs.symbolic import (
     VerifyLeastSetOutput,
 )
 from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
-from p2smt.report.outputs.training import EstimateOutput, PlanOutput
+from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 
@@ -87,6 +87,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "redistribute": (RedistributeOutput, "redistribute --json"),
         "estimate": (EstimateOutput, "estimate --json"),
         "plan-training": (PlanOutput, "plan --json"),
+        "plan-hosts": (PlanHostsOutput, "plan --hosts --json"),
         "cost": (CostOutput, "cost --json"),
         "cost-symbolic": (SymbolicOutput, "cost --symbolic --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),

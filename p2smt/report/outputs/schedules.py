@@ -95,6 +95,7 @@ class ScheduleCostOutput(OutputPart):
     bottleneck_busy_share: Annotated[Ratio, Said("Of the time; at most 1.")]
     critical_path: Sequence[ScheduleStep]
     approximate: bool
+    devices: Annotated[Sequence[int], Said("Of each rank, by their order.", ge=0)]
 
 
 class VerifyScheduleOutput(Output):

@@ -30,6 +30,7 @@ from p2smt.report.outputs.shape import (
     Said,
     Seconds,
 )
+from p2smt.report.outputs.what_if import WhatIfRows
 from p2smt.result import Status
 
 # `explanation` in `solve --json`.
@@ -375,6 +376,7 @@ class SolveOutput(HostFields, ComparedFields, NearFields, GainFields, AnswerFiel
     """The best placement and programs, with a proof."""
 
     stats: SearchStats
+    what_if: WhatIfRows = None
 
 
 # `verify --json` of a plan; `cost --json` of one adds its requests, and seeks no proof.

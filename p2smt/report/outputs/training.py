@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
+from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -23,6 +24,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import NearStatus
+from p2smt.report.outputs.what_if import WhatIfRows
 from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import MemoryParts
@@ -198,6 +200,18 @@ class PredictedFigures(OutputPart):
     communication_basis: PriceBasisWord
 
 
+class HostFigures(OutputPart):
+    """Where ranks lie on named hosts, in the place of matrices."""
+
+    host_order: Annotated[
+        Sequence[str] | None, Said("Named hosts in the order of their ranks, each with a node's.")
+    ] = None
+    idle: Annotated[Sequence[str] | None, Said("Of the job's hosts those without ranks.")] = None
+    inside: Annotated[
+        RankMatrix | None, Said("On named hosts the matrix inside each node: axes by levels there.")
+    ] = None
+
+
 class KnownRuns(OutputPart):
     """What the measured runs that the constants were fitted to say of a strategy."""
 
@@ -237,17 +251,26 @@ class RowNames(OutputPart):
     expert_axes: Annotated[Sequence[str] | None, Said("Rows of expert_matrix.")] = None
 
 
+UnmeasuredKinds = Annotated[
+    Sequence[str] | None,
+    Said("Collectives of the strategy that the calibration of the links did not measure."),
+]
 UntoldStrategies = Annotated[
     str | None,
     Said("Why these constants do not tell strategies apart, in words; null: they do."),
 ]
 
 
-class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
+class EstimateOutput(HostFigures, PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
     known: KnownRuns
     untold: UntoldStrategies
+    what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None
+    unmeasured: UnmeasuredKinds = None
 
 
 # `plan --json`.
@@ -423,3 +446,64 @@ class PlanOutput(
     options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
+    what_if: WhatIfRows = None
+    anchor: Annotated[
+        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+    ] = None
+    unmeasured: UnmeasuredKinds = None
+
+
+# `plan --hosts --json`.
+
+
+class HostedStrategyFigures(HostFigures):
+    """A strategy on hosts in an order, with its batch; `estimate --json` has all of it."""
+
+    strategy: StrategyWords
+    degrees: SearchedDegrees
+    global_batch: Count
+    iteration_s: Seconds
+    parts: Annotated[
+        Mapping[str, Seconds],
+        Said("compute, bubble, what shows of each axis, optimizer: they sum up."),
+    ]
+    range_s: Annotated[
+        RangeSeconds, Said("Of an iteration, by errors of what was left out of fits and of links.")
+    ]
+    basis: PriceBasisWord
+    memory_bytes: Annotated[PayloadBytes, Said("That a device needs.")]
+    tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
+    mfu: Annotated[Ratio, Said("Flop/s of the model on a device over its peak.")]
+
+
+class HostsSearchedCounts(OutputPart):
+    """How much was looked at."""
+
+    host_counts: Annotated[Count, Said("Numbers of hosts that were opened.")]
+    strategies: Annotated[Count, Said("That fill so many hosts, with their batches.")]
+    bounded: Annotated[Count, Said("Of these, bounded by what their requests take.")]
+    units: Annotated[Count, Said("Pairs of strategy and matrix inside nodes.")]
+    costed: Annotated[Count, Said("Orders costed device by device.")]
+    calls: Annotated[Count, Said("Questions to a solver.")]
+
+
+class PlanHostsOutput(TrainedModel, Output):
+    """The degrees, batch, hosts and order of most tokens a second; ``global_batch``: the largest
+    that was asked for."""
+
+    status: Status
+    proof: Annotated[str, Said("What is proved, in words.")]
+    interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
+    least_batch: Annotated[Count, Said("The least batch that was asked for.")]
+    hosts: Annotated[Sequence[str], Said("Of the job, as listed.")]
+    tokens_per_s: Annotated[Ratio | None, Said("Of the best; null: nothing was found.")]
+    bound_tokens_per_s: Annotated[Ratio | None, Said("That no answer exceeds; null: not known.")]
+    best: HostedStrategyFigures | None
+    round: Annotated[
+        HostedStrategyFigures | None,
+        Said("The best with the roundest batch of a range; null: that is the best, or none."),
+    ]
+    known: Annotated[KnownRuns | None, Said("Of the best.")]
+    untold: UntoldStrategies
+    searched: HostsSearchedCounts
+    wall_s: Seconds

@@ -52,6 +52,7 @@ def schedule_data(
     *,
     search: RepairSearch | None = None,
     cost: ScheduleCost | None = None,
+    devices: Sequence[int] = (),
     notes: Sequence[str] | None = None,
 ) -> VerifyScheduleOutput:
     """The verdict; ``search``, ``cost`` and ``notes`` are left out where they are None."""
@@ -79,7 +80,7 @@ def schedule_data(
         reasons=runs.reasons,
         fix=None if search is None else _repair_data(schedule, search),
         notes=notes,
-        cost=None if cost is None else _cost_data(schedule, cost),
+        cost=None if cost is None else _cost_data(schedule, cost, devices),
     )
 
 
@@ -139,7 +140,9 @@ def _changes(search: RepairSearch) -> tuple[tuple[int, str], ...]:
     return () if found is None else ((found.step, found.change), *found.further)
 
 
-def _cost_data(schedule: Schedule, cost: ScheduleCost) -> ScheduleCostOutput:
+def _cost_data(
+    schedule: Schedule, cost: ScheduleCost, devices: Sequence[int]
+) -> ScheduleCostOutput:
     """The predicted time, what limits it, and the bounds."""
     found = cost.bottleneck
     return ScheduleCostOutput(
@@ -151,6 +154,7 @@ def _cost_data(schedule: Schedule, cost: ScheduleCost) -> ScheduleCostOutput:
         bottleneck_busy_share=cost.busy_share,
         critical_path=[_step(schedule.steps[number]) for number in cost.critical],
         approximate=cost.rough,
+        devices=devices,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
 from p2smt.api.planning import Planned, TrainerOptions
+from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
@@ -17,6 +20,8 @@ from p2smt.report.outputs.training import (
     DenseModel,
     EstimateOutput,
     FoundProgram,
+    HostedStrategyFigures,
+    HostsSearchedCounts,
     IterationRequest,
     KnownRuns,
     MissingMemory,
@@ -24,6 +29,7 @@ from p2smt.report.outputs.training import (
     NearestStrategy,
     NearStrategiesFound,
     OptionsOf,
+    PlanHostsOutput,
     PlanOutput,
     PlanStatus,
     PredictedFigures,
@@ -37,11 +43,14 @@ from p2smt.report.outputs.training import (
     StrategySeconds,
     TrainedModel,
 )
+from p2smt.report.training.anchor_words import anchor_data
 from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import time_parts, untold_words
+from p2smt.report.training.words import proof_words, time_parts, unmeasured, untold_words
+from p2smt.report.what_if import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
@@ -58,29 +67,38 @@ from p2smt.training.strategy import (
 )
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
+if TYPE_CHECKING:
+    from p2smt.api.host_plan import PlannedOnHosts
 
-def estimate_data(found: RunEstimate) -> EstimateOutput:
+
+def estimate_data(
+    found: RunEstimate, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> EstimateOutput:
     """What `estimate` prints."""
-    trained = _trained(found.run.model, found.run.batch, found.topology, found.efficiency)
+    trained = trained_data(found.run.model, found.run.batch, found.topology, found.efficiency)
     return EstimateOutput(
         **vars(trained),
         **vars(_named(found.run.strategy)),
         axes=cast(AxisNames, AXES),
         **vars(_figures(found)),
         expert_axes=list(EXPERT_AXES) if found.experts else None,
-        known=_known(known_of(found)),
+        known=known_data(known_of(found)),
         untold=untold_words(found.efficiency) or None,
+        what_if=None if rows is None else training_data(rows),
+        anchor=None if own is None else anchor_data(own, found.iteration_s),
+        unmeasured=unmeasured(found) or None,
+        **_on_hosts(found),
     )
 
 
-def _trained(
+def trained_data(
     model: Transformer, batch: Batch, topology: Topology, efficiency: Efficiency, launcher: str = ""
 ) -> TrainedModel:
     """What is trained, and by which efficiency: whether nobody asked for another, what is odd."""
     return TrainedModel(
         model=_model(model),
         topology=topology.name,
-        devices=topology.devices,
+        devices=topology.installed,
         global_batch=batch.sequences,
         sequence=batch.tokens,
         efficiency=efficiency,
@@ -163,7 +181,15 @@ def _figures(found: RunEstimate) -> PredictedFigures:
     )
 
 
-def _known(known: Known) -> KnownRuns:
+def _on_hosts(found: RunEstimate) -> dict[str, Any]:
+    """Where ranks lie on named hosts; nothing where a matrix says it."""
+    lie = found.on_hosts
+    if lie is None:
+        return {}
+    return {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
+
+
+def known_data(known: Known) -> KnownRuns:
     near = known.nearest
     return KnownRuns(
         outside=[one.text for one in known.missing],
@@ -194,14 +220,62 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
     ]
 
 
+# `plan --hosts --json`.
+
+
+def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
+    """What `plan` prints on the hosts of a job."""
+    answer, question = found.answer, found.answer.question
+    batch = replace(question.batch, sequences=answer.batches[1])
+    trained = trained_data(
+        question.model, batch, question.topology, question.efficiency, question.launcher
+    )
+    tokens, best = batch.tokens, found.estimate
+    known = bool(answer.best) and answer.bound_s > 0
+    return PlanHostsOutput(
+        **vars(trained),
+        status=answer.status,
+        proof=proof_words(answer),
+        interrupted=answer.interrupted,
+        least_batch=answer.batches[0],
+        hosts=answer.listed,
+        tokens_per_s=None if best is None else best.tokens_per_s,
+        bound_tokens_per_s=tokens / answer.bound_s if known else None,
+        best=None if best is None else _hosted(best),
+        round=None if found.round is None else _hosted(found.round),
+        known=None if best is None else known_data(known_of(best)),
+        untold=untold_words(question.efficiency) or None,
+        searched=HostsSearchedCounts(**asdict(answer.searched)),
+        wall_s=answer.stats.wall_s,
+    )
+
+
+def _hosted(found: RunEstimate) -> HostedStrategyFigures:
+    strategy = found.run.strategy
+    return HostedStrategyFigures(
+        strategy=strategy_text(strategy),
+        degrees=_degrees(strategy),
+        global_batch=found.run.batch.sequences,
+        iteration_s=found.iteration_s,
+        parts={part.name: part.seconds for part in time_parts(found.prediction)},
+        **range_data(iteration_range(found, estimate_range(found))),
+        memory_bytes=found.prediction.memory.total,
+        tokens_per_s=found.tokens_per_s,
+        mfu=found.prediction.utilization,
+        **_on_hosts(found),
+    )
+
+
 # `plan --json`.
 
 
-def planned_data(found: Planned) -> PlanOutput:
+def planned_data(
+    found: Planned, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+) -> PlanOutput:
     """What `plan` prints."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
-    trained = _trained(question.model, question.batch, question.topology, efficiency, launcher)
+    trained = trained_data(question.model, question.batch, question.topology, efficiency, launcher)
     return PlanOutput(
         **vars(_status(found)),
         **vars(trained),
@@ -218,6 +292,11 @@ def planned_data(found: Planned) -> PlanOutput:
         options=[_options(one) for one in found.options],
         notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
+        what_if=None if rows is None else training_data(rows),
+        anchor=None
+        if own is None
+        else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
+        unmeasured=None if run is None else unmeasured(run.estimate) or None,
     )
 
 
@@ -265,7 +344,7 @@ def _best(plan: TrainingPlan, known: Known) -> BestStrategy:
         **vars(_strategy(plan.estimate)),
         collectives_s=plan.collectives_s,
         programs=[_program(one) for one in answers],
-        known=_known(known),
+        known=known_data(known),
     )
 
 

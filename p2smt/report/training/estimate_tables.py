@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
-from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.report.costs.request_table import RANGE, range_cell
+from p2smt.report.order_tables import host_cells
 from p2smt.report.tables import table
 from p2smt.report.training.words import (
     batch_words,
@@ -64,9 +65,23 @@ def strategy_parts(
         "",
         requests_table(found, within),
         "",
-        placement_table(found.placement, found.topology.names),
-        *expert_table(found),
+        *_where(found),
     ]
+
+
+def _where(found: RunEstimate) -> Iterator[RenderableType]:
+    """Where ranks lie: the matrices, or host by host."""
+    lie = found.on_hosts
+    if lie is None:
+        yield placement_table(found.placement, found.topology.names)
+        yield from expert_table(found)
+        return
+    pairs = zip(AXES, found.run.strategy.sizes, strict=True)
+    yield host_cells(lie.topology, [ParallelismAxis(*one) for one in pairs], lie.ranks.ranks)
+    if lie.inside is not None:
+        levels = lie.topology.names[lie.topology.node_level + 1 :]
+        yield ""
+        yield placement_table(Placement(lie.inside), levels, what="inside each node")
 
 
 def rate_line(found: RunEstimate) -> str:

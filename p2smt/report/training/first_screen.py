@@ -10,34 +10,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from p2smt.api.efficiencies import known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.text import printable
+from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
+    apart_texts,
     batch_words,
     cluster_words,
     known_words,
     model_words,
+    proof_words,
     short_strategy,
     stack_lines,
     teraflops,
     time_parts,
+    unmeasured_words,
     untold_words,
 )
 from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer
-from p2smt.training.search.known import FAR, Known
+from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
+
+if TYPE_CHECKING:
+    from p2smt.api.host_plan import PlannedOnHosts
 
 LINES, COLUMNS = 20, 80
 _LABEL = 9
@@ -107,21 +117,33 @@ def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
 # `estimate`.
 
 
-def estimate_screen(found: RunEstimate, helps: Sequence[str] = ()) -> list[str]:
-    """A run: its time with range and basis, rate, memory, and what is known of it."""
+def estimate_screen(
+    found: RunEstimate,
+    helps: Sequence[str] = (),
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+) -> list[str]:
+    """A run: its time with range and basis, rate, memory, and what is known of it.
+
+    ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
+    """
     within = _range_of(found)
+    measured = () if own is None else anchor_words(own, f"this one {anchored_time(own, found)}")
     known = known_of(found)
     return screen(
         (
             *_asked(found),
             ScreenBlock("time", (time_words(within),), _MUST),
             ScreenBlock("", (_parts(found),), 3, 2),
+            ScreenBlock("measured", measured, 9, 6),
             ScreenBlock("rate", (rate_words(found),), 8),
             ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
+            *_unmeasured(found),
             *_known_blocks(known),
             ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
-        )
+        ),
+        _room(below),
     )
 
 
@@ -131,6 +153,14 @@ def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
     where = f"{run.model.name} on {cluster_words(found.topology)}"
     yield ScreenBlock("run", (_short(found),), _MUST)
     yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
+    yield ScreenBlock("hosts", tuple(_hosts(found)), 9, 2)
+
+
+def _hosts(found: RunEstimate) -> Iterator[str]:
+    """How many of the hosts have ranks, and which have none; of named hosts alone."""
+    if (lie := found.on_hosts) is not None:
+        idle = f", idle: {format_hostlist(lie.idle)}" if lie.idle else ""
+        yield f"{len(lie.hosts)} of {len(lie.listed)}{idle}"
 
 
 def time_words(within: PriceRange) -> str:
@@ -160,6 +190,11 @@ def memory_words(found: RunEstimate) -> str:
     return f"{found.memory_verdict.value}: {left}"
 
 
+def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:
+    words = unmeasured_words(found)
+    yield ScreenBlock("caution", (words,) * bool(words), 8)
+
+
 def _parts(found: RunEstimate) -> str:
     whole = found.iteration_s
     shares = ((part.name, part.seconds / whole) for part in time_parts(found.prediction))
@@ -180,29 +215,73 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
         yield line.removeprefix("assumed: ")  # the label says it
 
 
+# `plan --hosts`.
+
+
+def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
+    """What to run on which of the hosts, the proof, and what a round batch would take."""
+    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+    answer = found.answer
+    stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, _MUST)
+    proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
+    if found.estimate is None:
+        return screen((stopped, proof), room)
+    one = found.estimate
+    notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
+    blocks = (
+        stopped,
+        *_asked(one),
+        ScreenBlock("time", (time_words(_range_of(one)),), _MUST),
+        ScreenBlock("rate", (rate_words(one),), 8),
+        ScreenBlock("memory", (memory_words(one),), _MUST, 2),
+        *_known_blocks(known_of(one)),
+        proof,
+        ScreenBlock("batch", tuple(_round(found)), 8, 4),
+        ScreenBlock("caution", notes, 5),
+        ScreenBlock("next", ("-o PLAN, export PLAN --to hostlist; all tables: --details",), 2, 2),
+    )
+    return screen(blocks, room)
+
+
+def _round(found: PlannedOnHosts) -> Iterator[str]:
+    if (other := found.round) is not None and found.estimate is not None:
+        slower = other.tokens_per_s / found.estimate.tokens_per_s - 1
+        rate = f"{other.tokens_per_s:,.0f} tokens/s ({slower:+.1%})"
+        hosts = "; ".join(_hosts(other))
+        yield f"{other.run.batch.sequences:,}: {rate}, {_short(other)}; hosts {hosts}"
+
+
 # `plan`.
 
 
-def plan_screen(found: Planned, below: Sequence[str] = ()) -> list[str]:
+def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = None) -> list[str]:
     """What to run, the model's fastest beside it, the proof, and what else is as good.
 
-    ``below``: lines of others, for which there must be room.
+    ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
     """
-    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
     run = found.recommended
-    return screen((head, *(_nothing(found.answer) if run is None else _found(found, run))), room)
+    return screen(
+        (head, *(_nothing(found.answer) if run is None else _found(found, run, own))), _room(below)
+    )
 
 
-def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
+def _room(below: Sequence[str]) -> int:
+    return LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+
+
+def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
     yield from _asked(estimate)
     yield ScreenBlock("why", (_why(found, run),), 9, 2)
     yield ScreenBlock("time", (time_words(within),), _MUST)
+    if own is not None:
+        yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
     yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
+    yield from _unmeasured(estimate)
     yield from _known_blocks(run.known)
     if run.number > 1:
         yield from _fastest(found)
@@ -217,19 +296,25 @@ def _found(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
 
 
+def _best_words(found: Planned, run: Recommended, own: Anchor) -> str:
+    """The best, and the one to run where that is another, as they will be here."""
+    best = f"best {anchored_time(own, found.listed[0])}"
+    return best if run.number == 1 else f"{best}; this one {anchored_time(own, run.estimate)}"
+
+
 def _why(found: Planned, run: Recommended) -> str:
     """Why it is the one to run, and how much slower it is than the fastest."""
     fastest = found.listed[0]
     if run.number == 1:
         first, near = _fastest_word(found.answer), "of those in its range nearest to a measured run"
-        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: first}
+        alone = f"{first}: no measured run is like it, or like others in its range"
+        said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: alone}
         return said.get(run.why, f"picked: {first}")
     high_s = _range_of(fastest).high_s * (1 + SAME)
     own_s = found.listed[run.number - 1].iteration_s
     slower = f"{own_s / fastest.iteration_s - 1:.1%} slower than the fastest"
     inside = "in its range" if own_s <= high_s else "beyond its range"
-    far = ", of which none is like it" if run.known.apart > FAR else ""
-    how = "picked" if run.why is Why.PICKED else f"nearest to a measured run{far}"
+    how = "picked" if run.why is Why.PICKED else "nearest to a measured run"
     return f"{how}: {slower}, {inside}"
 
 
@@ -275,10 +360,12 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
     yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
-    for at in shown if run.number - 1 in shown else (*shown, run.number - 1):
+    rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
+    texts = apart_texts([found.listed[at].run.strategy for at in rows])
+    for at, differs in zip(rows, texts, strict=True):
         mark = "*" if at == run.number - 1 else " "
         slower = found.listed[at].iteration_s / found.listed[0].iteration_s - 1
-        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {_short(found.listed[at])}"
+        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {differs}"
         yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
 
 

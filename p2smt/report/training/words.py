@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import plain_kind
+from p2smt.result import Status
 from p2smt.training.efficiencies.file import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
-from p2smt.training.prediction import AxisRequest, Prediction
+from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_time
 
+if TYPE_CHECKING:
+    from p2smt.training.search.hosts.answer import HostsAnswer
+
 
 def teraflops(flops: float) -> str:
     """Flop/s as ``404 TFLOP/s``."""
-    return f"{flops / 1e12:,.3g} TFLOP/s"
+    return f"{_three_digits(flops / 1e12)} TFLOP/s"
 
 
 def model_words(model: Transformer) -> str:
     """A model with its size: ``llama-3-70b (70.6 billion parameters)``."""
-    return f"{model.name} ({model.parameters / 1e9:,.3g} billion parameters)"
+    return f"{model.name} ({_three_digits(model.parameters / 1e9)} billion parameters)"
+
+
+def _three_digits(value: float) -> str:
+    """At least three digits, and no powers of ten: ``1,130``."""
+    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def batch_words(batch: Batch) -> str:
@@ -33,9 +45,27 @@ def batch_words(batch: Batch) -> str:
     return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
 
 
+def proof_words(answer: HostsAnswer) -> str:
+    """What is proved of an answer on hosts."""
+    many = answer.searched
+    least, most = answer.batches
+    of = f"batches of {least:,} to {most:,}" if least < most else f"a batch of {most:,}"
+    space = f"strategies, up to {len(answer.listed)} hosts and their orders, {of}"
+    match answer.status:
+        case Status.OPTIMAL:
+            return f"optimal among {space}"
+        case Status.INFEASIBLE:
+            return f"infeasible: none of the {space} fits into memory"
+        case _ if answer.best:
+            return f"feasible: of {space} none is more than {answer.gap:.1%} faster"
+        case _:
+            return f"unknown: {many.costed} orders were costed; give the search more time"
+
+
 def cluster_words(topology: Topology) -> str:
     """A cluster: ``64 devices of dgx-h100``."""
-    return f"{topology.devices:,} device{'s' * (topology.devices != 1)} of {topology.name}"
+    count = topology.installed
+    return f"{count:,} device{'s' * (count != 1)} of {topology.name}"
 
 
 def efficiency_lines(
@@ -72,6 +102,23 @@ def untold_words(efficiency: Efficiency) -> str:
     )
 
 
+def unmeasured(found: RunEstimate) -> tuple[str, ...]:
+    """The collectives that an estimate rests on and that the calibration of its links did not
+    measure; none where there was no calibration."""
+    measured = {one.operation for _, one in found.topology.errors}
+    asked = [plain_kind(one.request.kind).value for one in found.prediction.requests]
+    return tuple(sorted({kind for kind in asked if kind not in measured})) if measured else ()
+
+
+def unmeasured_words(found: RunEstimate) -> str:
+    """The same in words; empty: there are none."""
+    kinds = unmeasured(found)
+    if not kinds:
+        return ""
+    measured = ", ".join(sorted({one.operation for _, one in found.topology.errors}))
+    return f"rests on {', '.join(kinds)}, unmeasured: the calibration is of {measured}"
+
+
 def known_words(known: Known) -> str:
     """What runs say of a strategy: which are like it, or what of it none had."""
     if not known.runs:
@@ -91,6 +138,14 @@ def short_strategy(strategy: Strategy) -> str:
     usual = strategy_text(Strategy()).split(",")
     parts = [part for part in strategy_text(strategy).split(",") if part not in usual]
     return ",".join(parts) or usual[0]
+
+
+def apart_texts(strategies: Sequence[Strategy]) -> list[str]:
+    """Strategies by what not all of them have; whole where that is nothing."""
+    every = [strategy_text(one).split(",") for one in strategies]
+    same = set(every[0]).intersection(*every)
+    apart = [",".join(part for part in parts if part not in same) for parts in every]
+    return [text or short_strategy(one) for text, one in zip(apart, strategies, strict=True)]
 
 
 def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:

@@ -170,6 +170,17 @@ class Routes:
         return number
 
 
+@dataclass(slots=True)
+class PlacedRoutes(Routes):
+    """Routes between ranks, each of which lies on a device of its own."""
+
+    devices: tuple[int, ...] = ()
+
+    def between(self, source: int, target: int) -> Route:
+        """The route from the device of one rank to that of another."""
+        return Routes.between(self, self.devices[source], self.devices[target])
+
+
 def siblings_between(level: Level, source: int, target: int) -> Iterable[int]:
     """The entities that a message visits after ``source``, to ``target``, which is its sibling.
 

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.schedules.cost.links import DirectedLink, Routes
+from p2smt.schedules.cost.links import DirectedLink, PlacedRoutes, Routes
+from p2smt.schedules.cost.ranks import devices_of
 from p2smt.schedules.cost.run import SimulatedRun, run_on
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import DEFAULT_DEPTH
@@ -89,8 +90,9 @@ def schedule_cost(
     payload_bytes: float,
     fifo_depth: int = DEFAULT_DEPTH,
     protocol: str | None = None,
+    devices: Sequence[int] | None = None,
 ) -> ScheduleCost:
-    """Predicted time of a schedule whose rank r is device r of the topology.
+    """Predicted time of a schedule on a topology.
 
     Args:
         payload_bytes: the whole vector per device: of an all-gather its output, of a
@@ -99,6 +101,7 @@ def schedule_cost(
         fifo_depth: messages that a connection holds before its sender must wait.
         protocol: whose latency and bandwidth to use where a link has several; by default the
             schedule's own.
+        devices: of each rank; None: rank r is device r of the topology.
 
     Raises:
         InputError: too few devices, or places without a host, a payload that is not positive, or a
@@ -107,13 +110,10 @@ def schedule_cost(
     if topology.installed < topology.devices:
         rule = "has places without a host, where rank r may not be device r"
         raise InputError(f"topology {topology.name}", rule, "cost the plan instead")
-    if schedule.ranks > topology.devices:
-        raise InputError(
-            f"{schedule.ranks} ranks",
-            f"topology {topology.name} has {topology.devices} devices",
-            "give a larger one",
-        )
-    routes = Routes(topology, schedule.protocol if protocol is None else protocol)
+    if devices is None:
+        devices = devices_of(None, topology, schedule.ranks)
+    name = schedule.protocol if protocol is None else protocol
+    routes = PlacedRoutes(topology, name, devices=tuple(devices))
     return cost_on(routes, schedule, payload_bytes, fifo_depth)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.link import Device
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
 from p2smt.training.formulas.again import parts_again
@@ -61,7 +62,8 @@ def quantities(
         InputError: a split does not fit the model.
     """
     model = model.seen(batch.tokens)
-    micro_batches = batch.sequences // (columns.dp * columns.micro_batch)
+    sequences = batch.sequences if columns.sequences is None else columns.sequences
+    micro_batches = sequences // (columns.dp * columns.micro_batch)
     kinds = by_kinds(model, columns, efficiency)
     stages = (
         Stages.of_kinds(model, columns, micro_batches)
@@ -71,7 +73,7 @@ def quantities(
     values = {
         **_of_model(model, batch),
         **_of_framework(framework, columns),
-        **_of_strategies(columns),
+        **_of_strategies(columns, batch),
         **_of_stages(stages, columns),
         **parts_again(model, columns, stages, micro_batches),
     }
@@ -89,7 +91,7 @@ def with_seconds(
     """The same with seconds on a device.
 
     Raises:
-        InputError: the device states no peak for a data type.
+        InputError: the device states no peak for a data type, or scales no blocks for it.
     """
     return timed(counted, given(counted, columns, device, efficiency))
 
@@ -98,6 +100,15 @@ def timed(counted: Quantities, values: Mapping[str, FloatArray]) -> Quantities:
     """Quantities of these values, with the seconds that they give."""
     seconds = counted.table.seconds(values)
     return Quantities(counted.stages, {**values, **seconds}, counted.table)
+
+
+def _peak_flops(device: Device, dtype: str) -> float:
+    """Of a type of products; cores that scale blocks (mxfp8) came with those of 4 bits."""
+    if dtype == "mxfp8" and "fp4" not in dict(device.peaks):
+        device.peak_flops(PEAK_OF[dtype])
+        rule = "mxfp8 is of devices that scale blocks, which have a peak of fp4 as well"
+        raise InputError(f"device {device.name}", rule, "take dtype=fp8, or give its peak of fp4")
+    return device.peak_flops(PEAK_OF[dtype])
 
 
 def given(
@@ -109,7 +120,7 @@ def given(
         InputError: as of :func:`with_seconds`.
     """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
-    kinds = {dtype: device.peak_flops(peak) for dtype, peak in names.items()}
+    kinds = {dtype: _peak_flops(device, dtype) for dtype in names}
     peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
     values = {
         **counted.values,
@@ -167,7 +178,6 @@ def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
         "g": 1 + model.gated,
         "V": model.vocab,
         "tied": model.tied,
-        "B": batch.sequences,
         "s": batch.tokens,
     }
     return {name: np.array(float(number)) for name, number in numbers.items()}
@@ -257,10 +267,12 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
     return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
 
 
-def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
+def _of_strategies(columns: StrategyColumns, batch: Batch) -> dict[str, FloatArray]:
     selective = RECOMPUTES.index(Recompute.SELECTIVE)
     more = columns.mixture or MixtureColumns.none(len(columns))
+    sequences = columns.sequences
     numbers = {
+        "B": np.full(len(columns), batch.sequences) if sequences is None else sequences,
         "t": columns.tp,
         "p": columns.pp,
         "d": columns.dp,

@@ -303,7 +303,7 @@ class StrategyColumns:
     """Fields of strategies, an array of equal length for each.
 
     ``recompute`` holds indices of ``RECOMPUTES``; ``splits`` the given splits (an empty one: even),
-    or nothing if all are even.
+    or nothing if all are even.  ``sequences``: the batch of each; None: that of the question.
     """
 
     tp: IntArray
@@ -320,6 +320,7 @@ class StrategyColumns:
     splits: tuple[tuple[int, ...], ...] = ()
     dropout: BoolArray | None = None
     mixture: MixtureColumns | None = None
+    sequences: IntArray | None = None
 
     @staticmethod
     def of(strategies: Sequence[Strategy]) -> StrategyColumns:
@@ -343,9 +344,11 @@ class StrategyColumns:
         chosen = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name not in ("splits", "mixture", "dropout")
+            if field.name not in ("splits", "mixture", "dropout", "sequences")
         }
         chosen["dropout"] = self.dropped[rows]
+        if self.sequences is not None:
+            chosen["sequences"] = self.sequences[rows]
         order = np.arange(len(self))[rows].tolist() if self.splits else []
         mixture = self.mixture.take(rows) if self.mixture else None
         return StrategyColumns(

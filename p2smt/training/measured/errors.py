@@ -21,9 +21,15 @@ from importlib.resources import files
 import numpy as np
 
 from p2smt.cost.accuracy import FIRMEST_FIRST, PriceBasis, PriceRange
-from p2smt.training.efficiencies.file import same_chip, same_device
-from p2smt.training.efficiency import Efficiency
+from p2smt.training.efficiencies.file import (
+    efficiency_names,
+    read_efficiency,
+    same_chip,
+    same_device,
+)
+from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import EstimateRange
+from p2smt.training.measured.run import runs_beside
 from p2smt.training.prediction import RunEstimate
 
 FOLDER, FILE = "p2smt.training.measured", "left_out.csv"
@@ -76,9 +82,20 @@ def left_out_rows() -> tuple[LeftOutRun, ...]:
 
 
 def rows_of(efficiency: Efficiency) -> tuple[LeftOutRun, ...]:
-    """The runs that an efficiency was fitted to, each with its model left out; of others none."""
+    """The runs that an efficiency was fitted to, each with its model left out; of others none.
+
+    One's own fit may have the name of one that comes with the package: these are not its runs.
+    """
+    known = _packaged(efficiency.name)
+    if known is None or (known.fraction, known.runs) != (efficiency.fraction, efficiency.runs):
+        return ()
     mine = (one for one in left_out_rows() if one.kind == MODEL)
     return tuple(one for one in mine if one.efficiency == efficiency.name)
+
+
+@cache
+def _packaged(name: str) -> Efficiency | None:
+    return read_efficiency(name) if name in efficiency_names() else None
 
 
 def errors_by_run(efficiency: Efficiency) -> dict[str, float]:
@@ -107,14 +124,20 @@ class FitError:
     why: str
 
 
-def fit_error(efficiency: Efficiency, device: str) -> FitError:
-    """How far off the constants of an efficiency may be on a device."""
+def fit_error(efficiency: Efficiency, device: str, run: TrainingRun | None = None) -> FitError:
+    """How far off the constants of an efficiency may be on a device, for a run.
+
+    Those of dense models say as little of a mixture as those of another device.
+    """
     if not efficiency.runs:
         return FitError(_of_devices(), PriceBasis.ASSUMED, "constants fitted to no run")
     own = _of_models(efficiency)
+    plural = "s" * (efficiency.runs != 1)
+    why = f"constants of {efficiency.runs} run{plural} on {efficiency.device}"
+    if run is not None and rows_of(efficiency) and not runs_beside(run, efficiency):
+        why += ", none of such a model"
+        return FitError(max(own, _of_devices()), PriceBasis.ASSUMED, why)
     if same_device(device, efficiency.device):
-        plural = "s" * (efficiency.runs != 1)
-        why = f"constants of {efficiency.runs} run{plural} on {efficiency.device}"
         return FitError(own, PriceBasis.FITTED, why)
     basis = PriceBasis.LIKE if same_chip(device, efficiency.device) else PriceBasis.ASSUMED
     return FitError(max(own, _of_devices()), basis, f"constants are of {efficiency.device}")
@@ -134,6 +157,12 @@ def _of_devices() -> float:
 
 
 @cache
+def error_of_other_models() -> float:
+    """The mean relative error of published runs whose model was left out of every fit."""
+    return statistics.fmean(abs(one.error) for one in left_out_rows() if one.kind == MODEL)
+
+
+@cache
 def _per_mean() -> float:
     rows = [one for one in left_out_rows() if one.kind == MODEL]
     names = {one.efficiency for one in rows}
@@ -148,7 +177,7 @@ def iteration_range(found: RunEstimate, links: EstimateRange) -> PriceRange:
     It is as firm as the weaker of both.
     """
     device = found.topology.known_device.name
-    fit, seconds = fit_error(found.efficiency, device), found.iteration_s
+    fit, seconds = fit_error(found.efficiency, device, found.run), found.iteration_s
     low, high = seconds * -math.expm1(-fit.spread), seconds * math.expm1(fit.spread)
     if links.iteration is None:
         return PriceRange(seconds, seconds - low, seconds + high, fit.basis, fit.why)

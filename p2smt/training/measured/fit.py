@@ -27,6 +27,7 @@ from p2smt.training.efficiencies.frameworks import (
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict
+from p2smt.training.measured.errors import error_of_other_models
 from p2smt.training.measured.run import MeasuredRun
 from p2smt.training.pipeline import axis_requests, call_seconds, combine, default_placement, work
 from p2smt.training.prediction import Prediction
@@ -56,7 +57,11 @@ class PredictedRun:
 
 @dataclass(frozen=True, slots=True)
 class EfficiencyFit:
-    """The constant of a framework on a family of devices, and the runs it was fitted to."""
+    """The constant of a framework on a family of devices, and the runs it was fitted to.
+
+    Of one group each run was left out in turn instead, of one run none: the efficiency's error is
+    then that of published models at least, as its own says nothing of another model.
+    """
 
     efficiency: Efficiency
     runs: tuple[PredictedRun, ...]
@@ -67,32 +72,47 @@ class EfficiencyFit:
         return tuple(dict.fromkeys(found.run.group for found in self.runs))
 
     @property
+    def cannot_tell(self) -> str:
+        """What the runs say nothing of, in words; empty where groups were left out."""
+        if len(self.groups) > 1:
+            return ""
+        error = f"its error is taken as {self.efficiency.error:.1%}"
+        if len(self.runs) == 1:
+            return f"one run, of which nothing can be left out: {error}, as of published models"
+        return (
+            f"one group, so each run was left out in turn: of another model it says nothing, and "
+            f"{error}, no less than that of published models"
+        )
+
+    @property
     def errors(self) -> list[float]:
-        """Relative errors of the runs where their groups were left out."""
+        """Relative errors of the runs where their groups were left out; of one run that of
+        published models."""
+        if len(self.runs) == 1:
+            return [self.efficiency.error]
         return [found.left_out_error for found in self.runs]
 
 
-def fits(runs: Sequence[MeasuredRun], predictor: StepPredictor) -> tuple[EfficiencyFit, ...]:
+def fits(
+    runs: Sequence[MeasuredRun], predictor: StepPredictor, name: str = ""
+) -> tuple[EfficiencyFit, ...]:
     """A constant for every framework and family of devices that has two groups or more.
 
+    Those of one group are fitted where there are no others, or where that of this ``name`` is one.
+
     Raises:
-        InputError: none has, or hardware or framework of a run is not known.
+        InputError: there is no run, or hardware or framework of one is not known.
     """
     sets: dict[tuple[str, str], list[MeasuredRun]] = {}
     for run in runs:
         sets.setdefault((run.framework, named_hardware(run.hardware).family), []).append(run)
-    found = [
-        fit(chosen, family, predictor)
-        for (_, family), chosen in sets.items()
-        if len({run.group for run in chosen}) > 1
-    ]
-    if not found:
-        groups = len({run.group for run in runs})
-        many = f"{len(runs)} runs that count" if len(runs) != 1 else "one run that counts"
-        given = f"{many}, of {groups} group{'s' * (groups != 1)}"
-        rule = "a framework on a device needs two groups or more, as each is left out in turn"
-        raise InputError(given, rule, "add runs of another model or source")
-    return tuple(found)
+    if not sets:
+        rule = "is of runs whose strategy is known in full"
+        raise InputError("a fit of no run that counts", rule, "add mbs, and what is assumed")
+    several = [key for key, mine in sets.items() if len({run.group for run in mine}) > 1]
+    named = [key for key in sets if name == f"{key[0]}-{key[1]}"]
+    chosen = dict.fromkeys((*several, *named)) or sets
+    return tuple(fit(sets[key], key[1], predictor) for key in chosen)
 
 
 def fit(
@@ -100,28 +120,36 @@ def fit(
 ) -> EfficiencyFit:
     """The constant of runs of one framework on one family of devices.
 
-    ``layer_s``: what a layer's launches take; None: as is known of the framework.
-
-    Raises:
-        InputError: they have fewer than two groups.
+    What is left out in turn are groups, of one group runs.  ``layer_s``: what a layer's launches
+    take; None: as is known of the framework.
     """
-    groups = list(dict.fromkeys(run.group for run in runs))
-    if len(groups) < 2:
-        raise InputError(f"{len(runs)} runs of one group", "two groups or more are needed")
+    unit = _groups if len({run.group for run in runs}) > 1 else _names
+    mine, groups = np.array(unit(runs)), list(dict.fromkeys(unit(runs)))
     start = _start(runs[0].framework, family)
     start = start if layer_s is None else replace(start, layer_s=layer_s)
     curves = np.array([_curve(run, start, predictor) for run in runs])
     measured = np.array([run.step_s for run in runs])
     best = _best(curves, measured)
-    mine = np.array([run.group for run in runs])
-    without = {group: _best(curves[mine != group], measured[mine != group]) for group in groups}
+    others = [mine != group if len(groups) > 1 else mine == group for group in groups]
+    fractions = [_best(curves[some], measured[some]) for some in others]
+    without = dict(zip(groups, fractions, strict=True))
     predicted = [
-        _predicted(run, replace(start, fraction=best), without[run.group], predictor)
-        for run in runs
+        _predicted(run, replace(start, fraction=best), without[name], predictor)
+        for run, name in zip(runs, mine.tolist(), strict=True)
     ]
     error = mean_error([one.left_out_error for one in predicted])
+    if unit is _names:
+        error = max(error, error_of_other_models())
     efficiency = replace(start, fraction=best, runs=len(runs), error=error)
     return EfficiencyFit(efficiency, tuple(predicted))
+
+
+def _groups(runs: Sequence[MeasuredRun]) -> list[str]:
+    return [run.group for run in runs]
+
+
+def _names(runs: Sequence[MeasuredRun]) -> list[str]:
+    return [run.name for run in runs]
 
 
 def _start(name: str, family: str) -> Efficiency:

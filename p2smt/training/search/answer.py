@@ -188,8 +188,8 @@ class PlanAnswer:
     searched, in words, name and range.  ``measured``: the best one with the measured run that is
     nearest to it.  ``outside``: how it lies outside of what was measured, in words; empty: it does
     not, or nothing measured was given.  ``recommended``: of the near ones whose times lie in the
-    range of the best one's time the one nearest to a measured run; None: nothing measured was
-    given.
+    range of the best one's time the one nearest to a measured run; None: no measured run is like
+    any of them.
     """
 
     question: PlanQuestion

@@ -23,7 +23,14 @@ from p2smt.training.search.question import (
     modules_in_order,
     value_text,
 )
-from p2smt.training.strategy import AXES, DISPATCHERS, OPTIMIZER_BYTES, Recompute, key_of
+from p2smt.training.strategy import (
+    AXES,
+    DISPATCHERS,
+    OPTIMIZER_BYTES,
+    Recompute,
+    Strategy,
+    key_of,
+)
 from p2smt.training.validity import FIELDS
 
 _NO_SCORES = "selective saves nothing with flash attention"
@@ -71,6 +78,10 @@ class Choices:
         if name in self.choices:
             return value in self.choices[name]
         return value <= self.largest[name]
+
+    def most(self, name: str) -> int:
+        """The largest value that a degree may have."""
+        return max(self.choices[name]) if name in self.choices else self.largest[name]
 
     def least(self, name: str) -> int:
         """The least value that a field may have."""
@@ -131,9 +142,18 @@ def _switch(allowed: Sequence[bool] | None) -> tuple[int, ...]:
     return tuple(sorted(map(int, set(allowed or (0, 1)))))
 
 
+def _shards_more_alone(question: PlanQuestion) -> bool:
+    """Whether the launcher cannot shard the optimizer without sharding gradients, too."""
+    if question.lacks is None:
+        return False
+    whole, sharded = (question.lacks(Strategy(dp=2, zero=n), question.model) for n in STAGES[:2])
+    return not set(sharded) <= set(whole)
+
+
 def _stages(question: PlanQuestion) -> tuple[int, ...]:
     """Of ZeRO; fewer bytes of the optimizer are of sharded ones alone."""
-    every = STAGES_OF_MIXTURES if question.model.experts else STAGES
+    few = question.model.experts and not _shards_more_alone(question)
+    every = STAGES_OF_MIXTURES if few else STAGES
     return every if question.optimizer_bytes == OPTIMIZER_BYTES else every[1:]
 
 

@@ -7,7 +7,7 @@ counts doublings of degrees, and switches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -28,6 +28,7 @@ UNCOUNTED = (
 )
 """What adds nothing to a distance: how tokens move, and what is the same in all strategies of a
 search."""
+_TOLD = (*SWITCHES, *UNCOUNTED)
 _SAME = 9
 """Digits of a distance: sums of the same squares in another order are the same."""
 
@@ -77,12 +78,34 @@ def nearest(
     return one, int(runs[one]), float(apart[one])
 
 
+def most_known(
+    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
+) -> tuple[int, int, float]:
+    """The same among those of which runs had every value, if there are any: the error of the others
+    is not known, however near a run is."""
+    apart, runs = distances(strategies, measured)
+    one = int(_unknown(strategies, measured, apart).argmin())
+    return one, int(runs[one]), float(apart[one])
+
+
+def _unknown(
+    strategies: Sequence[Strategy], measured: Sequence[StrategyRun], apart: FloatArray
+) -> FloatArray:
+    """Distances, greater than all others of those with a value that no run had."""
+    seen = _Seen.of(measured)
+    odd = np.array([any(True for _ in seen.lacks(one)) for one in strategies])
+    return apart + odd * (1.0 + apart.max())
+
+
 def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:
-    """Those that are nearer to a measured one than all before them: whichever of the first many is
-    nearest is among these."""
+    """Those that are nearer to a measured one than all before them, and those that are better
+    known: whichever of the first many is nearest, or most known, is among these."""
     apart, _ = distances(strategies, measured)
-    least = np.minimum.accumulate(apart)
-    return [0, *(np.flatnonzero(least[1:] < least[:-1]) + 1).tolist()]
+    found = {0}
+    for each in (apart, _unknown(strategies, measured, apart)):
+        least = np.minimum.accumulate(each)
+        found |= set((np.flatnonzero(least[1:] < least[:-1]) + 1).tolist())
+    return sorted(found)
 
 
 # What of a strategy no run had.
@@ -103,23 +126,41 @@ class NotSeen:
         return f"{self.value}: measured {'is' if self.one else 'are'} {self.seen}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What runs had: the least and the greatest of each degree, and each switch in words."""
+
+    spans: Mapping[str, tuple[int, int]]
+    words: Mapping[str, frozenset[str]]
+
+    @staticmethod
+    def of(measured: Sequence[StrategyRun]) -> _Seen:
+        """Those of some runs, of one at least."""
+        ran = [run.strategy for run in measured]
+        degrees = {name: [getattr(one, name) for one in ran] for name in DEGREES}
+        return _Seen(
+            {name: (min(seen), max(seen)) for name, seen in degrees.items()},
+            {name: frozenset(_word(one, name) for one in ran) for name in _TOLD},
+        )
+
+    def lacks(self, strategy: Strategy) -> Iterator[NotSeen]:
+        """The values of a strategy that lie outside of them."""
+        for name, (least, most) in self.spans.items():
+            value = getattr(strategy, name)
+            if not least <= value <= most:
+                among = f"{least} to {most}" if least < most else f"{least} only"
+                yield NotSeen(f"{key_of(name)}={value}", among, one=False)
+        for name, taken in self.words.items():
+            word = _word(strategy, name)
+            if word not in taken:
+                known = ", ".join(sorted(taken))
+                yield NotSeen(f"{key_of(name)}={word}", known, one=len(taken) == 1)
+
+
 def not_seen(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[NotSeen, ...]:
     """The values that lie outside of all runs: a degree beyond the least and the greatest, a switch
     that was never set so."""
-    found: list[NotSeen] = []
-    if not measured:
-        return ()
-    for name in DEGREES:
-        value, seen = getattr(strategy, name), [getattr(run.strategy, name) for run in measured]
-        if not min(seen) <= value <= max(seen):
-            among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
-            found.append(NotSeen(f"{key_of(name)}={value}", among, one=False))
-    for name in (*SWITCHES, *UNCOUNTED):
-        value, taken = _word(strategy, name), {_word(run.strategy, name) for run in measured}
-        if value not in taken:
-            known = ", ".join(sorted(taken))
-            found.append(NotSeen(f"{key_of(name)}={value}", known, one=len(taken) == 1))
-    return tuple(found)
+    return tuple(_Seen.of(measured).lacks(strategy)) if measured else ()
 
 
 def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, ...]:

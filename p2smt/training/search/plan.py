@@ -45,7 +45,14 @@ from p2smt.training.search.branch import (
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.known import FAR, ever_nearer, nearest, outside, value_word
+from p2smt.training.search.known import (
+    FAR,
+    ever_nearer,
+    most_known,
+    nearest,
+    outside,
+    value_word,
+)
 from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
@@ -552,7 +559,9 @@ def _recommended(
     measured: Sequence[StrategyRun],
 ) -> NearRun | None:
     """Of those near the best one, whose times lie in the range of its time, the one nearest to a
-    measured run, the best one if none is nearer; of several the fastest.
+    measured run, the best one if none is nearer; of several the fastest.  Where runs had every
+    value of some of them, it is one of these.  None if no run is like any of them: then none is
+    better known than the best.
     """
     if not measured:
         return None
@@ -562,7 +571,9 @@ def _recommended(
     placed = bounds_table.place >= 0  # a search in parts places those that may be it
     rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]
     strategies = [bounds_table.candidates.columns.strategy(row) for row in rows]
-    at, run, apart = nearest([best.strategy, *strategies], measured)
+    at, run, apart = most_known([best.strategy, *strategies], measured)
+    if apart > FAR:
+        return None
     found = best if at == 0 else planned(bounds_table, timing, rows[at - 1])
     return NearRun(found, measured[run], apart)
 

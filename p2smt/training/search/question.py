@@ -137,7 +137,8 @@ class SpaceLimits:
     ``micro_batch`` the constants of this module; ``zero`` and ``sequence_parallel`` all there are;
     ``recompute`` all that save memory, which is not ``selective`` where attention is fused and
     keeps no scores; of mixtures also ``MODULES_AGAIN``.  ``ep``: as many as there are experts.
-    Mixtures have ``LARGEST_OF_MIXTURES`` and ``STAGES_OF_MIXTURES``.
+    Mixtures have ``LARGEST_OF_MIXTURES`` and ``STAGES_OF_MIXTURES``; all stages where the launcher
+    shards the optimizer with gradients alone.
     """
 
     tp: int | None = None

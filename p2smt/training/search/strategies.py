@@ -106,11 +106,19 @@ def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tu
     Of a mixture what is computed again is not told yet.
     """
     degrees = dict(zip(AXES, sizes, strict=True))
-    model, most = question.model, question.batch.sequences // degrees["dp"]
+    most = question.batch.sequences // degrees["dp"]
+    micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
+    return _with_sizes(question, choices, degrees, micro)
+
+
+def _with_sizes(
+    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: Sequence[int]
+) -> tuple[IntArray, ...]:
+    """The same with these sizes of a micro-batch."""
+    model = question.model
     counted = countings(model.layers, model.mtp)
     chunks = {n // degrees["pp"] for count in counted for n in divisors(count)}
     vpp = [n for n in sorted(chunks) if n > 0 and choices.allow("vpp", n)]
-    micro = [n for n in divisors(most) if choices.allow("micro_batch", n)]
     given = {name: [value] for name, value in degrees.items()}
     given |= {"vpp": vpp, "micro_batch": micro}
     given |= {name: list(choices.choices[name]) for name in ("sequence_parallel", "zero")}
@@ -122,6 +130,67 @@ def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
     """All combinations of some values, a column for each."""
     grid = np.meshgrid(*(np.array(one, dtype=np.int64) for one in values), indexing="ij")
     return [axis.ravel() for axis in grid]
+
+
+# Batches of a range: of each strategy the largest that it can have, and smaller ones where these
+# need less memory.
+
+
+def space_between(
+    question: PlanQuestion, choices: Choices, least: int, most: int
+) -> StrategyColumns | None:
+    """Every valid strategy of a dense model with its batches from ``least`` to ``most`` sequences.
+
+    The time of a sequence falls with the number of micro-batches, so of each only the largest
+    batch counts, and those with so few micro-batches that they need less memory.  None: there is
+    none.
+    """
+    tuples = [one for one in axis_tuples(question, choices) if one[AXES.index("dp")] <= most]
+    if not tuples:
+        return None
+    first = least_values(choices, tuples)
+    first["sequences"] = first["dp"] * first["micro_batch"] * first["pp"]  # any that divides
+    devices = question.topology.devices
+    kept = obey(question.model, question.batch, first, devices)
+    blocks = []
+    for at in np.flatnonzero(kept).tolist():
+        degrees = dict(zip(AXES, tuples[at], strict=True))
+        sizes = range(1, min(most // degrees["dp"], choices.most("micro_batch")) + 1)
+        micro = [n for n in sizes if choices.allow("micro_batch", n)]
+        blocks.append(_with_sizes(question, choices, degrees, micro))
+    if not blocks:
+        return None
+    values = {
+        name: np.concatenate([block[at] for block in blocks]) for at, name in enumerate(SEARCHED)
+    }
+    values["sequences"] = values["dp"] * values["micro_batch"] * values["pp"]
+    kept = obey(question.model, question.batch, values, devices)
+    values = _with_batches({name: one[kept] for name, one in values.items()}, least, most)
+    if not len(values["tp"]):
+        return None
+    return replace(_columns(question, choices, values), sequences=values["sequences"])
+
+
+def _with_batches(values: SearchedColumns, least: int, most: int) -> SearchedColumns:
+    """Each row with its batches."""
+    each = values["dp"] * values["micro_batch"]
+    step = np.where(values["vpp"] > 1, values["pp"], 1)
+    largest = most // (each * step) * step  # micro-batches
+    held = (2 + values["vpp"]) * values["pp"] // values["vpp"]  # from so many on memory is the same
+    rows, counts = [], []
+    for row, (one, by, top, few) in enumerate(
+        zip(each.tolist(), step.tolist(), largest.tolist(), held.tolist(), strict=True)
+    ):
+        lowest = -(-least // (one * by)) * by
+        if not 0 < lowest <= top:
+            continue
+        found = {*range(lowest, min(top, few) + 1, by), top}
+        rows += [row] * len(found)
+        counts += sorted(found)
+    at = np.array(rows, dtype=np.int64)
+    found_values = {name: column[at] for name, column in values.items()}
+    sequences = each[at] * np.array(counts, dtype=np.int64)
+    return found_values | {"sequences": sequences}
 
 
 # Mixtures: degrees of experts for each of those strategies, then the switches.

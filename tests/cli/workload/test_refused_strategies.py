@@ -35,6 +35,8 @@ UNLIKE = "--placement [[2,1],[1,8],[1,1],[1,1]] --expert-placement [[1,2],[1,1],
         ),
         (f"estimate {OLDER} -s dp=8,dtype=fp8", "device a100", "no peak of fp8", "take a device"),
         (f"plan {OLDER} --dtype mxfp8", "device a100", "no peak of fp8", "take a device"),
+        (f"plan {MIXTURE} --dtype mxfp8", "device h100", "mxfp8 is", "take dtype=fp8"),
+        (f"estimate {MIXTURE} -s dp=16,dtype=mxfp8", "device h100", "mxfp8 is", "take dtype=fp8"),
         (
             f"estimate {MIXTURE} -s pp=2,dp=8,ep=8 {UNLIKE}",
             "[[2,1],[1,8],[1,1],[1,1]]",

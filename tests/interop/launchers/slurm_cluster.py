@@ -38,9 +38,11 @@ ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
-SelectType=select/linear
+SelectType=select/cons_tres
+GresTypes=gpu
 SlurmdParameters=config_overrides
-NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[2]}] CPUs=8
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[2]}] CPUs=8 \
+  Gres=gpu:8
 PartitionName=all Nodes=ALL Default=YES
 """
 
@@ -72,6 +74,9 @@ class SlurmCluster:
         ports = _free_ports(nodes)
         conf = CONF.format(host=socket.gethostname(), ports=ports, folder=folder, nodes=nodes)
         (folder / "slurm.conf").write_text(conf)
+        (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-7]\n")
+        for number in range(8):
+            (folder / f"gpu{number}").touch()
         (folder / "munge.key").write_bytes(secrets.token_bytes(128))
         (folder / "munge.key").chmod(0o400)
         with ExitStack() as stack:

@@ -129,3 +129,19 @@ def test_every_missing_thing_has_a_case(trainer: Trainer) -> None:
     for feature in trainer.missing:
         words = feature.words
         assert "so many tokens" in words or any(word in words for word in shown), words
+
+
+@pytest.mark.parametrize(("tp", "told"), [(1, False), (2, True)])
+def test_what_options_leave_to_the_user_is_noted(tp: int, told: bool) -> None:
+    """Without its option Megatron learns positions; it names both settings of its connections."""
+    strategy = Strategy(
+        tp=tp, dp=8, sequence_parallel=tp > 1, zero=1, ep=8, dispatcher="flex", overlap=True
+    )
+    mixture = replace(LLAMA_70B, layers=4, experts=Experts(8, 2, 512))
+    first, second = MEGATRON.export(mixture, Batch(64, 1024), strategy).notes
+    assert "position embedding" in first
+    assert "router" in first
+    assert second.endswith("what hides of tp and cp with 1") == told
+    dense = MEGATRON.export(LLAMA_70B, Batch(64, 1024), Strategy(dp=8)).notes
+    assert "position embedding" in dense[0]
+    assert "router" not in dense[0]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.measured.errors import error_of_other_models, fit_error, rows_of
 from p2smt.training.measured.fit import STEP
 from tests.cli.tools import cli
+from tests.schemas.tools import complaints
 from tests.training.measured.csv_rows import text_of
 
 RUNS = Path(__file__).resolve().parents[3] / "experiments" / "training_runs" / "runs.csv"
@@ -68,13 +72,67 @@ def test_bad_runs_files_are_refused_in_a_line(tmp_path: Path) -> None:
     whole = text_of({}, {"group": "k22-b"})
     assert "no column mbs" in refusal(path, whole.replace(",mbs,", ",batch,"))
     assert "more than 0" in refusal(path, text_of({}, {"group": "k22-b", "step_s": "0"}))
-    assert "two groups or more" in refusal(path, text_of({}, {"layers": "8"}))
-    single = refusal(path, text_of({"mbs": ""}, {"group": "k22-b"}))
-    assert "one run that counts, of 1 group" in single
-    assert "two groups or more" in single
+    assert "no run that counts" in refusal(path, text_of({"mbs": ""}))
     assert "line 2" in refusal(path, text_of({"tp": "x"}))
     assert "fp8" in refusal(path, text_of({"precision": "fp8"}, {"group": "k22-b"}))
     assert "none of the columns" in refusal(path, "")
+
+
+def fitted(path: Path, text: str, *more: str) -> dict[str, Any]:
+    path.write_text(text, encoding="utf-8")
+    done = cli("calibrate", "--runs", str(path), *more, "--json")
+    assert done.code == 0, done
+    assert complaints("calibrate-runs", done.json()) == []
+    (found,) = done.json()["efficiencies"]
+    assert isinstance(found, dict)
+    return found
+
+
+def some(*groups: tuple[str, int]) -> str:
+    """The first published runs of groups, as a file."""
+    header, *lines = RUNS.read_text(encoding="utf-8").splitlines()
+    kept = [[one for one in lines if f",{name}," in one][:most] for name, most in groups]
+    return "\n".join([header, *(line for mine in kept for line in mine), ""])
+
+
+def test_of_one_group_runs_are_left_out_and_what_that_cannot_tell_is_said(tmp_path: Path) -> None:
+    path, out = tmp_path / "runs.csv", tmp_path / "ours.yaml"
+    found = fitted(path, some(("dgxc-8b", 3)), "-o", str(out))
+    assert "of another model it says nothing" in found["cannot_tell"]
+    assert len({one["left_out_fraction"] for one in found["runs"]}) > 1
+    assert found["mean_error"] < error_of_other_models()
+    written = read_efficiency(str(out))
+    assert written.error == pytest.approx(error_of_other_models(), rel=1e-3)
+    told = " ".join(out.read_text(encoding="utf-8").split())
+    assert "of another model it says nothing" in told
+    shown = cli("calibrate", "--runs", str(path))
+    assert "of another model it says nothing" in shown.out
+    assert "left out of the fit in turn" not in shown.out
+
+
+def test_one_run_has_no_error_of_its_own(tmp_path: Path) -> None:
+    found = fitted(tmp_path / "runs.csv", some(("dgxc-8b", 1)))
+    assert "one run, of which nothing can be left out" in found["cannot_tell"]
+    assert found["mean_error"] == found["max_error"] == pytest.approx(error_of_other_models())
+
+
+def test_one_group_beside_others_is_fitted_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    groups = [("sc21t1-7.5B", 1), ("sc21t1-76B", 1), ("dgxc-8b", 1)]
+    several = fitted(path, some(*groups))
+    assert several["name"] == "megatron-a100"
+    assert "cannot_tell" not in several
+    alone = fitted(path, some(*groups), "--efficiency", "nemo-h100")
+    assert alone["groups"] == ["dgxc-8b"]
+    assert "cannot_tell" in alone
+
+
+def test_a_fit_of_ones_own_has_not_the_errors_of_its_namesake() -> None:
+    shipped = read_efficiency("nemo-h100")
+    own = replace(shipped, fraction=0.5, runs=2, error=0.2)
+    assert rows_of(shipped)
+    assert rows_of(own) == ()
+    assert fit_error(own, "h100").spread > fit_error(shipped, "h100").spread
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.errors import error_of_other_models
 from p2smt.training.measured.file import parse_runs
 from p2smt.training.measured.fit import STEP, errors_of, fit, fits, mean_error
 from p2smt.training.measured.run import MeasuredRun
@@ -73,12 +74,30 @@ def test_frameworks_and_devices_are_apart() -> None:
     assert [one.efficiency.runs for one in found] == [4, 2]
 
 
-def test_one_group_is_not_enough() -> None:
-    runs = parse_runs(text_of({}, {"layers": "8"}), "runs.csv").runs
-    with pytest.raises(InputError, match="two groups or more"):
-        fits(runs, predicted_s)
-    with pytest.raises(InputError, match="two groups"):
-        fit(runs, "a100", predicted_s)
+def test_of_one_group_each_run_is_judged_by_the_others() -> None:
+    parts = [("k22-a", 4, 0.5), ("k22-a", 5, 0.8), ("k22-a", 6, 0.8)]
+    found = fit(runs_of(*parts), "a100", predicted_s)
+    assert found.runs[0].left_out_fraction == pytest.approx(0.8, abs=STEP)
+    assert found.efficiency.fraction == pytest.approx(0.8, abs=STEP)  # most runs say so
+    assert found.errors[0] == pytest.approx((1 / 0.8 + 0.5) / (1 / 0.5 + 0.5) - 1, abs=0.01)
+    assert found.efficiency.error == pytest.approx(
+        max(mean_error(found.errors), error_of_other_models())
+    )
+    assert "one group" in found.cannot_tell
+    (alone,) = fits(runs_of(*parts), predicted_s)
+    assert alone == found
+
+
+def test_of_one_run_nothing_is_left_out() -> None:
+    found = fit(runs_of(("k22-a", 4, 0.5)), "a100", predicted_s)
+    assert found.efficiency.fraction == pytest.approx(0.5, abs=STEP)
+    assert found.errors == [found.efficiency.error] == [error_of_other_models()]
+    assert "one run" in found.cannot_tell
+
+
+def test_no_run_is_not_enough() -> None:
+    with pytest.raises(InputError, match="no run that counts"):
+        fits((), predicted_s)
 
 
 def test_unknown_hardware_is_refused() -> None:

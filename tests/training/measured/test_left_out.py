@@ -125,6 +125,26 @@ def test_another_device_has_a_wider_range(
     assert (found.spread > 5 * own.spread) == (device != efficiency.device)
 
 
+@pytest.mark.parametrize(
+    ("model", "strategy", "name", "like"),
+    [
+        ("qwen3-30b-a3b", "dp=8,ep=8,zero=1", "nemo-h100", False),
+        ("qwen3-30b-a3b", "dp=8,ep=8,zero=1", "megatron-bridge-h100", True),
+        ("llama-3-8b", "dp=8,zero=1", "nemo-h100", True),
+    ],
+)
+def test_constants_of_other_models_have_a_wider_range(
+    model: str, strategy: str, name: str, like: bool
+) -> None:
+    found = estimate(model, load_topology("dgx-h100:1"), strategy, Batch(64, 4096), name)
+    narrow, wide = fit_error(found.efficiency, "h100"), fit_error(found.efficiency, "x9000")
+    said = iteration_range(found, EstimateRange(None, {}))
+    expected = narrow.spread if like else wide.spread
+    assert said.high_s / found.iteration_s == pytest.approx(math.exp(expected))
+    assert said.basis is (PriceBasis.FITTED if like else PriceBasis.ASSUMED)
+    assert said.why == narrow.why + ("" if like else ", none of such a model")
+
+
 def test_constants_of_yours_are_as_wide_as_their_error_says() -> None:
     shipped = read_efficiency("megatron-h100")
     mine, worse = replace(shipped, name="mine"), replace(shipped, name="mine", error=0.1)

@@ -7,12 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from p2smt.interop.trainers.deepspeed import DEEPSPEED
+from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.option_table import lacks_of
+from p2smt.interop.trainers.torchtitan import TORCHTITAN
+from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import PlanQuestion, SpaceLimits, searched_field
 from p2smt.training.search.strategies import space_of
+from p2smt.training.transformer import Experts
 from p2smt.training.validity import violations
 from tests.refusals import refusal
 from tests.training.search.test_plan_answers import SMALL
@@ -71,3 +77,16 @@ def test_what_cannot_be_given_is_refused(change: dict[str, object], part: str) -
 )
 def test_what_is_given_is_not_searched(key: str, remedy: str) -> None:
     assert remedy in refusal(searched_field, key, key)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "stages"), [(MEGATRON, (0, 1)), (DEEPSPEED, (0, 1)), (TORCHTITAN, (0, 1, 2, 3))]
+)
+def test_what_shards_gradients_with_the_optimizer_is_searched_with_it(
+    trainer: Trainer, stages: tuple[int, ...]
+) -> None:
+    """Of a mixture, of which the stages of published runs are searched."""
+    mixture = replace(WIDE.model, experts=Experts(8, 2, 48))
+    lacks = lacks_of(trainer, WIDE.batch)
+    asked = replace(WIDE, model=mixture, launcher=trainer.name, lacks=lacks)
+    assert Choices.of(asked).choices["zero"] == stages

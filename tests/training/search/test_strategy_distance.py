@@ -17,6 +17,7 @@ from p2smt.training.search.known import (
     distances,
     ever_nearer,
     known,
+    most_known,
     nearest,
     not_seen,
     outside,
@@ -127,7 +128,11 @@ def test_distances_side_by_side_are_those_one_by_one(
         assert math.isclose(each[at[n]], min(each), abs_tol=1e-8)
     for many in range(1, len(strategies) + 1):
         first, _, _ = nearest(strategies[:many], runs)
-        assert first in ever_nearer(strategies, runs)
+        most, run, far = most_known(strategies[:many], runs)
+        assert {first, most} <= set(ever_nearer(strategies, runs))
+        assert (run, far) == (at[most], apart[most])
+        rank = [(not_seen(one, runs) != (), apart[n]) for n, one in enumerate(strategies[:many])]
+        assert most == rank.index(min(rank))
 
 
 def test_what_is_known_is_the_error_of_runs_that_are_like_it() -> None:

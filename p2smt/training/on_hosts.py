@@ -1,0 +1,104 @@
+"""Ranks of a training on named hosts, device by device: what takes the place of a matrix there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.cluster.allocation import allocated
+from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray, Matrix
+from p2smt.parallelism.rank_list import RankList, inside_matrix
+from p2smt.plans.solution import rank_hosts
+from p2smt.training.strategy import Strategy, strategy_text
+
+
+@dataclass(frozen=True, slots=True)
+class HostRanks:
+    """The device of each rank on the hosts of a job.
+
+    ``cluster``: that of all the hosts which the job got, ``listed`` as they were given;
+    ``topology``: that of those which have ranks.  ``ranks`` are over the axes of a strategy, pp
+    outermost; ``hosts`` the hosts in their order.
+    """
+
+    cluster: Topology
+    listed: tuple[str, ...]
+    topology: Topology
+    ranks: RankList
+    hosts: tuple[str, ...]
+
+    @staticmethod
+    def of(cluster: Topology, listed: Sequence[str], devices: IntArray) -> HostRanks:
+        """Ranks on these devices of the cluster; shape: the sizes of the strategy's axes."""
+        each = cluster.devices_under(cluster.node_level)
+        named = rank_hosts(cluster, devices.ravel().tolist()) or ()
+        topology = allocated(cluster, tuple(dict.fromkeys(named)))
+        place = _places(topology)
+        ranks = [
+            place[name] * each + device % each
+            for name, device in zip(named, devices.ravel().tolist(), strict=True)
+        ]
+        return HostRanks(
+            cluster,
+            tuple(listed),
+            topology,
+            RankList(tuple(ranks), tuple(devices.shape)),
+            tuple(dict.fromkeys(named)),
+        )
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Hosts of the job that have no rank, as they were listed."""
+        used = set(self.hosts)
+        return tuple(name for name in self.listed if name not in used)
+
+    @property
+    def inside(self) -> Matrix | None:
+        """The matrix inside each node; None: no matrix expresses how its ranks lie there."""
+        return inside_matrix(self.ranks, self.topology)
+
+
+def _places(topology: Topology) -> dict[str, int]:
+    """The place of each host in the hull."""
+    hosts = topology.hosts
+    return {} if hosts is None else dict(zip(hosts.names, hosts.slots, strict=True))
+
+
+def listed_ranks(topology: Topology, listed: Sequence[str], strategy: Strategy) -> HostRanks:
+    """Ranks in order on the hosts in theirs, as a launcher starts them; the last may stay idle.
+
+    Raises:
+        InputError: the topology lacks a host, or the strategy fills no whole number of them, or
+            more than are listed.
+    """
+    cluster = allocated(topology, listed)
+    each = cluster.devices_under(cluster.node_level)
+    given = f"strategy {strategy_text(strategy)[:80]} of {strategy.devices} devices"
+    if strategy.devices % each:
+        rule = f"must fill whole hosts, which have {each} devices"
+        raise InputError(given, rule, "change a degree")
+    needed = strategy.devices // each
+    if needed > len(listed):
+        rule = f"needs {needed} hosts of {each} devices, and {len(listed)} are listed"
+        raise InputError(given, rule, "change a degree, or name more hosts")
+    place = _places(cluster)
+    slots = np.array([place[name] for name in listed[:needed]], dtype=np.int64)
+    devices = (slots[:, None] * each + np.arange(each)).reshape(strategy.sizes)
+    return HostRanks.of(cluster, listed, devices)
+
+
+def in_order(topology: Topology, listed: Sequence[str] | None, devices: int) -> bool:
+    """Whether hosts need not be told apart: all of a regular cluster are listed in its order, and
+    so many devices are all of it, so that a matrix says where ranks lie."""
+    hosts = topology.hosts
+    if hosts is None:
+        return listed is None
+    return (
+        not topology.uneven
+        and devices == topology.devices
+        and (listed is None or tuple(listed) == hosts.names)
+    )

@@ -1,0 +1,5 @@
+"""The best strategy on the hosts that a job got: how many of them, which, and in which order.
+
+``ideal`` (what no order can beat), ``orders`` (what an order takes), ``boxes`` (where no order is
+fast enough), ``search`` and its ``answer``.
+"""

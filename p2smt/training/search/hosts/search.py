@@ -1,0 +1,286 @@
+"""The search: one queue of host counts, strategies and matrices inside nodes, by their bounds.
+
+What is taken from the queue has the least bound of all that is left.  A host count is opened into
+its strategies, a strategy into its matrices inside the nodes (units), and of a unit the orders that
+are known beforehand are costed.  Where one takes what the ideal leaf takes, the unit is settled.
+Else it goes back once; then every order is looked at if there are few, or boxes of loads are
+emptied one by one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from p2smt.cluster.allocation import allocated, check_stated
+from p2smt.errors import EncodingBug, InputError
+from p2smt.parallelism.placement import IntArray
+from p2smt.problems.allocation import AllocationProblem, Counts
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.allocation.answer import every_order, number_of_orders
+from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.question import Tree, switch_tree
+from p2smt.training.iteration import predict_on
+from p2smt.training.on_hosts import HostRanks
+from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
+from p2smt.training.search.hosts.boxes import Boxes
+from p2smt.training.search.hosts.ideal import Ideal, device_seconds
+from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
+from p2smt.training.search.question import PlanQuestion, Prices
+
+WITHOUT_LIMIT_S = 60.0
+"""Seconds after which a search without a limit stops."""
+CLOSED = 1e-9
+"""Relative: what differs by less is as good."""
+_TOGETHER = 256
+"""Strategies that are bounded at once."""
+_COSTED = 3
+"""Of the known orders of a unit so many are costed device by device."""
+FEW_ORDERS = 3000
+"""Up to so many orders of a unit are looked at one by one."""
+
+
+@dataclass(frozen=True)
+class _Count:
+    nodes: int
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The strategies of a host count from this one on, by what they compute."""
+
+    ideal: Ideal
+    first: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    ideal: Ideal
+    row: int
+
+
+_Item = _Count | _Rest | _Row | Unit
+
+
+@dataclass
+class HostSearch:
+    """A search on the hosts of a job; ``found`` is what was costed, ``open_s`` bounds left open."""
+
+    question: PlanQuestion
+    batches: tuple[int, int]
+    listed: tuple[str, ...]
+    watch: StopWatch
+    found: dict[object, HostedStrategy] = field(default_factory=dict)
+    open_s: list[float] = field(default_factory=list)
+    best_s: float = math.inf
+    tally: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.orders = Orders(Uplinks(self.question.topology), self.question.efficiency)
+        self._queue: list[tuple[float, int, _Item]] = []
+        self._number = count()
+        self._answers: dict[AllocationProblem, Counts | None] = {}
+
+    def run(self) -> bool:
+        """Search to the end or the limit; whether it was interrupted."""
+        hosts, each = len(self.listed), self._each()
+        least_s = device_seconds(self.question)
+        for nodes in range(hosts, 0, -1):
+            self._push(least_s / (nodes * each), _Count(nodes))
+        try:
+            while self._queue and self._queue[0][0] < self._cutoff_s():
+                if self.watch.expired():
+                    break
+                bound_s, _, item = heapq.heappop(self._queue)
+                try:
+                    self._take(bound_s, item)
+                except BaseException:
+                    self._push(bound_s, item)
+                    raise
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def bound_s(self) -> float:
+        """No answer takes less of a sequence."""
+        left = [self._queue[0][0]] if self._queue else []
+        return min([*left, *self.open_s, self.best_s])
+
+    def _each(self) -> int:
+        topology = self.question.topology
+        return topology.devices_under(topology.node_level)
+
+    def _cutoff_s(self) -> float:
+        return self.best_s * (1 - CLOSED)
+
+    def _push(self, bound_s: float, item: _Item) -> None:
+        heapq.heappush(self._queue, (bound_s, next(self._number), item))
+
+    def _count(self, what: str, many: int = 1) -> None:
+        self.tally[what] = self.tally.get(what, 0) + many
+
+    def _take(self, bound_s: float, item: _Item) -> None:
+        match item:
+            case _Count():
+                ideal = Ideal.of(self.question, self.batches, item.nodes, self.watch)
+                self._count("host counts")
+                if ideal is not None:
+                    self._count("strategies", len(ideal.candidates))
+                    self._rest(ideal, 0, bound_s)
+            case _Rest():
+                self._bounded(item, bound_s)
+            case _Row():
+                self._opened(item, bound_s)
+            case Unit():
+                self._settle(item)
+
+    def _rest(self, ideal: Ideal, first: int, bound_s: float) -> None:
+        if first < len(ideal.rows):
+            self._push(max(bound_s, float(ideal.free_s[first])), _Rest(ideal, first))
+
+    def _bounded(self, item: _Rest, bound_s: float) -> None:
+        """The next strategies, each with what its requests take alone."""
+        ideal, last = item.ideal, item.first + _TOGETHER
+        rows = ideal.rows[item.first : last]
+        self._count("bounded", len(rows))
+        for row, least_s in zip(rows.tolist(), ideal.least_s(rows).tolist(), strict=True):
+            if least_s < self._cutoff_s():
+                self._push(max(bound_s, least_s), _Row(ideal, row))
+        self._rest(ideal, last, bound_s)
+
+    def _opened(self, item: _Row, bound_s: float) -> None:
+        """The matrices inside the nodes of a strategy."""
+        ideal, row = item.ideal, item.row
+        if not ideal.runs(row):
+            return
+        work = ideal.candidates.whole_work.take(np.array([row]))
+        for least_s, inside, outer in ideal.insides(row):
+            if least_s < self._cutoff_s():
+                unit = Unit(ideal.run(row), CellGrid(inside, outer), work, max(bound_s, least_s))
+                self._push(unit.bound_s, unit)
+                self._count("units")
+
+    def _settle(self, unit: Unit) -> None:
+        """The next step for a unit: it is settled, or goes back to the queue."""
+        if unit.stage == 0:
+            self._cost(unit, self.orders.known(unit), _COSTED)
+            following = unit.bound_s
+        else:
+            following = self._every(unit)
+        if following < self._cutoff_s() and following < math.inf:
+            if unit.stage:
+                self.open_s.append(following)
+            else:
+                self._push(following, replace(unit, bound_s=following, stage=1))
+
+    def _every(self, unit: Unit) -> float:
+        """Look at all orders, if there are few; else what the unit takes at least."""
+        tree = switch_tree(self.question.topology)
+        if number_of_orders(tree, unit.grid.cells) > FEW_ORDERS:
+            return self._boxes(unit, tree)
+        orders = np.stack(list(every_order(tree, unit.grid.cells)))
+        self._cost(unit, orders, len(orders))
+        return math.inf
+
+    def _boxes(self, unit: Unit, tree: Tree) -> float:
+        """Empty the boxes of loads in which a better order may be."""
+        problem, names = self.orders.problem(unit)
+        if problem is None:
+            return unit.bound_s
+        boxes = Boxes(
+            *(unit, problem, names, self.orders.terms(unit, problem), tree, self.watch),
+            lambda slots: self._cost(unit, slots[None], 1),
+            self._cutoff_s,
+            self._answers,
+        )
+        found_s = boxes.run()
+        self._count("calls", boxes.calls)
+        return max(found_s, unit.bound_s)
+
+    def _cost(self, unit: Unit, orders: IntArray, most: int) -> None:
+        """Cost the best of some orders device by device, as far as they may be the best."""
+        seconds = self.orders.seconds(unit, orders)
+        for at in np.argsort(seconds, kind="stable")[:most].tolist():
+            if seconds[at] >= self._cutoff_s() and self.found:
+                return
+            one = self._costed(unit, orders[at])
+            if one.sequence_s < float(seconds[at]) * (1 - CLOSED):
+                raise EncodingBug(
+                    "an order is faster than its loads", unit.run.strategy, orders[at]
+                )
+
+    def _costed(self, unit: Unit, slots: IntArray) -> HostedStrategy:
+        self._count("costed")
+        where = HostRanks.of(self.question.topology, self.listed, unit.grid.ranks(slots))
+        one = HostedStrategy(unit.run, where, predict_on(unit.run, where, self.question.efficiency))
+        if one.sequence_s < unit.bound_s * (1 - CLOSED):
+            raise EncodingBug("an order is faster than the ideal leaf", unit.run.strategy, slots)
+        key = len(where.hosts), unit.run.strategy, unit.sequences
+        if key not in self.found or one.sequence_s < self.found[key].sequence_s:
+            self.found[key] = one
+        self.best_s = min(self.best_s, one.sequence_s)
+        return one
+
+
+def plan_on_hosts(
+    question: PlanQuestion,
+    hosts: Sequence[str],
+    batches: tuple[int, int] | None = None,
+    limits: SearchLimits | None = None,
+) -> HostsAnswer:
+    """Degrees, batch, hosts and their order of most tokens a second, with a proof or a gap.
+
+    Args:
+        question: its topology names its hosts; its batch says the tokens of a sequence.
+        hosts: those that the job got.
+        batches: the least and the largest global batch; None: that of the question.
+        limits: wall-clock limit; None: a minute.
+
+    Raises:
+        InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch, or
+            what is asked is not searched on hosts: mixtures of experts, prices of programs.
+        EncodingBug: an order is faster than what was proved.
+
+    On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
+    """
+    if question.model.experts is not None:
+        rule = "is not searched on named hosts yet, which are for dense models"
+        remedy = "estimate --hosts prices a strategy of it"
+        raise InputError(f"mixture of experts {question.model.name[:40]}", rule, remedy)
+    if question.prices is Prices.PROGRAMS:
+        rule = "are not searched on named hosts, where a single collective answers each request"
+        raise InputError("prices of programs", rule, "drop --prices")
+    cluster = allocated(question.topology, hosts)
+    check_stated(cluster)
+    watch = StopWatch.start(limits or SearchLimits())
+    if watch.remaining_s() is None:
+        watch = watch.ending_at(WITHOUT_LIMIT_S)
+    asked = replace(question, topology=cluster)
+    sequences = question.batch.sequences
+    search = HostSearch(asked, batches or (sequences, sequences), tuple(hosts), watch)
+    interrupted = search.run()
+    best = tuple(sorted(search.found.values(), key=lambda one: one.sequence_s))
+    bound_s = search.bound_s()
+    proved = bool(best) and bound_s >= best[0].sequence_s * (1 - 2 * CLOSED)
+    done = not search._queue and not search.open_s
+    status = Status.OPTIMAL if proved else Status.FEASIBLE
+    if not best:
+        status = Status.INFEASIBLE if done else Status.UNKNOWN
+    names = ("host counts", "strategies", "bounded", "units", "costed", "calls")
+    searched = HostsSearched(*(search.tally.get(name, 0) for name in names))
+    return HostsAnswer(
+        asked,
+        search.batches,
+        tuple(hosts),
+        best,
+        bound_s if best else 0.0,
+        status,
+        searched,
+        SolveStats("best first", watch.elapsed_s(), 1),
+        interrupted,
+    )

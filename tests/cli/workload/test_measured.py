@@ -1,0 +1,127 @@
+"""`--measured`: what one's own cluster reaches of the model, in times, bands and words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2smt.training.measured.anchor import ONE_RUN_SPREAD
+from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
+from tests.schemas.tools import complaints
+
+TRAINED = ("-m", "small.yaml", "--global-batch", "16", "--seq", "1024")
+SCENE = (*TRAINED, "-t", "tiny.yaml")
+FEW = ("--max-vpp", "1", "--recompute", "none", "--zero", "0,1", "--max-cp", "1", "--max-mbs", "2")
+RUN = "tp=2,pp=2"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two nodes of four devices, the same with slow links, and a model that is small enough."""
+    tiny = TINY + H100
+    (tmp_path / "tiny.yaml").write_text(tiny)
+    slow = tiny.replace(" 10 GB/s", " 5 GB/s").replace("100 GB/s", "50 GB/s")
+    (tmp_path / "slow.yaml").write_text(slow)
+    (tmp_path / "small.yaml").write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answered(*words: str) -> dict[str, Any]:
+    done = cli(*words, "--json")
+    assert done.code == 0, done
+    assert complaints("plan-training" if words[0] == "plan" else words[0], done.json()) == []
+    return done.json()
+
+
+def seconds(strategy: str, topology: str = "tiny.yaml") -> float:
+    found = answered("estimate", *TRAINED, "-t", topology, "-s", strategy)["iteration_s"]
+    assert isinstance(found, float)
+    return found
+
+
+def told(strategy: str, seconds: float) -> tuple[str, str]:
+    return "--measured", f"{strategy}: {seconds * 1e6!r}us"
+
+
+def test_by_one_run_the_best_is_scaled_as_by_hand() -> None:
+    plain = answered("plan", *SCENE, *FEW)
+    found = answered("plan", *SCENE, *FEW, "--measured", f"{RUN}: 12ms, 100MB")
+    assert found["objective_s"] == plain["objective_s"]
+    anchor, model_s = found["anchor"], seconds(RUN)
+    assert anchor["reached"] == pytest.approx(model_s / 0.012)
+    scaled_s = plain["objective_s"] * 0.012 / model_s
+    assert anchor["scaled_s"] == pytest.approx(scaled_s)
+    ends = [scaled_s * math.exp(-ONE_RUN_SPREAD), scaled_s * math.exp(ONE_RUN_SPREAD)]
+    assert anchor["scaled_range_s"] == pytest.approx(ends)
+    (row,) = anchor["runs"]
+    assert (row["measured_s"], row["measured_bytes"]) == (0.012, 1e8)
+    assert row["predicted_s"] == pytest.approx(model_s)
+    assert row["strategy"].startswith("tp=2,pp=2,dp=2")
+
+
+def test_slow_links_that_three_runs_tell_are_searched_with() -> None:
+    strategies = ("tp=2,pp=2", "tp=8", "tp=1,zero=1")
+    asked = [word for one in strategies for word in told(one, seconds(one, "slow.yaml"))]
+    found = answered("plan", *SCENE, *FEW, *asked)
+    assert found["anchor"]["links"] == pytest.approx(0.5)
+    assert found["anchor"]["reached"] == pytest.approx(1, rel=1e-6)
+    there = answered("plan", *TRAINED, "-t", "slow.yaml", *FEW)
+    assert found["objective_s"] == pytest.approx(there["objective_s"])
+    assert found["best"]["strategy"] == there["best"]["strategy"]
+    one = answered("estimate", *SCENE, "-s", RUN, *asked)
+    assert one["iteration_s"] == pytest.approx(seconds(RUN, "slow.yaml"))
+
+
+@pytest.mark.parametrize("command", ["plan", "estimate"])
+def test_the_screen_says_it_in_twenty_lines(command: str) -> None:
+    strategy = FEW if command == "plan" else ("-s", "tp=2")
+    asked = ("--measured", f"{RUN}: 12ms, 100MB", "--what-if", "node*2", "--what-if", "batch=32")
+    done = cli(command, *SCENE, *strategy, *asked)
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
+    (at,) = (n for n, line in enumerate(lines) if line.startswith("measured your cluster reaches"))
+    assert at < 10
+    text = " ".join(line.strip() for line in lines)
+    assert "; scaled: best " in text or "; scaled: this one " in text
+    assert "tp=2,pp=2,dp=2: 12 ms (model " in text
+    assert "0.1 GB (model " in text
+    assert "published groups worse" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tp=2", "write it like"),
+        ("tp=2:", "write it like"),
+        (": 3s", "KEY=VALUE"),
+        ("tp=2: soon", "soon"),
+        ("tp=2: 12ms, much", "much"),
+        ("tp=2: -3s", "-3s"),
+        ("tp=3: 12ms", "does not divide the 8 devices"),
+        ("tp=1,mbs=4: 12ms", "dp * mbs must divide"),
+        ("tp=2,dp=8: 12ms", "8"),
+        (f"{RUN}: 12s", "--force"),
+        (f"{RUN}: 12us", "--force"),
+        (f"{RUN}: 12ms, 4KB", "--force"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "estimate"])
+def test_bad_measurements_are_one_line(command: str, text: str, said: str) -> None:
+    strategy = () if command == "plan" else ("-s", "tp=2")
+    done = cli(command, *SCENE, *strategy, "--measured", text)
+    assert_one_error(done)
+    assert said in done.err
+
+
+def test_force_takes_what_is_far_off_and_only_that() -> None:
+    words = ("estimate", *SCENE, "-s", "tp=2")
+    found = answered(*words, "--measured", f"{RUN}: 12s, 4KB", "--force")["anchor"]
+    assert found["reached"] == pytest.approx(seconds(RUN) / 12)
+    assert_one_error(cli(*words, "--measured", "tp=3: 12ms", "--force"))
+    assert_one_error(cli(*words, "--force"))
