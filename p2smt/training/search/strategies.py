@@ -165,6 +165,8 @@ def space_between(
     }
     values["sequences"] = values["dp"] * values["micro_batch"] * values["pp"]
     kept = obey(question.model, question.batch, values, devices)
+    told = _rule_values(question, choices, values)
+    kept &= obey_switch_rules(question.model, question.batch, told)
     values = _with_batches({name: one[kept] for name, one in values.items()}, least, most)
     if not len(values["tp"]):
         return None

@@ -233,10 +233,11 @@ def test_no_order_undercuts_its_loads_or_the_ideal_leaf(name: str) -> None:
     assert tried > 20
 
 
+@pytest.mark.parametrize("graphs", ["none", "partial"])
 @pytest.mark.parametrize(("nodes", "sequences"), [(1, 8), (2, 24), (3, 12), (4, 32), (6, 24)])
-def test_one_batch_is_the_space_of_a_plan(nodes: int, sequences: int) -> None:
+def test_one_batch_is_the_space_of_a_plan(nodes: int, sequences: int, graphs: str) -> None:
     inner = question("ample", sequences, MORE)
-    inner = replace(inner, topology=one_leaf(inner.topology, nodes))
+    inner = replace(inner, topology=one_leaf(inner.topology, nodes), graphs=graphs)
     choices = Choices.of(inner)
     every, between = space_of(inner, choices), space_between(inner, choices, sequences, sequences)
     assert between is not None
