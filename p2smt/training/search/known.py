@@ -94,7 +94,7 @@ def _unknown(
     """Distances, greater than all others of those with a value that no run had."""
     seen = _Seen.of(measured)
     odd = np.array([any(True for _ in seen.lacks(one)) for one in strategies])
-    return apart + odd * (1.0 + apart.max())
+    return np.asarray(apart + odd * (1.0 + apart.max()))
 
 
 def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:

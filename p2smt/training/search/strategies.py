@@ -112,7 +112,7 @@ def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tu
 
 
 def _with_sizes(
-    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: Sequence[int]
+    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: list[int]
 ) -> tuple[IntArray, ...]:
     """The same with these sizes of a micro-batch."""
     model = question.model

@@ -139,7 +139,7 @@ class BruteForce:
         strategy, one = columns.strategy(row), done.take(np.array([row]))
         framework = self.asked.efficiency.framework
         asked = axis_requests(self.asked.model, batch, strategy, framework, self.asked.efficiency)
-        free = {request.column.name: 0.0 for request in one.requests}
+        free: dict[str, Any] = {request.column.name: 0.0 for request in one.requests}
         found = []
         for grid in grids(_problem(self.asked, strategy)):
             prices = {request.name: np.array(self._priced(grid, request)) for request in asked}
@@ -252,7 +252,7 @@ def test_larger_batches_take_less_of_a_sequence_and_no_less_memory() -> None:
     inner = replace(inner, topology=one_leaf(inner.topology, 2))
     ideal = Ideal.of(inner, (1, 40), 2, NO_LIMIT)
     assert ideal is not None
-    kept = {}
+    kept: dict[Strategy, list[tuple[int, float]]] = {}
     for row in range(len(ideal.candidates)):
         strategy, sequences = ideal.strategy(row), ideal.sequences(row)
         kept.setdefault(strategy, []).append((sequences, ideal.priced.seconds(row).min()))
