@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.store import HERE, runs
 from p2smt.cluster.file import load_topology
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Framework, TrainingRun
 from p2smt.training.formulas.quantities import quantities
 from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.model_file import read_model
 from p2smt.training.pipeline import MEMORY
 from p2smt.training.strategy import Batch, parse_strategy

@@ -17,14 +17,14 @@ import numpy as np
 import p2smt.training.measured.errors as packaged
 from experiments.testbed.written import results
 from experiments.training_runs import mixtures, store
+from experiments.training_runs.fit_kinds import CORE
 from experiments.training_runs.fitting import flops_s
+from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.file import BY_KINDS, MEGATRON, nearest_efficiency
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
 from p2smt.training.measured.errors import DEVICE, MODEL, LeftOutRun
 from p2smt.training.measured.fit import fit, step_s
-from p2smt.training.measured.fit_kinds import CORE
-from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.measured.run import MeasuredRun
 from p2smt.training.strategy import PEAK_OF
 

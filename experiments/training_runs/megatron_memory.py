@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.training_runs.mixture_file import layout_chunks
 from experiments.training_runs.store import HERE
 from p2smt.training.efficiencies.frameworks import framework
 from p2smt.training.efficiency import Framework, TrainingRun
 from p2smt.training.formulas.quantities import quantities
 from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.measured.mixtures import layout_chunks
 from p2smt.training.pipeline import MEMORY
 from p2smt.training.strategy import MODULES, Batch, Recompute, Strategy, strategy_text
 from p2smt.training.transformer import (

@@ -23,10 +23,10 @@ from experiments.training_runs.failed_runs import (
     reports,
 )
 from experiments.training_runs.megatron_memory import Peak, tests_peaks
+from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.training.efficiencies.frameworks import framework
-from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict, usable_bytes
 from p2smt.training.strategy import strategy_text
 

@@ -15,14 +15,14 @@ import numpy as np
 
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
+from experiments.training_runs.fit_kinds import CORE, KindFit, fit_by_kinds, one_utilisation
+from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.mixtures_page import page
 from experiments.training_runs.published import flop_rows, parameter_rows, ranking_rows
 from experiments.training_runs.shipped import FOLDER
 from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.training.efficiencies.file import dump_efficiency
-from p2smt.training.measured.fit_kinds import CORE, KindFit, fit_by_kinds, one_utilisation
-from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.measured.run import MeasuredRun
 from p2smt.training.strategy import PEAK_OF, strategy_text
 

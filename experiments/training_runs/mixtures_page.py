@@ -128,7 +128,7 @@ predictions. No number here has another origin.
 
 One part of the peak is fitted for each framework and device, and one of the core of attention for
 each chip; the other constants, the *shape*, are common to all runs
-([fit_kinds.py](../../p2smt/training/measured/fit_kinds.py)).
+([fit_kinds.py](fit_kinds.py)).
 [docs/mixtures.md](../../docs/mixtures.md) says what each one is. Errors are means, medians in
 brackets:
 

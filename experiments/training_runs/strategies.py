@@ -10,11 +10,11 @@ from pathlib import Path
 
 import p2smt.training.measured.run as packaged
 from experiments.training_runs import mixtures
+from experiments.training_runs.fit_kinds import CORE
+from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.frameworks import named_hardware
 from p2smt.training.measured.file import read_runs
-from p2smt.training.measured.fit_kinds import CORE
-from p2smt.training.measured.mixtures import read_mixtures
 from p2smt.training.measured.run import MeasuredRun
 
 RUNS = Path(__file__).parent / "runs.csv"

@@ -93,9 +93,8 @@ def _unknown(
 ) -> FloatArray:
     """Distances, greater than all others of those with a value that no run had, or far off all."""
     seen = _Seen.of(measured)
-    odd = (apart > FAR) | [any(True for _ in seen.lacks(one)) for one in strategies]
-    found: FloatArray = apart + odd * (1.0 + apart.max())
-    return found
+    odd = (apart > FAR) | np.array([any(True for _ in seen.lacks(one)) for one in strategies])
+    return np.asarray(apart + odd * (1.0 + apart.max()))
 
 
 def ever_nearer(strategies: Sequence[Strategy], measured: Sequence[StrategyRun]) -> list[int]:

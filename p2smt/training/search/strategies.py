@@ -112,7 +112,7 @@ def _block(question: PlanQuestion, choices: Choices, sizes: Sequence[int]) -> tu
 
 
 def _with_sizes(
-    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: Sequence[int]
+    question: PlanQuestion, choices: Choices, degrees: Mapping[str, int], micro: list[int]
 ) -> tuple[IntArray, ...]:
     """The same with these sizes of a micro-batch."""
     model = question.model
@@ -165,6 +165,8 @@ def space_between(
     }
     values["sequences"] = values["dp"] * values["micro_batch"] * values["pp"]
     kept = obey(question.model, question.batch, values, devices)
+    told = _rule_values(question, choices, values)
+    kept &= obey_switch_rules(question.model, question.batch, told)
     values = _with_batches({name: one[kept] for name, one in values.items()}, least, most)
     if not len(values["tp"]):
         return None

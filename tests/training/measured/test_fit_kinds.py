@@ -8,11 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from p2smt.training.efficiencies.frameworks import framework, topology_of
-from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
-from p2smt.training.iteration import predict
-from p2smt.training.measured import fit_kinds
-from p2smt.training.measured.fit_kinds import (
+from experiments.training_runs import fit_kinds
+from experiments.training_runs.fit_kinds import (
     CORE,
     FRACTIONS,
     START,
@@ -25,6 +22,9 @@ from p2smt.training.measured.fit_kinds import (
     nearest,
     one_utilisation,
 )
+from p2smt.training.efficiencies.frameworks import framework, topology_of
+from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
+from p2smt.training.iteration import predict
 from p2smt.training.measured.run import MeasuredRun
 from p2smt.training.strategy import Batch, parse_strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.training.measured.mixtures import read_mixtures
+from experiments.training_runs.mixture_file import read_mixtures
 from p2smt.training.megatron_rules import GIVEN_RULES, OURS, SOURCES
 from p2smt.training.strategy import Batch, parse_strategy, strategy_text
 from p2smt.training.transformer import (

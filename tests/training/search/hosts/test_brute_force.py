@@ -139,7 +139,7 @@ class BruteForce:
         strategy, one = columns.strategy(row), done.take(np.array([row]))
         framework = self.asked.efficiency.framework
         asked = axis_requests(self.asked.model, batch, strategy, framework, self.asked.efficiency)
-        free = {request.column.name: 0.0 for request in one.requests}
+        free: dict[str, Any] = {request.column.name: 0.0 for request in one.requests}
         found = []
         for grid in grids(_problem(self.asked, strategy)):
             prices = {request.name: np.array(self._priced(grid, request)) for request in asked}
@@ -233,10 +233,11 @@ def test_no_order_undercuts_its_loads_or_the_ideal_leaf(name: str) -> None:
     assert tried > 20
 
 
+@pytest.mark.parametrize("graphs", ["none", "partial"])
 @pytest.mark.parametrize(("nodes", "sequences"), [(1, 8), (2, 24), (3, 12), (4, 32), (6, 24)])
-def test_one_batch_is_the_space_of_a_plan(nodes: int, sequences: int) -> None:
+def test_one_batch_is_the_space_of_a_plan(nodes: int, sequences: int, graphs: str) -> None:
     inner = question("ample", sequences, MORE)
-    inner = replace(inner, topology=one_leaf(inner.topology, nodes))
+    inner = replace(inner, topology=one_leaf(inner.topology, nodes), graphs=graphs)
     choices = Choices.of(inner)
     every, between = space_of(inner, choices), space_between(inner, choices, sequences, sequences)
     assert between is not None
@@ -251,7 +252,7 @@ def test_larger_batches_take_less_of_a_sequence_and_no_less_memory() -> None:
     inner = replace(inner, topology=one_leaf(inner.topology, 2))
     ideal = Ideal.of(inner, (1, 40), 2, NO_LIMIT)
     assert ideal is not None
-    kept = {}
+    kept: dict[Strategy, list[tuple[int, float]]] = {}
     for row in range(len(ideal.candidates)):
         strategy, sequences = ideal.strategy(row), ideal.sequences(row)
         kept.setdefault(strategy, []).append((sequences, ideal.priced.seconds(row).min()))
