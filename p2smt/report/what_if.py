@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.outputs.what_if import WhatIfRow
+from p2smt.report.outputs.what_if import TrainedWhatIfRow, WhatIfRow
 from p2smt.report.text import printable
 from p2smt.result import Status
 from p2smt.units import format_time
@@ -100,7 +100,7 @@ def _of_training(row: WhatIf) -> _Line:
     return _Line(row.change, best, seconds, row.status, gain, row.reason)
 
 
-def training_data(rows: Sequence[WhatIf]) -> list[WhatIfRow]:
+def training_data(rows: Sequence[WhatIf]) -> list[TrainedWhatIfRow]:
     """The same as data."""
     from p2smt.training.iteration import estimate_range
     from p2smt.training.measured.errors import iteration_range
@@ -111,7 +111,7 @@ def training_data(rows: Sequence[WhatIf]) -> list[WhatIfRow]:
         run, gain = row.found, row.gain
         within = None if run is None else iteration_range(run, estimate_range(run))
         found.append(
-            WhatIfRow(
+            TrainedWhatIfRow(
                 change=row.change,
                 status=row.status,
                 best=None if run is None else strategy_text(run.run.strategy),
