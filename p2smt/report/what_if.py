@@ -51,7 +51,8 @@ def what_if_lines(
 
 def _line(row: _Line) -> str:
     if not row.best:
-        return _cut(f"{_fit(row.change, _CHANGE)} {printable(row.reason)}", COLUMNS)
+        why = row.reason.partition(": ")[2] or row.reason  # what was given stands before it
+        return _cut(f"{_fit(row.change, _CHANGE)} none: {printable(why)}", COLUMNS)
     mark = _OPEN if row.status is Status.FEASIBLE else ""
     seconds = mark + format_time(row.seconds)
     return _columns(row.change, row.best, seconds, row.reason or gain_words(row.gain))
@@ -86,9 +87,11 @@ def _cut(text: str, width: int) -> str:
 # Of a training.
 
 
-def training_lines(rows: Sequence[WhatIf], now: tuple[str, float]) -> list[str]:
-    """What of a training each change gains, in tokens a second."""
-    return what_if_lines([_of_training(row) for row in rows], now, "strategy", "tokens/s")
+def training_lines(
+    rows: Sequence[WhatIf], now: tuple[str, float], what: str = "strategy"
+) -> list[str]:
+    """What of a training each change gains, in tokens a second; ``what``: of which strategy."""
+    return what_if_lines([_of_training(row) for row in rows], now, what, "tokens/s")
 
 
 def _of_training(row: WhatIf) -> _Line:
