@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
     from p2smt.cluster.trimmed import trimmed as trimmed
+    from p2smt.cluster.what_if import parse_changes as parse_changes
     from p2smt.collectives.dispatch import Dispatch as Dispatch
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
-    from p2smt.cluster.what_if import parse_changes as parse_changes
     from p2smt.fabric.fabric import Fabric as Fabric
     from p2smt.interop.arrays.shard_map import shard_map_text as shard_map_text
     from p2smt.interop.exported import Exported as Exported
