@@ -19,6 +19,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from p2smt.api.anchoring import anchor as anchor
+    from p2smt.api.anchoring import parse_measured as parse_measured
     from p2smt.api.arrays import array_type as array_type
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from p2smt.api.verify import verify as verify
     from p2smt.api.verify import verify_family as verify_family
     from p2smt.api.verify import verify_program as verify_program
+    from p2smt.api.what_if import plan_what_if as plan_what_if
     from p2smt.api.workload import estimate as estimate
     from p2smt.api.workload import read_model as read_model
     from p2smt.calibration.build import Calibration as Calibration
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
     from p2smt.cluster.trimmed import trimmed as trimmed
+    from p2smt.cluster.what_if import parse_changes as parse_changes
     from p2smt.collectives.dispatch import Dispatch as Dispatch
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
@@ -360,6 +364,12 @@ _HOMES = {
         "write_training_plan",
     ),
     "p2smt.api.efficiencies": ("efficiency_of",),
+    "p2smt.api.anchoring": (
+        "anchor",
+        "parse_measured",
+    ),
+    "p2smt.api.what_if": ("plan_what_if",),
+    "p2smt.cluster.what_if": ("parse_changes",),
     "p2smt.api.workload": (
         "estimate",
         "read_model",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.outputs.what_if import WhatIfRow
+from p2smt.report.outputs.what_if import TrainedWhatIfRow, WhatIfRow
 from p2smt.report.text import printable
 from p2smt.result import Status
 from p2smt.units import format_time
@@ -51,7 +51,8 @@ def what_if_lines(
 
 def _line(row: _Line) -> str:
     if not row.best:
-        return _cut(f"{_fit(row.change, _CHANGE)} {printable(row.reason)}", COLUMNS)
+        why = row.reason.partition(": ")[2] or row.reason  # what was given stands before it
+        return _cut(f"{_fit(row.change, _CHANGE)} none: {printable(why)}", COLUMNS)
     mark = _OPEN if row.status is Status.FEASIBLE else ""
     seconds = mark + format_time(row.seconds)
     return _columns(row.change, row.best, seconds, row.reason or gain_words(row.gain))
@@ -86,9 +87,11 @@ def _cut(text: str, width: int) -> str:
 # Of a training.
 
 
-def training_lines(rows: Sequence[WhatIf], now: tuple[str, float]) -> list[str]:
-    """What of a training each change gains, in tokens a second."""
-    return what_if_lines([_of_training(row) for row in rows], now, "strategy", "tokens/s")
+def training_lines(
+    rows: Sequence[WhatIf], now: tuple[str, float], what: str = "strategy"
+) -> list[str]:
+    """What of a training each change gains, in tokens a second; ``what``: of which strategy."""
+    return what_if_lines([_of_training(row) for row in rows], now, what, "tokens/s")
 
 
 def _of_training(row: WhatIf) -> _Line:
@@ -100,7 +103,7 @@ def _of_training(row: WhatIf) -> _Line:
     return _Line(row.change, best, seconds, row.status, gain, row.reason)
 
 
-def training_data(rows: Sequence[WhatIf]) -> list[WhatIfRow]:
+def training_data(rows: Sequence[WhatIf]) -> list[TrainedWhatIfRow]:
     """The same as data."""
     from p2smt.training.iteration import estimate_range
     from p2smt.training.measured.errors import iteration_range
@@ -111,7 +114,7 @@ def training_data(rows: Sequence[WhatIf]) -> list[WhatIfRow]:
         run, gain = row.found, row.gain
         within = None if run is None else iteration_range(run, estimate_range(run))
         found.append(
-            WhatIfRow(
+            TrainedWhatIfRow(
                 change=row.change,
                 status=row.status,
                 best=None if run is None else strategy_text(run.run.strategy),

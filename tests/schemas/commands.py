@@ -15,6 +15,11 @@ MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=1
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 ON_HOSTS = "--model small.yaml --seq 1024 -t hosts.yaml --max-cp 1 --fix vpp=1 --zero 0"
+OWN = "--measured 'tp=2,pp=2: 12ms, 100MB' --what-if node*2 --what-if hosts=7 --what-if batch=288"
+ERRORS = """
+errors:
+  - {level: node, operation: all-reduce, least: 1 B, error: 0.1, basis: left out}
+"""
 MIXTURE = "--model qwen3-30b-a3b -t dgx-h100:2 --global-batch 128 --seq 4096"
 FOLDED = "tp=2,dp=4,pp=2,vpp=2,sp=1,zero=1,ep=4,etp=2,dispatcher=flex,overlap=1"
 IN_8_BITS = "recompute=moe_act,graphs=partial,dtype=fp8,fp8_attention=1,fp8_params=0,dropout=1"
@@ -27,6 +32,7 @@ TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "solve": (
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --what-if node*2 --what-if node=1",
         f"-t tiny.yaml {shlex.join(EVERY_KIND)}",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --compare '[0,4,1,5,2,6,3,7]' --sensitivity",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --reduce tp=1GiB --within 1000%",
@@ -66,6 +72,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml --mesh dp=2,tp=4 --shape 2,3 --from 'S(tp),R' --to 'R,S(tp)' --uneven nested",
     ),
     "estimate": (
+        f"{TRAINED} -t measured.yaml --strategy tp=2,zero=1 {OWN}",
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
         f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
         f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
@@ -76,6 +83,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{AHEAD} --strategy {BESIDE} {ASSUMED}",
     ),
     "plan-training": (
+        f"{TRAINED} -t measured.yaml --fix zero=1 --fix vpp=1 {OWN}",
         f"{TRAINED} -t gpus.yaml",
         f"{TRAINED} -t gpus.yaml --fix tp=4 --launcher torchtitan --prices programs",
         "--model llama-3-8b -t dgx-h100:1 --global-batch 64 --seq 8192 --fix tp=1 --fix pp=1",
@@ -195,7 +203,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--from-nccl-tests --topology derived.yaml wrong.txt",
         "--from-nccl-tests --topology dgx-h100:2 one.txt two.txt",
     ),
-    "calibrate-runs": ("--runs runs.csv",),
+    "calibrate-runs": ("--runs group.csv", "--runs runs.csv"),
     "topology-list": ("",),
     "topology-show": ("dgx-a100:4", "tiny.yaml"),
     "topology-check": ("tiny.yaml",),

@@ -28,7 +28,7 @@ from tests.interop.clusters.texts import DEEP, TWICE
 from tests.interop.msccl.texts import waiting
 from tests.interop.mscclpp.plans import all_gather
 from tests.resharding.planning import best_plan, dearest_plan
-from tests.schemas.commands import COMMANDS, SYMBOLIC, WORDS
+from tests.schemas.commands import COMMANDS, ERRORS, SYMBOLIC, WORDS
 from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
 from tests.training.measured.csv_rows import text_of
@@ -71,6 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     _measurements(path)
     runs = [{"kind": "moe"}, {"mbs": ""}, *({"group": group} for group in ("k22-a", "ours"))]
     (path / "runs.csv").write_text(text_of(*runs))
+    (path / "group.csv").write_text(text_of({}, {"mbs": "1"}))
+    (path / "measured.yaml").write_text(TINY + H100 + ERRORS)
     _redistributions(path)
     _certificates(path)
     _journals(path)
@@ -243,6 +245,7 @@ GIVEN_ALONE = (
 
 
 OPTIONAL = {
+    "calibrate": {"unmeasured"},
     "verify-schedule": {"fix", "cost"},
     "estimate": {"expert_axes", "expert_matrix", "host_order", "idle", "inside"},
     "plan-training": {"expert_axes"},

@@ -118,8 +118,7 @@ class ScheduleOptions:
             InputError: one was given.
         """
         one = (self.fix, self.trace, self.cost, self.topology, self.sizes, self.runtime)
-        one += (self.ranks_on,)
-        if any(one):
+        if any((*one, self.ranks_on)):
             raise InputError(
                 "--upto",
                 "checks many sizes; --fix, --trace, --cost, --topology, --ranks-on, --runtime and "

@@ -349,8 +349,10 @@ def verify_schedule(
         notes += [f"valid as {other}" for other in others]
     if json:
         shown = notes or None
-        told = {"search": search, "cost": cost, "notes": shown, "devices": devices}
-        print_json(schedule_data(schedule, report, runs, **told))
+        data = schedule_data(
+            *(schedule, report, runs), search=search, cost=cost, devices=devices, notes=shown
+        )
+        print_json(data)
     else:
         _show(schedule, report, runs, search, cost, where, asked=wanted is not None)
         for line in wrapped(notes):

@@ -358,7 +358,8 @@ def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
     if not rows:
         return []
     now = found.listed[0]
-    return training_lines(rows, (short_strategy(now.run.strategy), now.iteration_s))
+    here = short_strategy(now.run.strategy), now.iteration_s
+    return training_lines(rows, here, "fastest strategy")
 
 
 def _shown(

@@ -24,7 +24,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import NearStatus
-from p2smt.report.outputs.what_if import WhatIfRows
+from p2smt.report.outputs.what_if import TrainedWhatIfRows
 from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import MemoryParts
@@ -266,7 +266,7 @@ class EstimateOutput(HostFigures, PredictedFigures, RowNames, NamedStrategy, Tra
 
     known: KnownRuns
     untold: UntoldStrategies
-    what_if: WhatIfRows = None
+    what_if: TrainedWhatIfRows = None
     anchor: Annotated[
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None
@@ -446,7 +446,7 @@ class PlanOutput(
     options: Annotated[Sequence[OptionsOf], Said("The recommended one for each trainer.")]
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
-    what_if: WhatIfRows = None
+    what_if: TrainedWhatIfRows = None
     anchor: Annotated[
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None

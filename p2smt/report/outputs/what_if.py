@@ -24,7 +24,6 @@ class WhatIfRow(OutputPart):
     ]
     iteration_s: Seconds | None
     range_s: RangeSeconds
-    tokens_per_s: Annotated[Ratio | None, Said("Of a training.")] = None
     gain: Annotated[
         GainRatio | None, Said("Of a training in tokens a second, else in speed; null: unknown.")
     ]
@@ -35,6 +34,12 @@ class WhatIfRow(OutputPart):
     reason: Annotated[str | None, Said("Why there is no answer, or what it lacks, in words.")]
 
 
-WhatIfRows = Annotated[
-    Sequence[WhatIfRow] | None, Said("The changes of --what-if; absent: none was asked for.")
-]
+class TrainedWhatIfRow(WhatIfRow):
+    """The same of a training."""
+
+    tokens_per_s: Annotated[Ratio | None, Said("Of all devices; null: no answer.")]
+
+
+_ROWS = Said("The changes of --what-if; absent: none was asked for.")
+WhatIfRows = Annotated[Sequence[WhatIfRow] | None, _ROWS]
+TrainedWhatIfRows = Annotated[Sequence[TrainedWhatIfRow] | None, _ROWS]

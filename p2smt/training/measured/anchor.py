@@ -117,12 +117,12 @@ def with_host(efficiency: Efficiency, layer_s: float) -> Efficiency:
     return replace(efficiency, layer_s=efficiency.layer_s + layer_s) if layer_s else efficiency
 
 
-Predictor = Callable[[OwnRun, float, float], float]
+AnchoredModel = Callable[[OwnRun, float, float], float]
 """Seconds of a run where links reach a part of theirs, and layers take so many seconds more."""
 
 
 def fit_anchor(
-    runs: Sequence[OwnRun], seconds: Predictor, memory: Sequence[int], spread: float
+    runs: Sequence[OwnRun], seconds: AnchoredModel, memory: Sequence[int], spread: float
 ) -> Anchor:
     """The constants that the runs tell.
 
@@ -151,7 +151,7 @@ def _kinds(count: int) -> tuple[AnchorKind, ...]:
 class _Fit:
     """The fit of one kind: times of every run over the values of its second constant."""
 
-    def __init__(self, runs: Sequence[OwnRun], seconds: Predictor, kind: AnchorKind) -> None:
+    def __init__(self, runs: Sequence[OwnRun], seconds: AnchoredModel, kind: AnchorKind) -> None:
         self.kind = kind
         places = _places(kind)
         self._logs: FloatArray = np.log(
