@@ -170,7 +170,7 @@ def command_of(name: str) -> Callable[..., int]:
 
             return export
         case "order":
-            from p2smt.cli.order_command import order
+            from p2smt.cli.export_command import order
 
             return order
         case "classics":

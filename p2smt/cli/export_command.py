@@ -1,4 +1,4 @@
-"""`p2smt export`."""
+"""`p2smt export`, and `p2smt order`, which puts the hosts of a job in order for a plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from p2smt.cli import option_groups as o
 from p2smt.cli.output import note
 from p2smt.cli.parameters import Text, argument, flag, opened, option, required
 from p2smt.errors import InputError
@@ -14,8 +15,10 @@ from p2smt.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from p2smt.api.order import OrderedHosts
+    from p2smt.cluster.topology import Topology
     from p2smt.interop.exported import Writer
-    from p2smt.interop.jobs.command import JobRequest
+    from p2smt.interop.jobs.command import AskedJob
     from p2smt.interop.places import PlacedPlan
     from p2smt.plans.file_model import AnyPlan
 
@@ -65,7 +68,7 @@ def export(
     """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code."""
     from p2smt.cli import given
     from p2smt.interop.exports import JOBS, writer_named
-    from p2smt.interop.jobs.command import JobRequest
+    from p2smt.interop.jobs.command import AskedJob
     from p2smt.interop.places import host_notes, placed
     from p2smt.plans.file import read_plan
     from p2smt.resharding.plan_file import is_redistribution
@@ -77,7 +80,7 @@ def export(
             raise InputError(options, rule, "drop it")
         return _redistribution(source, to, output)
     writer = writer_named(to)
-    check_output(output, source, hosts, launched)
+    _check_output(output, source, hosts, launched)
     each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
     read = read_plan(source)
     names = _job_hosts(hosts, read, writer)
@@ -89,11 +92,11 @@ def export(
             raise InputError("--launcher", f"is of {' and '.join(JOBS)}", "drop it")
         made = writer.write(plan, output or "FILE")
     else:
-        asked = JobRequest(source, launcher or "", pinned=hosts is not None)
+        asked = AskedJob(source, launcher or "", pinned=hosts is not None)
         _check_numbers(asked, to, renumbered=by_host or launched is not None)
         made = job(plan, output or "FILE", asked)
-    notes = host_notes(plan) if writer.starts or job is not None else ()
-    return write_out(output, made.text, (*notes, *made.notes))
+    notes = host_notes(plan) if writer.starts else ()
+    return _write(output, made.text, (*notes, *made.notes))
 
 
 def _job_hosts(hosts: Text, plan: AnyPlan, writer: Writer) -> Sequence[str] | None:
@@ -112,7 +115,7 @@ def _job_hosts(hosts: Text, plan: AnyPlan, writer: Writer) -> Sequence[str] | No
     return parse_hostlist(listed) if listed and named and writer.starts else None
 
 
-def _check_numbers(asked: JobRequest, to: str, *, renumbered: bool) -> None:
+def _check_numbers(asked: AskedJob, to: str, *, renumbered: bool) -> None:
     """That a job which orders its hosts itself numbers its ranks as the plan does."""
     if renumbered and to == "sbatch" and not asked.pinned:
         rule = "numbers ranks on hosts that are known, and the job orders its own"
@@ -125,12 +128,12 @@ def _redistribution(source: str, to: str, output: Text) -> int:
     from p2smt.interop.exports import array_writer_named
 
     writer = array_writer_named(to)
-    check_output(output, source)
+    _check_output(output, source)
     made = writer.write(read_redistribution(source), f"plan {source[:200]}")
-    return write_out(output, made.text, made.notes)
+    return _write(output, made.text, made.notes)
 
 
-def check_output(output: Text, *read: Text) -> None:
+def _check_output(output: Text, *read: Text) -> None:
     """That nothing that is read is written over."""
     from p2smt.files.write import same_file
 
@@ -138,7 +141,7 @@ def check_output(output: Text, *read: Text) -> None:
         raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
 
 
-def write_out(output: Text, text: str, notes: Iterable[str]) -> int:
+def _write(output: Text, text: str, notes: Iterable[str]) -> int:
     """Write a file whole, or to stdout; then the notes."""
     from p2smt.files.write import write_atomically
 
@@ -164,3 +167,92 @@ def _renumbered(plan: PlacedPlan, writer: Writer, launched: Text, *, by_host: bo
         again = "--by-host" if by_host else f"--launched {launched}"
         note(f"ranks are not numbered as in the plan: export the mesh with {again} as well")
     return places.by_host(plan) if by_host else numbered(plan, launched or "")
+
+
+# The hosts of a job in order.
+
+
+@opened
+def order(
+    *,
+    source: str = argument("PLAN", "What plan -o or solve -o wrote.", needed=True),
+    hosts: Text = o.HOSTS,
+    topology: Text = option(
+        "NAME[:N]|FILE",
+        "The cluster that the hosts are of, by name; default: that of the plan.",
+        "--topology",
+        "-t",
+    ),
+    to: str = option(
+        "NAME",
+        "How they are written: slurm (SLURM_HOSTFILE: a host a rank), hostlist, csv, rankfile or "
+        "torchrun.",
+        default="slurm",
+    ),
+    per_host: Text = option(
+        "N", "Where a node of the plan is several hosts: 4 for NVL72.", "--devices-per-host"
+    ),
+    output: Text = option("FILE", "Where to; default: stdout.", "-o"),
+) -> int:
+    """Order the hosts of a job for a plan, whose degrees and placement in the nodes stay.
+
+    Of more hosts than the ranks fill also which stay idle.  Exit code 4: there are too few.
+    """
+    from p2smt.api.order import TooFewHostsError, cluster_of, order_hosts
+    from p2smt.cli import given
+    from p2smt.cli.codes import INFEASIBLE
+    from p2smt.errors import InputError
+    from p2smt.interop.exports import writer_named
+    from p2smt.plans.file import read_plan
+
+    writer = writer_named(to)
+    if not writer.starts:
+        rule = "is nothing that starts ranks"
+        raise InputError(f"--to {to[:40]!r}", rule, "name slurm, hostlist, csv, rankfile, torchrun")
+    _check_output(output, source, hosts, topology)
+    each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
+    plan = read_plan(source)
+    cluster = None if topology is None else given.topology_of(topology)
+    name = f"plan {source[:200]}"
+    listed = _listed(hosts, cluster or cluster_of(plan, name))
+    try:
+        found = order_hosts(plan, listed, cluster, per_host=each, source=name)
+    except TooFewHostsError as error:
+        typer.echo(f"p2smt: {error}", err=True)
+        return INFEASIBLE
+    made = writer.write(found.plan, output or "FILE")
+    return _write(output, made.text, (_said(found), *made.notes))
+
+
+def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:
+    """The hosts of the job: --hosts, else $SLURM_JOB_NODELIST, else all that the cluster names.
+
+    Raises:
+        InputError: no host list, a host that the cluster lacks, or none are given and none named.
+    """
+    from p2smt.cli.solve_command import NODELIST, hosts_of
+    from p2smt.cluster.hostlist import hosts_named, parse_hostlist
+    from p2smt.errors import InputError
+
+    if cluster.hosts is not None:
+        return hosts_of(hosts, cluster) or ()
+    if hosts is not None:
+        return hosts_named(hosts)
+    if listed := os.environ.get(NODELIST):
+        return parse_hostlist(listed)
+    rule = f"says nothing of hosts, nor does ${NODELIST}"
+    raise InputError(f"topology {cluster.name}", rule, "give --hosts, or -t with a cluster's file")
+
+
+def _said(found: OrderedHosts) -> str:
+    from p2smt.cluster.hostlist import format_hostlist
+    from p2smt.units import format_time
+
+    idle = f"; idle: {format_hostlist(found.idle)}" if found.idle else ""
+    if found.seconds is None or found.listed_s is None:
+        return f"hosts as given: the topology of the plan does not say where they are{idle}"
+    what = "an iteration" if found.trained else "the requests"
+    return (
+        f"{what}: {format_time(found.seconds)}, as listed {format_time(found.listed_s)}; the best "
+        f"of {found.compared} orders, with the plan's degrees and placement in the nodes{idle}"
+    )

@@ -15,7 +15,7 @@ from p2smt.interop.frameworks import (
     write_megatron,
     write_torchtitan,
 )
-from p2smt.interop.jobs.command import JobRequest
+from p2smt.interop.jobs.command import AskedJob
 from p2smt.interop.jobs.jobset import write_jobset
 from p2smt.interop.jobs.sbatch import write_sbatch
 from p2smt.interop.launchers import (
@@ -57,7 +57,7 @@ WRITERS = (
     Writer("kubernetes", "Kubernetes: the same as a JobSet", ".yaml", write_jobset),
 )
 
-JOBS: Mapping[str, Callable[[PlacedPlan, str, JobRequest], Exported]] = MappingProxyType(
+JOBS: Mapping[str, Callable[[PlacedPlan, str, AskedJob], Exported]] = MappingProxyType(
     {"sbatch": write_sbatch, "kubernetes": write_jobset}
 )
 """Writers of whole jobs by their names, of which more is asked."""

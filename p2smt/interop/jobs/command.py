@@ -30,7 +30,7 @@ PORT = 29_500
 
 
 @dataclass(frozen=True, slots=True)
-class JobRequest:
+class AskedJob:
     """What is asked of a job beside its plan.
 
     plan: the file as the job is to call it.  launcher: the trainer's name; empty: the one whose
@@ -42,7 +42,7 @@ class JobRequest:
     pinned: bool = False
 
 
-USUAL = JobRequest()
+USUAL = AskedJob()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ _STARTED: Mapping[str, _Started] = MappingProxyType(
 )
 
 
-def job_command(placed: PlacedPlan, asked: JobRequest) -> JobCommand:
+def job_command(placed: PlacedPlan, asked: AskedJob) -> JobCommand:
     """The command of a plan's ranks.
 
     Raises:

@@ -19,7 +19,7 @@ from typing import Any
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.interop.exported import Exported
-from p2smt.interop.jobs.command import PORT, USUAL, JobCommand, JobRequest, job_command
+from p2smt.interop.jobs.command import PORT, USUAL, AskedJob, JobCommand, job_command
 from p2smt.interop.launchers import host_blocks
 from p2smt.interop.places import PlacedPlan, local_orders, telling
 
@@ -32,7 +32,7 @@ _HOSTNAME, _SET = "kubernetes.io/hostname", "jobset.sigs.k8s.io/jobset-name"
 _GPUS = "nvidia.com/gpu"
 
 
-def write_jobset(plan: PlacedPlan, path: str, asked: JobRequest = USUAL) -> Exported:
+def write_jobset(plan: PlacedPlan, path: str, asked: AskedJob = USUAL) -> Exported:
     """The ConfigMap and the JobSet, one behind the other.
 
     Raises:

@@ -15,11 +15,11 @@ from itertools import groupby
 from p2smt.cluster.hostlist import format_hostlist
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
-from p2smt.interop.jobs.command import PORT, USUAL, JobCommand, JobRequest, job_command, setting
+from p2smt.interop.jobs.command import PORT, USUAL, AskedJob, JobCommand, job_command, setting
 from p2smt.interop.places import PlacedPlan, local_orders
 
 
-def write_sbatch(plan: PlacedPlan, path: str, asked: JobRequest = USUAL) -> Exported:
+def write_sbatch(plan: PlacedPlan, path: str, asked: AskedJob = USUAL) -> Exported:
     """The script; its hosts are those of the plan if they are pinned, else those of the job.
 
     Raises:
@@ -53,7 +53,7 @@ def _hosts(plan: PlacedPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(place.host for place in plan.places))
 
 
-def _header(plan: PlacedPlan, command: JobCommand, asked: JobRequest) -> Iterator[str]:
+def _header(plan: PlacedPlan, command: JobCommand, asked: AskedJob) -> Iterator[str]:
     hosts = _hosts(plan)
     yield "#!/bin/bash"
     yield f"#SBATCH --job-name={command.name}"
@@ -65,7 +65,7 @@ def _header(plan: PlacedPlan, command: JobCommand, asked: JobRequest) -> Iterato
         yield f"#SBATCH --nodelist={format_hostlist(hosts)}"
 
 
-def _said(command: JobCommand, asked: JobRequest) -> Iterator[str]:
+def _said(command: JobCommand, asked: AskedJob) -> Iterator[str]:
     yield f"# {command.title}, by p2smt: {command.what}"
     yield f"# of {shlex.quote(asked.plan)}"
     for note in command.notes:
@@ -115,7 +115,7 @@ def _pinned(plan: PlacedPlan) -> Iterator[str]:
     yield "HOSTS"
 
 
-def _ordered(plan: PlacedPlan, asked: JobRequest) -> Iterator[str]:
+def _ordered(plan: PlacedPlan, asked: AskedJob) -> Iterator[str]:
     yield ""
     yield "# the host of each rank: those of the job in the best order for the plan"
     yield f"plan=${{PLAN:-{shlex.quote(asked.plan)}}}"
@@ -147,7 +147,7 @@ def _start(ranks: int, order: tuple[int, ...], command: JobCommand) -> Iterator[
     yield f"  {' '.join(words)}"
 
 
-def _notes(path: str, asked: JobRequest) -> Iterator[str]:
+def _notes(path: str, asked: AskedJob) -> Iterator[str]:
     yield f"sbatch {shlex.quote(path)} ARGUMENTS: yours, such as data and tokenizer"
     if not asked.pinned:
         yield (

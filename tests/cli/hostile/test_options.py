@@ -36,6 +36,7 @@ LINES: Mapping[str, str] = {
     "run": f"{SCENE} {MATRIX} --backend reference --payload 1KiB",
     "verify": "none.json",
     "export": "none.json --to csv",
+    "order": "none.json --hosts n[1-4]",
     "convert": "none.xml -o none.yaml",
     "topology import": "none.conf",
     "topology fabric": "ring:4",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from p2smt.interop.jobs.command import JobRequest, job_command
+from p2smt.interop.jobs.command import AskedJob, job_command
 from p2smt.interop.jobs.jobset import write_jobset
 from p2smt.interop.places import PlacedPlan, placed
 from p2smt.plans.file_model import PlanModel
@@ -135,7 +135,7 @@ def test_the_user_s_words_stand_apart(
     tmp_path: Path,
 ) -> None:
     plan = plan_of(strategy, framework)
-    options = " ".join(job_command(plan, JobRequest()).options).split()
+    options = " ".join(job_command(plan, AskedJob()).options).split()
     words = started(plan, "n2", tmp_path, "--data-path", "a b")
     assert words[5:] == [*program, *options, "--data-path", "a b", *last, connections]
 

@@ -61,6 +61,19 @@ def test_the_first_page(folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
+def test_the_page_of_jobs(tmp_path: Path) -> None:
+    """What both streams have: answers, then notes."""
+    page = PAGES / "jobs.md"
+    (tmp_path / "gpus.yaml").write_text(blocks(page, "yaml")[0])
+    with_programs(tmp_path)
+    for command, lines in commands(page):
+        done = ran("bash", "-c", command, folder=tmp_path, environment=path(tmp_path))
+        said = "" if command.startswith("p2smt plan") else done.stderr
+        assert (done.stdout + said).splitlines() == lines, command
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_the_page_of_slurm(folder: Path) -> None:
     if reason := why_no_slurm():

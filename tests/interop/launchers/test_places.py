@@ -117,9 +117,17 @@ def test_a_node_may_be_several_hosts() -> None:
 
 
 def test_a_plan_on_hosts_keeps_them() -> None:
+    """The job must have them all; others of its hosts stay idle."""
     where = topology(LEAVES, (1,))
-    with pytest.raises(InputError, match="names its hosts itself"):
-        placed_plan(where, sorted(where.places), ("a", "b", "c", "d", "e"))
+    names = where.hosts.names if where.hosts else ()
+    ranks = sorted(where.places)
+    found = placed_plan(where, ranks, ("x", *reversed(names))).places
+    assert found == placed_plan(where, ranks).places
+    assert placed_plan(where, ranks, [f"{name}.domain" for name in names]).places == found
+    with pytest.raises(InputError, match=f"has ranks on {names[0]}, which the job lacks"):
+        placed_plan(where, ranks, names[1:])
+    with pytest.raises(InputError, match="and 4 more hosts, which the job lacks"):
+        placed_plan(where, ranks, ("a", "b", "c", "d", "e"))
 
 
 def test_ranks_must_be_those_of_the_matrix() -> None:

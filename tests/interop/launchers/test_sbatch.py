@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.interop.jobs.command import JobRequest, job_command
+from p2smt.interop.jobs.command import AskedJob, job_command
 from p2smt.interop.jobs.sbatch import write_sbatch
 from p2smt.interop.places import PlacedPlan, placed
 from p2smt.plans.file_model import PlanModel
@@ -70,7 +70,7 @@ def plan_of(strategy: str, cluster: str | None = None, framework: str = "megatro
 
 
 def script_of(plan: PlacedPlan, *, pinned: bool = False) -> str:
-    return write_sbatch(plan, "job.sh", JobRequest("my plan.json", pinned=pinned)).text
+    return write_sbatch(plan, "job.sh", AskedJob("my plan.json", pinned=pinned)).text
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_the_user_s_words_stand_apart(
 ) -> None:
     """Behind all options of the plan; before what must come last."""
     plan = plan_of(strategy, framework=framework)
-    options = " ".join(job_command(plan, JobRequest()).options)
+    options = " ".join(job_command(plan, AskedJob()).options)
     done = started(script_of(plan), folder, "--data-path", "a b", "--lr=1e-4")
     yours = ["--data-path", "a b", "--lr=1e-4"]
     assert words(done) == [*program, *options.split(), *yours, *last]
@@ -196,7 +196,7 @@ def test_the_environment_has_what_megatron_asks(
 
 
 def test_captured_graphs_are_not_registered() -> None:
-    found = job_command(plan_of("dp=8,zero=1,graphs=partial"), JobRequest())
+    found = job_command(plan_of("dp=8,zero=1,graphs=partial"), AskedJob())
     assert found.environment == {"NCCL_GRAPH_REGISTER": "0"}
 
 

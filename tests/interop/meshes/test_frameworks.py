@@ -14,13 +14,15 @@ import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
+from p2smt.interop.exports import writer_named
 from p2smt.interop.frameworks import write_deepspeed, write_megatron, write_torchtitan
 from p2smt.interop.meshes.tensor import by_axes, launched_ranks
-from p2smt.interop.places import PlacedPlan, RankPlace, by_host
+from p2smt.interop.places import PlacedPlan, RankPlace, by_host, placed
 from p2smt.parallelism.placement import ParallelismAxis, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, reduce
-from p2smt.plans.file_model import AnyPlan
+from p2smt.plans.file_model import AnyPlan, PlanModel
+from tests.interop.launchers.trainings import nodes, training_data
 
 Groups = set[tuple[int, ...]]
 
@@ -165,6 +167,35 @@ def test_torchtitan_has_the_ranks_of_the_plan(axes: str) -> None:
         lines = np.moveaxis(mesh, axis, -1).reshape(-1, degrees[axis])
         groups = {tuple(line) for line in lines.tolist()}
         assert groups == along(plan, name)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *("dp=8,zero=0", "dp=8,zero=2", "pp=2,dp=4,zero=0", "tp=2,sp=1,dp=4,zero=3"),
+        *("cp=2,dp=4,zero=3", "tp=2,sp=1,dp=2,pp=2,zero=3,dp_replicate=2"),
+    ],
+)
+def test_torchtitan_has_one_writer_of_degrees(strategy: str) -> None:
+    """A training has those of its strategy in both formats, whatever its axes are called."""
+    data = training_data(strategy, nodes(4), "fsdp-h100")
+    plan = placed(PlanModel.model_validate(data), "test")
+    degrees = write_torchtitan(plan, "").text.splitlines()
+    options = writer_named("torchtitan-options").write(plan, "").text.splitlines()
+    assert degrees == [line for line in options if "_degree " in line]
+    sizes = dict(line.removeprefix("--parallelism.").split() for line in degrees)
+    copies, shards = (int(sizes[f"data_parallel_{kind}_degree"]) for kind in ("replicate", "shard"))
+    said = data["training"]["strategy"]
+    assert copies * shards == said["dp"]
+    assert copies == (said["dp"] if said["zero"] == 0 else said["dp_replicate"])
+
+
+@pytest.mark.parametrize("name", ["torchtitan", "torchtitan-options"])
+def test_torchtitan_refuses_what_it_lacks_by_name(name: str) -> None:
+    data = training_data("dp=8,zero=1", nodes(4))
+    plan = placed(PlanModel.model_validate(data), "test")
+    with pytest.raises(InputError, match="TorchTitan lacks ZeRO-1"):
+        writer_named(name).write(plan, "")
 
 
 def test_torchtitan_experts_are_part_of_the_shards() -> None:
