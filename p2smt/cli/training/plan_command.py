@@ -97,6 +97,12 @@ class StrategyOptions:
             **workload.given(),
         )
 
+    def of_lists(self) -> dict[str, object]:
+        """The options on lists of strategies that are given; None for the others."""
+        usual = StrategyOptions()
+        found = {"--top": (self.top, usual.top), "--within": (self.within, usual.within)}
+        return {name: None if one == plain else one for name, (one, plain) in found.items()}
+
     def _kinds(self, model: Transformer, batch: Batch) -> bool:
         """Whether constants by kinds of layers are needed."""
         from p2smt.training.strategy import SIXTEEN
@@ -247,8 +253,12 @@ def plan(
     limits = how.limits()
     batches = workload.batches()
     if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
+<<<<<<< HEAD
         others: dict[str, object] = {"--pick": strategies.pick, **parts.given()}
         others |= {"--what-if": what_if or None, "--measured": measured or None}
+=======
+        others = {"--pick": strategies.pick, **strategies.of_lists(), **parts.given()}
+>>>>>>> w-hosts
         return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"

@@ -119,7 +119,7 @@ def _with_sizes(
     counted = countings(model.layers, model.mtp)
     chunks = {n // degrees["pp"] for count in counted for n in divisors(count)}
     vpp = [n for n in sorted(chunks) if n > 0 and choices.allow("vpp", n)]
-    given = {name: [value] for name, value in degrees.items()}
+    given: dict[str, Sequence[int]] = {name: [value] for name, value in degrees.items()}
     given |= {"vpp": vpp, "micro_batch": micro}
     given |= {name: list(choices.choices[name]) for name in ("sequence_parallel", "zero")}
     given["recompute"] = [0] if model.experts else list(choices.choices["recompute"])

@@ -36,7 +36,7 @@ _RESOLUTION = 2.0**44
 _ALONE_S, _COUNTS_S, _ORDER_S = 0.7, 2.0, 4.0
 """Seconds for a question: what a request takes alone, counts, an order."""
 MOST_QUESTIONS = 60
-"""Boxes of a unit that are asked for."""
+"""LoadBoxes of a unit that are asked for."""
 
 Corner = tuple[int, ...]
 """An index into the prices of each coordinate."""
@@ -56,7 +56,7 @@ class Coordinate:
 
 
 @dataclass
-class Boxes:
+class LoadBoxes:
     """The search for an order of one unit; ``cost`` costs one, ``cutoff_s`` is what must be beaten,
     both in seconds of a sequence.  ``known``: answers to questions, which units share."""
 

@@ -28,7 +28,7 @@ from p2smt.search.allocation.question import Tree, switch_tree
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
-from p2smt.training.search.hosts.boxes import Boxes
+from p2smt.training.search.hosts.boxes import LoadBoxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import PlanQuestion, Prices
@@ -192,7 +192,7 @@ class HostSearch:
         problem, names = self.orders.problem(unit)
         if problem is None:
             return unit.bound_s
-        boxes = Boxes(
+        boxes = LoadBoxes(
             *(unit, problem, names, self.orders.terms(unit, problem), tree, self.watch),
             lambda slots: self._cost(unit, slots[None], 1),
             self._cutoff_s,

@@ -87,6 +87,7 @@ CLUSTERS = {
 FEW = SpaceLimits(
     cp=2, micro_batch=1, vpp=1, zero=(0, 3), recompute=(Recompute.NONE,), sequence_parallel=(False,)
 )
+FEWEST = replace(FEW, cp=1, zero=(0,))
 MORE = SpaceLimits(micro_batch=2, vpp=2, zero=(0, 1, 3))
 NO_LIMIT = StopWatch.start(SearchLimits())
 
@@ -198,18 +199,26 @@ def test_the_best_answer_is_that_of_brute_force(
 ) -> None:
     """With every order looked at where no bound meets the answer, and by boxes of loads alone."""
     monkeypatch.setattr(search, "FEW_ORDERS", few)
-    assert held(name, (8, 8), FEW, FOUR, 20) > 1
+    assert held(name, (8, 8), FEWEST, FOUR, 20) > 1
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("few", [0, 3000])
 @pytest.mark.parametrize("speed", [5, 20, 80])
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_six_hosts_and_more_strategies(
+def test_more_strategies_batches_and_devices(
     name: str, speed: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "FEW_ORDERS", few)
-    assert held(name, (11, 12), MORE, SIX, speed) >= 1
+    assert held(name, (7, 8), FEW, FOUR, speed) >= 1
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_six_hosts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for few in (0, 3000):
+        monkeypatch.setattr(search, "FEW_ORDERS", few)
+        assert held(name, (11, 12), MORE, SIX, 20) >= 1
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

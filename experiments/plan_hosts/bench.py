@@ -1,0 +1,98 @@
+"""The table of the page: ``python -m experiments.plan_hosts.bench`` prints it.
+
+llama-3-70b in sequences of 8,192 tokens on DGX H100 nodes under leaf switches, whose uplinks are
+oversubscribed where a leaf is full: 30 hosts of 32 under four leaves, with batches of 960 to 1,056
+and with 1,024 alone, and 256 hosts under 16 unequal leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import p2smt
+from p2smt.cluster.hosts import Hosts
+from p2smt.cluster.topology import Topology
+from p2smt.training.search.hosts.answer import HostsAnswer
+from p2smt.training.search.hosts.search import plan_on_hosts
+from p2smt.training.search.question import PlanQuestion
+
+UNEQUAL = (9, 24, 16, 20, 12, 10, 14, 22, 18, 16, 11, 13, 17, 21, 19, 14)
+"""Hosts under each of 16 leaves, 256 in all."""
+RATIOS = (2, 4, 8, 16)
+LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """Leaves of so many nodes, how many hosts of them are missing, and the range of batches."""
+
+    name: str
+    leaves: tuple[int, ...]
+    missing: tuple[int, ...]
+    batches: tuple[int, int]
+
+
+CASES = (
+    Case("30 of 32 hosts, batch 960..1056", (8,) * 4, (5, 20), (960, 1056)),
+    Case("30 of 32 hosts, batch 1024", (8,) * 4, (5, 20), (1024, 1024)),
+    Case("256 hosts, 16 leaves, batch 1024", UNEQUAL, (), (1024, 1024)),
+)
+
+
+def cluster(leaves: Sequence[int], ratio: int) -> Topology:
+    """DGX H100 nodes under leaf switches; of a full leaf the uplink carries a part of its nodes."""
+    base = p2smt.load_topology("dgx-h100:2")
+    node, gpu = base.levels
+    full = max(leaves)
+    link = replace(
+        node.link,
+        ports=1,
+        pieces=tuple(
+            replace(
+                piece,
+                bandwidth_bytes_per_s=piece.bandwidth_bytes_per_s * node.link.ports * full / ratio,
+            )
+            for piece in node.link.pieces
+        ),
+    )
+    slots = tuple(leaf * full + i for leaf, size in enumerate(leaves) for i in range(size))
+    names = tuple(f"gpu{number:03d}" for number in range(len(slots)))
+    switches = (tuple(f"leaf{number}" for number in range(len(leaves))),)
+    levels = (
+        replace(node, name="leaf", size=len(leaves), link=link),
+        replace(node, size=full),
+        gpu,
+    )
+    return replace(base, levels=levels, hosts=Hosts(names, slots, switches))
+
+
+def answer(case: Case, ratio: int) -> HostsAnswer:
+    """What the search says within the limit."""
+    topology = cluster(case.leaves, ratio)
+    model, batch = p2smt.read_model("llama-3-70b"), p2smt.Batch(case.batches[1], 8192)
+    asked = PlanQuestion(model, batch, topology, p2smt.efficiency_of(topology))
+    assert topology.hosts is not None
+    hosts = [name for n, name in enumerate(topology.hosts.names) if n not in case.missing]
+    return plan_on_hosts(asked, hosts, case.batches, p2smt.SearchLimits(time_limit_s=LIMIT_S))
+
+
+def rows() -> Iterator[str]:
+    """A line of the table for each case and ratio."""
+    yield "| case | uplinks | tokens/s | answer | gap | seconds |"
+    yield "|---|---|---|---|---|---|"
+    for case in CASES:
+        for ratio in RATIOS:
+            found = answer(case, ratio)
+            best = found.best[0]
+            words = p2smt.strategy_text(best.run.strategy)
+            said = f"{len(best.where.hosts)} hosts, batch {best.run.batch.sequences:,}: {words}"
+            gap = "proved" if found.status is p2smt.Status.OPTIMAL else f"{found.gap:.1%}"
+            rate = best.run.batch.tokens / best.sequence_s
+            cells = case.name, f"{ratio}:1", f"{rate:,.0f}", said, gap, f"{found.stats.wall_s:.1f}"
+            yield f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    for row in rows():
+        print(row, flush=True)
