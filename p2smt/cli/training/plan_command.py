@@ -253,12 +253,13 @@ def plan(
     limits = how.limits()
     batches = workload.batches()
     if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
-<<<<<<< HEAD
-        others: dict[str, object] = {"--pick": strategies.pick, **parts.given()}
-        others |= {"--what-if": what_if or None, "--measured": measured or None}
-=======
-        others = {"--pick": strategies.pick, **strategies.of_lists(), **parts.given()}
->>>>>>> w-hosts
+        others: dict[str, object] = {
+            "--pick": strategies.pick,
+            "--what-if": what_if or None,
+            "--measured": measured or None,
+            **strategies.of_lists(),
+            **parts.given(),
+        }
         return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"
