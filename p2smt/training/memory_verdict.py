@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-FITS_PERCENT = 76
+FITS_PERCENT = 77
 """Of a device's memory: runs that are predicted to need no more have fitted."""
-USABLE_PERCENT = 89
+USABLE_PERCENT = 92
 """Of a device's memory: runs that are predicted to need more have mostly failed."""
 
 

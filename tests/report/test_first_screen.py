@@ -26,6 +26,7 @@ from p2smt.report.training.first_screen import (
     wrapped,
 )
 from p2smt.result import Status
+from p2smt.training.memory_verdict import FITS_PERCENT, USABLE_PERCENT
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.strategy import Batch, parse_strategy
@@ -186,9 +187,10 @@ def test_a_device_that_was_not_fitted_has_a_wide_range_and_its_basis() -> None:
 def test_memory_that_is_nearly_all_taken_is_tight() -> None:
     found = estimated("llama-3-8b", "dgx-h100:1", "tp=2,dp=4,sp=1,zero=1")
     needed = found.prediction.memory.total
+    edge = needed * USABLE_PERCENT // FITS_PERCENT
     said = [
         memory_words(replace(found, capacity_bytes=size)).partition(":")[0]
-        for size in (needed - 1, needed, needed * 89 // 76 - 9, needed * 89 // 76 + 9)
+        for size in (needed - 1, needed, edge - 9, edge + 9)
     ]
     assert said == ["does not fit", "tight", "tight", "fits"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from p2smt.training.transformer import Transformer
 
 _RANGE = ".."
-MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 89 % of it.")
+MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
     "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from p2smt.training.memory_verdict import FITS_PERCENT, USABLE_PERCENT
 from tests.cli.tools import H100, SIX, TINY, assert_one_error, cli
 from tests.schemas.tools import complaints
 
@@ -105,7 +106,7 @@ def test_what_does_not_fit_has_every_number_and_what_would_help() -> None:
 def test_the_verdict_on_memory_is_told_in_words_and_in_json() -> None:
     needed = estimated()["memory_bytes"]
     said = {
-        "fits": (needed * 89 // 76 + 1, True),
+        "fits": (needed * USABLE_PERCENT // FITS_PERCENT + 1, True),
         "tight": (needed, True),
         "does not fit": (needed - 1, False),
     }
