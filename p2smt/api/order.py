@@ -41,7 +41,7 @@ from p2smt.training.pipeline import axis_requests, is_of_experts
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, EXPERT_SHARD_AXES, SHARD_AXES
 
-SEARCH_S = 2.0
+SEARCH_S = 1.5
 """Seconds of the search for an order, which a job waits for."""
 MAX_PRICED = 8
 """Most orders whose iterations are compared."""

@@ -75,7 +75,8 @@ def cost(
     symbols = symbolic or latex
     problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
     if hosts is not None or (placement is None and problem.topology.hosts is not None):
-        given = {"--placement": placement, "--program": program, "--sizes": sizes, "--plot": plot}
+        given: dict[str, object] = {"--placement": placement, "--program": program}
+        given |= {"--sizes": sizes, "--plot": plot}
         given |= {"--symbolic": symbolic or None, "--latex": latex or None}
         return _in_order(problem, requests, hosts, given, json)
     asked = o.placed_on(problem, placement, requests, timed=not symbols)

@@ -42,7 +42,7 @@ _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh"))
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """A simple command: its words, and the line of the script it stands in (from 1)."""
 
     words: tuple[str, ...]
@@ -57,7 +57,7 @@ class Script:
     leaves to its environment, with the values that they have if nobody sets them.
     """
 
-    commands: tuple[Command, ...]
+    commands: tuple[ShellCommand, ...]
     sourced: tuple[str, ...]
     defaults: Mapping[str, str]
 
@@ -96,7 +96,7 @@ class _Shell:
     variables: Variables
     source: str
     functions: dict[str, Node] = field(default_factory=dict)
-    commands: list[Command] = field(default_factory=list)
+    commands: list[ShellCommand] = field(default_factory=list)
     sourced: list[str] = field(default_factory=list)
     steps: int = 0
     depth: int = 0
@@ -271,10 +271,10 @@ class _Shell:
         for at, word in enumerate(words[:-2]):
             if word in _SHELLS and re.fullmatch(r"-[a-z]*c", words[at + 1]):
                 if at:
-                    self.commands.append(Command(tuple(words[:at]), line))
+                    self.commands.append(ShellCommand(tuple(words[:at]), line))
                 self._inner(words[at + 2], line)
                 return
-        self.commands.append(Command(tuple(words), line))
+        self.commands.append(ShellCommand(tuple(words), line))
 
     def _inner(self, text: str, line: int) -> None:
         """Evaluate text as a script; what is not known in it stays so."""

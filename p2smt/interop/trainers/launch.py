@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p2smt.errors import InputError
-from p2smt.interop.shell.script import Command, read_script
+from p2smt.interop.shell.script import ShellCommand, read_script
 from p2smt.interop.shell.variables import unknowns
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
@@ -185,7 +185,7 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
     return next(iter(programs.values()))
 
 
-def _program(command: Command) -> Started:
+def _program(command: ShellCommand) -> Started:
     words = command.words
     at = next((n for n, word in enumerate(words) if word.endswith(".py")), -1)
     program = words[at] if at >= 0 else ""

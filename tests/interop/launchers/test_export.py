@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from p2smt.cli.export_command import export
 from p2smt.interop.exports import WRITERS, writer_named
 from tests.cli.tools import EXIT_CODES, assert_one_error, cli
-from tests.interop.launchers.plans import plan_data, unnamed
+from tests.interop.launchers.plans import plan_data, topology, unnamed, written_plan
 from tests.interop.launchers.trainings import nodes, training_data
 from tests.strategies.json_values import json_values
 
@@ -133,3 +133,20 @@ def test_any_plan_is_exported_or_refused_in_a_line(
     assert outcome.code in EXIT_CODES
     if outcome.code:
         assert_one_error(outcome)
+
+
+def test_a_job_must_have_the_hosts_of_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By $SLURM_JOB_NODELIST, for what starts ranks, unless --hosts says otherwise."""
+    path = written_plan(tmp_path / "plan.json", topology((("n1", "n3"), ("n2",)), (2,)), range(6))
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2,4]")
+    refused = cli("export", path, "--to", "csv")
+    assert_one_error(refused)
+    assert "has ranks on n3, which the job lacks; p2smt order" in refused.err
+    for hosts in ("all", "n[1-5]"):
+        done = cli("export", path, "--to", "csv", "--hosts", hosts)
+        assert {line.split(",")[1] for line in done.out.splitlines()[1:]} == {"n1", "n2", "n3"}
+    assert cli("export", path, "--to", "device-mesh").code == 0
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-3]")
+    assert cli("export", path, "--to", "csv").code == 0
