@@ -36,6 +36,7 @@ UNSHOWN = {
         "ExecutionError",
         "BackendError",
     ),
+    "PlannedOnHosts",
     *("Exported", "PlanExport", "RunResult", "ScheduleResult", "Runnable"),
     *("TooLarge", "reduce_scatter", "all_gather", "all_to_all", "dispatch"),
     *("ArrayType", "Layout", "Mesh", "RedistributionPlan"),

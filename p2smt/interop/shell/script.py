@@ -24,8 +24,8 @@ from p2smt.interop.shell.variables import (
     OPEN,
     SEPARATOR,
     Missing,
+    ShellVariables,
     Value,
-    Variables,
     merged,
     unknown,
     unknowns,
@@ -78,7 +78,7 @@ def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
         raise InputError(source, f"has more than {MOST_BYTES:,} bytes")
     if any(mark in text for mark in (OPEN, SEPARATOR, CLOSE)):
         raise InputError(source, "holds characters for private use (U+E000 to U+E002)")
-    shell = _Shell(Variables(settings), source)
+    shell = _Shell(ShellVariables(settings), source)
     with suppress(_Exit):
         shell.run_text(text)
     sourced = tuple(dict.fromkeys(shell.sourced))
@@ -93,7 +93,7 @@ class _Exit(Exception):
 class _Shell:
     """A script as far as it has been evaluated; statements succeed (True), fail, or may (None)."""
 
-    variables: Variables
+    variables: ShellVariables
     source: str
     functions: dict[str, Node] = field(default_factory=dict)
     commands: list[ShellCommand] = field(default_factory=list)

@@ -34,7 +34,7 @@ class Missing(Exception):
 
 
 @dataclass(slots=True)
-class Variables:
+class ShellVariables:
     """Values by name; those of ``settings`` win over what a script assigns.
 
     ``arguments`` of the function or script that runs; ``defaults``: variables that the script

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from tree_sitter import Node
 
 from p2smt.interop.shell.nodes import between, expansion, leaves, text_of
-from p2smt.interop.shell.variables import CLOSE, OPEN, Missing, Variables, unknown, unknowns
+from p2smt.interop.shell.variables import CLOSE, OPEN, Missing, ShellVariables, unknown, unknowns
 
 _FIELD = re.compile(f"(?:[^\\s{OPEN}]|{OPEN}[^{CLOSE}]*{CLOSE})+")
 _OPERANDS = frozenset(
@@ -40,7 +40,7 @@ class _Atom:
 class Words:
     """Evaluates words by the variables as they are."""
 
-    variables: Variables
+    variables: ShellVariables
 
     def words(self, node: Node) -> list[str]:
         """The words that an argument becomes."""

@@ -3,7 +3,7 @@
 Every group of runs was left out of the fit that predicts it.  Then each of its runs in turn is the
 one that was measured: the group's other predictions are scaled by its error.
 
-Usage: python -m experiments.training_runs.anchored
+Usage: python -m experiments.training_anchors.anchored
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
 from experiments.training_runs import mixtures, store
-from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.result import SAME
 from p2smt.training.measured.errors import spread
 
-PAGE = HERE / "anchored.md"
+PAGE = Path(__file__).parent / "anchored.md"
 DENSE, MIXTURES = "dense models in 16 bits", "mixtures, hybrids and low precision"
 HEAD = ("set", "groups", "runs", "before", "after", "groups that get worse", "anchored spread")
 PARTS = ("part of the factor", "median error", "mean error", *HEAD[-2:])
