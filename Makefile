@@ -115,7 +115,7 @@ training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again
 	$(BIN)/python -m experiments.training_runs.left_out
 
 training-anchors: setup $(VENV)/.stamp-dev ## what one measured run tells of the others of its group
-	$(BIN)/python -m experiments.training_anchors.anchored
+	$(BIN)/python -m experiments.training_runs.anchors.anchored
 
 training-memory: setup $(VENV)/.stamp-dev ## compare predicted memory with measured peaks and runs that failed
 	$(BIN)/python -m experiments.training_runs.memory_study

@@ -75,10 +75,14 @@ def cost(
     symbols = symbolic or latex
     problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
     if hosts is not None or (placement is None and problem.topology.hosts is not None):
-        given: dict[str, object] = {"--placement": placement, "--program": program}
-        given |= {"--sizes": sizes, "--plot": plot}
-        given |= {"--symbolic": symbolic or None, "--latex": latex or None}
-        return _in_order(problem, requests, hosts, given, json)
+        apart: dict[str, object] = {
+            "--placement": placement,
+            "--program": program,
+            "--sizes": sizes,
+            "--plot": plot,
+        }
+        apart |= {"--symbolic": symbolic or None, "--latex": latex or None}
+        return _in_order(problem, requests, hosts, apart, json)
     asked = o.placed_on(problem, placement, requests, timed=not symbols)
     if symbols:
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}

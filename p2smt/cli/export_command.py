@@ -95,7 +95,7 @@ def export(
         asked = AskedJob(source, launcher or "", pinned=hosts is not None)
         _check_numbers(asked, to, renumbered=by_host or launched is not None)
         made = job(plan, output or "FILE", asked)
-    notes = host_notes(plan) if writer.starts else ()
+    notes = host_notes(plan) if writer.starts or job is not None else ()
     return _write(output, made.text, (*notes, *made.notes))
 
 

@@ -148,8 +148,10 @@ def test_compare_says_it_of_each_order() -> None:
 
 
 def test_estimate_and_plan_say_it_of_communication() -> None:
-    text, data = both(ESTIMATE)
-    assert f"by its communication {told(data['iteration_s'], data).partition(', ')[2]}" in text
+    _, data = both(ESTIMATE)
+    text = cli(*ESTIMATE.split(), "--details").out
+    low, high = data["communication_range_s"]
+    assert f"by its communication {format_time_range(low, high, data['iteration_s'])}" in text
     for one in data["requests"]:
         assert told(one["call_s"], one).partition(", ")[2] in text
     text, data = both(f"plan {TRAINED} --fix tp=2 --fix pp=1")

@@ -23,7 +23,10 @@ from tests.interop.mscclpp.plans import all_gather
 
 MEASUREMENTS = ("nccl_tests",)
 # not of schedules
-OTHERS = ("arrays", "clusters", "fabrics", "launchers", "meshes", "models", "orders", "trainers")
+OTHERS = (
+    *("arrays", "clusters", "fabrics", "jobs", "launchers", "meshes", "models", "orders", "shell"),
+    "trainers",
+)
 FOLDERS = sorted(
     path.parent.name
     for path in Path(interop.__path__[0]).glob("*/__init__.py")

@@ -30,7 +30,7 @@ from p2smt.interop.shell.variables import (
     unknown,
     unknowns,
 )
-from p2smt.interop.shell.words import Words
+from p2smt.interop.shell.words import ShellWords
 
 MOST_BYTES = 1_000_000
 _MOST_STEPS = 20_000
@@ -104,8 +104,8 @@ class _Shell:
     """Where the text stands that ``eval`` or ``bash -c`` is given."""
 
     @property
-    def _words(self) -> Words:
-        return Words(self.variables)
+    def _words(self) -> ShellWords:
+        return ShellWords(self.variables)
 
     def run_text(self, text: str) -> None:
         root = parsed(_CONTINUED.sub("\n", text))

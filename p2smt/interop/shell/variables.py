@@ -29,8 +29,8 @@ class Missing(Exception):
     """Something is not known; ``names`` would tell it."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        super().__init__()
         self.names = tuple(dict.fromkeys(names))
+        super().__init__(self.names)
 
 
 @dataclass(slots=True)

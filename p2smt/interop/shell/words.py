@@ -37,7 +37,7 @@ class _Atom:
 
 
 @dataclass(slots=True)
-class Words:
+class ShellWords:
     """Evaluates words by the variables as they are."""
 
     variables: ShellVariables

@@ -73,7 +73,8 @@ def quantities(
     values = {
         **_of_model(model, batch),
         **_of_framework(framework, columns),
-        **_of_strategies(columns, batch),
+        **_of_strategies(columns),
+        "B": _sequences(columns, batch),
         **_of_stages(stages, columns),
         **parts_again(model, columns, stages, micro_batches),
     }
@@ -267,12 +268,17 @@ def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, F
     return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
 
 
-def _of_strategies(columns: StrategyColumns, batch: Batch) -> dict[str, FloatArray]:
+def _sequences(columns: StrategyColumns, batch: Batch) -> FloatArray:
+    """The batch of all strategies, or that of each."""
+    if columns.sequences is None:
+        return np.array(float(batch.sequences))
+    return np.asarray(columns.sequences, dtype=np.float64)[:, None]
+
+
+def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
     selective = RECOMPUTES.index(Recompute.SELECTIVE)
     more = columns.mixture or MixtureColumns.none(len(columns))
-    sequences = columns.sequences
     numbers = {
-        "B": np.full(len(columns), batch.sequences) if sequences is None else sequences,
         "t": columns.tp,
         "p": columns.pp,
         "d": columns.dp,

@@ -77,7 +77,7 @@ def test_a_person_reads_the_same() -> None:
     assert "fits: " in screen.out
     assert "strategy tp=2,pp=2,dp=2,cp=1" in done.out
     assert f"MFU {data['mfu']:.1%}" in done.out
-    assert "fits into 71.2 GB" in done.out
+    assert "fits into 73.6 GB" in done.out
     assert "efficiency megatron-h100: " in done.out
     assert "the default here" in done.out
     assert done.err == ""

@@ -50,7 +50,7 @@ def test_the_order_of_the_hosts_decides() -> None:
 
 
 def test_hosts_that_are_left_over_stay_idle() -> None:
-    found = cli(*estimate("tp=2,pp=2", "--hosts", "n[4,1-3]"))
+    found = cli(*estimate("tp=2,pp=2,dp=1", "--hosts", "n[4,1-3]"))
     assert "hosts    2 of 4, idle: n[2-3]" in found.out.splitlines()
     assert "4 devices of racks" in found.out
 

@@ -47,7 +47,9 @@ def resized(preset: str, devices: int, draw: random.Random) -> Topology:
         if link.kind is LinkKind.SWITCH:
             link = replace(link, ports=draw.choice([n for n in (1, 2, 4) if under % n == 0]))
         torus = (size,) if link.torus else ()
-        levels.append(replace(level, size=size, whole=0, link=replace(link, torus=torus)))
+        levels.append(
+            replace(level, size=size, whole=0, groups=None, link=replace(link, torus=torus))
+        )
     return replace(topology, levels=tuple(levels))
 
 

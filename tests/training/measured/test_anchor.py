@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.training_anchors import anchored
+from experiments.training_runs.anchors import anchored
 from p2smt.training.measured.anchor import (
     GROUPS,
     ONE_RUN_SPREAD,

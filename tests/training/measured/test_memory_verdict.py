@@ -16,10 +16,10 @@ ORDER = (MemoryVerdict.FITS, MemoryVerdict.TIGHT, MemoryVerdict.NOT)
     ("needed", "verdict"),
     [
         (0, MemoryVerdict.FITS),
-        (76 * GB, MemoryVerdict.FITS),
-        (76 * GB + 1, MemoryVerdict.TIGHT),
-        (89 * GB, MemoryVerdict.TIGHT),
-        (89 * GB + 1, MemoryVerdict.NOT),
+        (77 * GB, MemoryVerdict.FITS),
+        (77 * GB + 1, MemoryVerdict.TIGHT),
+        (92 * GB, MemoryVerdict.TIGHT),
+        (92 * GB + 1, MemoryVerdict.NOT),
     ],
 )
 def test_the_bounds_are_parts_of_a_device(needed: int, verdict: MemoryVerdict) -> None:

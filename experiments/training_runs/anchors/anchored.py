@@ -3,7 +3,7 @@
 Every group of runs was left out of the fit that predicts it.  Then each of its runs in turn is the
 one that was measured: the group's other predictions are scaled by its error.
 
-Usage: python -m experiments.training_anchors.anchored
+Usage: python -m experiments.training_runs.anchors.anchored
 """
 
 from __future__ import annotations
