@@ -88,7 +88,8 @@ def order_hosts(
 
     Raises:
         TooFewHostsError: the ranks fill more.
-        InputError: a host is not in the topology or is named twice, or nodes are not alike.
+        InputError: a host is not in the topology or is named twice, nodes are not alike, or nobody
+            stated the bandwidth of some uplinks.
     """
     given = placed(plan, source, per_host=per_host)
     cluster = topology or cluster_of(plan, source)
@@ -102,6 +103,7 @@ def order_hosts(
             raise InputError(f"topology {cluster.name}", rule, "drop -t, or name a cluster's file")
         found = placed(plan, source, hosts[:needed], per_host)
         return OrderedHosts(found, tuple(hosts[needed:]))
+    check_stated(cluster)
     return _searched(given, as_known(hosts, cluster.hosts.names), cluster)
 
 
