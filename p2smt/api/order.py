@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from p2smt.cluster.allocation import allocated, as_known
+from p2smt.cluster.allocation import allocated, as_known, check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.cost.bounds import single_time

@@ -154,9 +154,12 @@ def test_estimate_and_plan_say_it_of_communication() -> None:
     assert f"by its communication {format_time_range(low, high, data['iteration_s'])}" in text
     for one in data["requests"]:
         assert told(one["call_s"], one).partition(", ")[2] in text
-    text, data = both(f"plan {TRAINED} --fix tp=2 --fix pp=1")
+    plan = f"plan {TRAINED} --fix tp=2 --fix pp=1"
+    _, data = both(plan)
+    text = cli(*plan.split(), "--details").out
     for one in data["top"]:
-        assert told(one["iteration_s"], one).partition(", ")[2] in text
+        low, high = one["communication_range_s"]
+        assert format_time_range(low, high, one["iteration_s"]) in text
 
 
 def test_what_takes_no_time_has_no_range() -> None:
