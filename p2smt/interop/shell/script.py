@@ -79,8 +79,11 @@ def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
     if any(mark in text for mark in (OPEN, SEPARATOR, CLOSE)):
         raise InputError(source, "holds characters for private use (U+E000 to U+E002)")
     shell = _Shell(ShellVariables(settings), source)
-    with suppress(_Exit):
-        shell.run_text(text)
+    try:
+        with suppress(_Exit):
+            shell.run_text(text)
+    except RecursionError:
+        raise InputError(source, "is nested too deeply to be read") from None
     sourced = tuple(dict.fromkeys(shell.sourced))
     return Script(tuple(shell.commands), sourced, shell.variables.defaults)
 

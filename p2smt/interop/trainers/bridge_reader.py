@@ -68,7 +68,7 @@ def _fields(text: str) -> Iterator[tuple[str, object]]:
     """Fields of the sections that count, with their values; in Python, as it is parsed."""
     try:
         tree = ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         for name, value in re.findall(r"(?<!\S)([\w.]+)=(\S+)", text):
             yield name, _plain(value)
         return

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 
 from p2smt.errors import InputError
 from p2smt.interop.trainers.launch import Launch, missing
-from p2smt.training.strategy import AXES, Batch, Strategy, parse_value
+from p2smt.training.strategy import AXES, MAX_BATCH, Batch, Strategy, parse_value
 from p2smt.training.transformer import Transformer
+from p2smt.units import parse_count
 
 _COUNTED = frozenset(
     (
@@ -62,7 +63,8 @@ def read_deepspeed(
     strategy = _strategy(data, zero, settings, devices, source)
     assumed = [f"{key} stands in the program: none" for key in _OF_PROGRAM if key not in settings]
     ignored = tuple(name for name in data if name not in _COUNTED)
-    batch = Batch(_sequences(data, strategy), int(settings["seq"]))
+    tokens = parse_count(settings["seq"], f"--set seq={settings['seq'][:40]}", MAX_BATCH)
+    batch = Batch(_sequences(data, strategy), tokens)
     return Launch("deepspeed", model, batch, strategy, devices, AXES, tuple(assumed), ignored)
 
 

@@ -502,7 +502,7 @@ def _dropout(options: Options) -> bool:
     names = ("--attention-dropout", "--hidden-dropout")
     if not any(name in options.values for name in names):
         options.assume("no --hidden-dropout and --attention-dropout: 0.1 each")
-    return any(float(options.text(name, default="0.1")) > 0 for name in names)
+    return any(options.text(name, default="0.1").strip("0.") != "" for name in names)
 
 
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}

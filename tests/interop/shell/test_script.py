@@ -177,6 +177,7 @@ def test_inner_scripts_are_read_with_what_is_not_known_in_them() -> None:
         ("f() { f; }\nf", "calls itself without end"),
         ("x" * 1_000_001, "has more than 1,000,000 bytes"),
         ("torchrun \ue000", "private use"),
+        ("if true; then\n" * 2000 + "torchrun\n" + "fi\n" * 2000, "nested too deeply"),
     ],
 )
 def test_bad_scripts_are_one_clear_line(text: str, rule: str) -> None:
