@@ -16,6 +16,7 @@ ASKED = re.compile(r'^ASKED="(.*)"$')
 PUBLISHED = "reads tables that were published elsewhere"
 MEASURED = "its answer is what was measured on this machine"
 LIMITED = "a time limit ends it"
+OWN = "the test of its page runs it"
 UNRECORDED = {
     "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1": PUBLISHED,
     "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
@@ -33,6 +34,22 @@ UNRECORDED = {
     "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
     "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
     "verify search.jsonl": LIMITED,
+    "plan --model llama-3-8b --topology dgx-h100:4 --global-batch 256 --seq 8192 "
+    "--what-if 'node*2' --what-if hosts=3 --what-if hosts=8 --what-if memory=141GB "
+    "--what-if batch=512": OWN,
+    "estimate --model llama-3-70b --topology dgx-h100:8 --strategy tp=8,pp=2,sp=1,zero=1 "
+    "--global-batch 128 --seq 8192 --measured 'tp=4,pp=4,sp=1,zero=1: 16.4s, 81GB'": OWN,
+    "estimate --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 504 "
+    "--seq 8192 --strategy dp=14,cp=8,mbs=12,zero=3": OWN,
+    "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
+    "--seq 8192 -o plan.json": OWN,
+    "plan -m llama-3-8b -t dgx-h100:4 --use gpu=2 --global-batch 24 --seq 4096 "
+    "--launcher megatron --fix pp=2 --fix dp=4 --fix vpp=1 --fix zero=1 -o train.json": OWN,
+    "export train.json --to sbatch -o train.sh": OWN,
+    "export train.json --to sbatch --hosts 'n[1,3,2,4]' -o pinned.sh": OWN,
+    "export train.json --to kubernetes --hosts 'n[1,3,2,4]' -o train.yaml": OWN,
+    "order train.json -t gpus.yaml --hosts 'n[1-5]' --to hostlist": OWN,
+    "order train.json -t gpus.yaml --hosts 'n[1-3]'": OWN,
 }
 """Commands without a scene, and why."""
 
