@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -107,7 +107,7 @@ def test_parts_make_the_whole(run: TrainingRun, efficiency: Efficiency) -> None:
     requests = axis_requests(run.model, run.batch, run.strategy, efficiency.framework)
     call_s = {one.name: call_seconds(topology, run.strategy, one, None) for one in requests}
     assert found.time.iteration_s == pytest.approx(combine(done, call_s)[0])
-    shown: Counter[str] = Counter()
+    shown: defaultdict[str, float] = defaultdict(float)
     for axis, seconds in found.time.communication_s:
         shown[axis.removesuffix("r")] += seconds  # dpr: between the copies of shards
     for axis, seconds in shown.items():
