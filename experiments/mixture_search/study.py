@@ -8,14 +8,14 @@ with ZeRO-1 alone; ``wide`` has cp up to 32, vpp and mbs up to 16, and ZeRO-1 to
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.testbed.script import ended
+from experiments.testbed.written.case_rows import CaseRows
 from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.workload import read_model
 from p2smt.cluster.file import load_topology
@@ -129,38 +129,17 @@ def row_of(case: Case) -> Row:
     )
 
 
+ROWS = CaseRows(RESULTS, CASES, Case, Row)
+
+
 def read() -> dict[Case, Row]:
     """The stored rows; none before the study ran."""
-    if not RESULTS.exists():
-        return {}
-    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
-    found = [Row(**{**row, "case": Case(**row["case"])}) for row in rows]
-    return {row.case: row for row in found}
-
-
-def write(rows: dict[Case, Row]) -> None:
-    """Store rows, one a line, in the order of the cases."""
-    lines = [json.dumps(asdict(rows[case])) for case in CASES if case in rows]
-    RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
-
-
-def chosen(arguments: Sequence[str]) -> list[Case]:
-    """The cases of these names, all of them where none is given.
-
-    Raises:
-        InputError: a name is none of a case.
-    """
-    named = {str(case): case for case in CASES}
-    if unknown := set(arguments) - named.keys():
-        raise InputError(f"cases {sorted(unknown)}", f"are none of {', '.join(named)}")
-    return [named[name] for name in arguments] or list(CASES)
+    return ROWS.read()
 
 
 def main(arguments: Sequence[str]) -> None:
     """Search these cases, and store each."""
-    for case in chosen(arguments):
-        row = row_of(case)
-        write({**read(), case: row})
+    ROWS.run(arguments, row_of)
 
 
 if __name__ == "__main__":
