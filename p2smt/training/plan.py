@@ -453,6 +453,9 @@ def _wrong_axes(plan: PlanModel, block: TrainingBlock, strategy: Strategy) -> It
 
 def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) -> Iterator[str]:
     """Whether the requests of the plan are those of the strategy, each on its matrix."""
+    if run.strategy.dp_replicate > 1:
+        yield "shards have copies (dp_replicate), and its axes do not tell one from the other"
+        return
     asked = sent_requests(run, constants)
     sides = (ATTENTION, EXPERTS)
     expected = [(on, one) for on in sides for one in plan_requests(run.strategy, asked, on)]
