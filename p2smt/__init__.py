@@ -318,7 +318,7 @@ _HOMES = {
     ),
     "p2smt.api.clusters": ("import_topology",),
     "p2smt.api.compare": ("compare",),
-    "p2smt.api.launches": ("launch",),
+    "p2smt.interop.trainers.launches": ("read_launch",),
     "p2smt.api.files": (
         "export",
         "read_plan",

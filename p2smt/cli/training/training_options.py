@@ -90,12 +90,13 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
-    from p2smt.api.launches import launch
     from p2smt.api.workload import read_model
     from p2smt.cli.output import note
+    from p2smt.interop.trainers.launches import read_launch
 
     told |= {"seq": workload.seq} if workload.seq else {}
-    found = launch(file, told, None if model is None else read_model(model), devices)
+    named = None if model is None else read_model(model)
+    found = read_launch(file, told, model=named, devices=devices)
     for text in found.assumed:
         note(text)
     if found.ignored:

@@ -41,7 +41,6 @@ _PRECISIONS = {
     "bf16_with_mxfp8_mixed": "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8",
     "bf16_with_nvfp4_mixed": "--bf16 --fp4-format e2m1",
 }
-_FIELD = re.compile(r"(?m)^\s*(?:[\w.-]+\s+)*?((?:\w+\.)*\w+)\s*=\s*(.+?)\s*\\?$")
 
 
 def read_bridge(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
 from p2smt.interop.shell.script import ShellCommand, read_script
 from p2smt.interop.shell.variables import unknowns
+from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
 
@@ -33,6 +34,18 @@ class Launch:
     order: tuple[str, ...]
     assumed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+
+def without_even_split(strategy: Strategy, model: Transformer) -> Strategy:
+    """The strategy without its split where layers go to the chunks so anyway."""
+    if strategy.mtp_chunk:
+        return strategy
+    alone = replace(strategy, split=())
+    try:
+        usual = chunk_layers(model.layers, alone, model.mtp)
+    except InputError:
+        return strategy
+    return alone if strategy.split == usual else strategy
 
 
 @dataclass(slots=True)

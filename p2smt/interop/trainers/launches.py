@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
@@ -18,7 +19,7 @@ Reader = Callable[..., Launch]
 
 def read_launch(
     text_or_path: str,
-    settings: Mapping[str, str],
+    settings: Mapping[str, str] = MappingProxyType({}),
     *,
     model: Transformer | None = None,
     devices: int | None = None,
@@ -30,7 +31,7 @@ def read_launch(
 
     Args:
         text_or_path: the line, or the file's path.
-        settings: what the file leaves open, by name.
+        settings: what the file leaves open, by the names that errors ask for.
         model: what is trained, where the file does not say.
         devices: how many ranks start, where the file does not say.
 

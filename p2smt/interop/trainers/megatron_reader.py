@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from p2smt.errors import InputError
-from p2smt.interop.trainers.launch import Launch, Options, started
+from p2smt.interop.trainers.launch import Launch, Options, started, without_even_split
 from p2smt.interop.trainers.megatron_names import IGNORED
-from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import (
     AXES,
     OPTIMIZER_BYTES,
@@ -77,7 +76,7 @@ def read_megatron(
         raise InputError(source, rule, "take them out where they have none")
     order = ("dp", "pp", "cp", "tp") if options.has("--use-tp-pp-dp-mapping") else AXES
     ignored = tuple(name for name in options.values if name in IGNORED)
-    strategy = _even(strategy, trained)
+    strategy = without_even_split(strategy, trained)
     assumed = tuple(options.assumed)
     return Launch("megatron", trained, batch, strategy, ranks, order, assumed, ignored)
 
@@ -440,18 +439,6 @@ def _layout(text: str, source: str) -> tuple[tuple[int, ...], int]:
 
 def _repeated(found: re.Match[str]) -> str:
     return found.group(1) * int(found.group(2))
-
-
-def _even(strategy: Strategy, model: Transformer) -> Strategy:
-    """Without its split where layers go so anyway."""
-    if strategy.mtp_chunk:
-        return strategy
-    alone = replace(strategy, split=())
-    try:
-        usual = chunk_layers(model.layers, alone, model.mtp)
-    except InputError:
-        return strategy
-    return alone if strategy.split == tuple(usual) else strategy
 
 
 def _zero(options: Options) -> int:

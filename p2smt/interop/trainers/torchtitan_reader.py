@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
 from p2smt.interop.shell.variables import unknowns
-from p2smt.interop.trainers.launch import Launch, Options, missing, started
-from p2smt.training.formulas.stages import chunk_layers
+from p2smt.interop.trainers.launch import Launch, Options, missing, started, without_even_split
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
@@ -231,17 +230,7 @@ def _staged(fields: _Fields, model: Transformer, found: Strategy) -> Strategy:
     split = [each + (at < rest) for at in range(chunks)]
     split[0], split[-1] = split[0] - first, split[-1] - last
     found = replace(found, vpp=max(chunks // found.pp, 1))
-    even = tuple(chunk_layers(model.layers, found, model.mtp)) if _goes_even(model, found) else ()
-    return found if even == tuple(split) else replace(found, split=tuple(split))
-
-
-def _goes_even(model: Transformer, found: Strategy) -> bool:
-    """Whether layers go to chunks by themselves."""
-    try:
-        chunk_layers(model.layers, found, model.mtp)
-    except InputError:
-        return False
-    return True
+    return without_even_split(replace(found, split=tuple(split)), model)
 
 
 def _recompute(fields: _Fields) -> Recompute:
