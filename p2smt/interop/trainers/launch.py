@@ -167,12 +167,16 @@ _NODES = ("--nnodes", "--nodes", "--num_nodes", "-N")
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A program with its options, and how many ranks its starter makes (0: it does not say)."""
+    """A program with its options, and how many ranks its starter makes (0: it does not say).
+
+    ``left``: the values of variables that the script leaves to its environment, in words, or none.
+    """
 
     program: str
     words: tuple[str, ...]
     line: int
     ranks: int
+    left: tuple[str, ...] = ()
 
 
 def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source: str) -> Started:
@@ -195,7 +199,10 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
         raise InputError(
             source, rule, "tell its tests, as --set 'line 12=yes', or give one command"
         )
-    return next(iter(programs.values()))
+    values = [f"{name}={value}" for name, value in script.defaults.items() if value]
+    shown = ", ".join(values[:6]) + (", .." if len(values) > 6 else "")
+    left = (f"left to the environment: {shown} (--set NAME=VALUE)",) if values else ()
+    return replace(next(iter(programs.values())), left=left)
 
 
 def _program(command: ShellCommand) -> Started:

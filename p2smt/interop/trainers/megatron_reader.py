@@ -61,6 +61,7 @@ def read_megatron(
     """
     program = started(text, settings, MARKS, source)
     options = Options.of(program.words, source)
+    options.assumed += program.left
     told = {name: tuple(value.split()) for name, value in settings.items() if name[:2] == "--"}
     options.values.update(told)
     if "seq" in settings and not options.has(*_SEQUENCE):

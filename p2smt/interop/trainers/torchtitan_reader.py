@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
 from p2smt.interop.shell.variables import unknowns
-from p2smt.interop.trainers.launch import Launch, Options, missing, started, without_even_split
+from p2smt.interop.trainers.launch import (
+    Launch,
+    Options,
+    Started,
+    missing,
+    started,
+    without_even_split,
+)
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
 
@@ -105,10 +112,12 @@ def read_torchtitan(
         InputError: it does not say enough (all of it is named), or has what is not priced.
     """
     is_toml = re.search(r"(?m)^\s*\[[a-z_]+\]\s*(#.*)?$", text) is not None
-    found, ranks = (_of_toml(text, source), 0) if is_toml else _of_options(text, settings, source)
+    program = None if is_toml else started(text, settings, MARKS, source)
+    found = _of_toml(text, source) if program is None else _of_options(program, source)
     given = {name: value for name, value in settings.items() if "." in name or name == "dispatcher"}
     fields = _Fields(source, {**found, **given})
-    ranks = ranks or devices or 0
+    fields.assumed += () if program is None else program.left
+    ranks = (program.ranks if program else 0) or devices or 0
     wanted = list(unknowns(value for name, value in fields.values.items() if _counts(name)))
     wanted += ["devices"] * (ranks == 0) + ["--model"] * (model is None)
     if "activation_checkpoint.mode" not in fields.values:
@@ -144,9 +153,8 @@ def _flat(data: Mapping[str, object], above: str = "") -> Iterator[tuple[str, st
             yield above + name, str(value)
 
 
-def _of_options(text: str, settings: Mapping[str, str], source: str) -> tuple[dict[str, str], int]:
-    """Fields of options, a flag as True or, of ``no_``, False; and how many ranks start."""
-    program = started(text, settings, MARKS, source)
+def _of_options(program: Started, source: str) -> dict[str, str]:
+    """Fields of options, a flag as True or, of ``no_``, False."""
     options = Options.of(program.words, source)
     found: dict[str, str] = {}
     for name, values in options.values.items():
@@ -161,7 +169,7 @@ def _of_options(text: str, settings: Mapping[str, str], source: str) -> tuple[di
     for word in program.words:
         if mode := re.fullmatch(r"activation[-_]checkpoint:(\w+)", word):
             found["activation_checkpoint.mode"] = mode.group(1)
-    return found, program.ranks
+    return found
 
 
 def _strategy(fields: _Fields, model: Transformer, ranks: int) -> Strategy:

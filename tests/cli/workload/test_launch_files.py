@@ -40,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_launch_script_is_estimated_as_its_strategy_is() -> None:
     found = cli("estimate", "run.sh", "-t", "tiny.yaml", "--json")
     assert found.code == 0
+    assert "left to the environment: TP=2, DEBUG=0 (--set NAME=VALUE)" in found.err
     assert "no --hidden-dropout and --attention-dropout: 0.1 each" in found.err
     assert "no --use-distributed-optimizer: zero=0" in found.err
     assert "3 options count for no time or memory here: --log-interval, --save, --lr" in found.err
