@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from p2smt.interop.config_families import FAMILIES, UNMODELLED, UNREAD
 from p2smt.interop.model_config import config_model
 from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Transformer
@@ -246,6 +247,31 @@ def test_dense_layers_of_qwen_are_named_or_stepped_over() -> None:
     assert model.ffn == 12_288
 
 
+def test_sizes_that_a_published_file_leaves_out_are_those_of_its_class() -> None:
+    """The text part of the 4B Gemma 3 names neither its vocabulary nor its heads."""
+    left = ("vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim")
+    part = {key: size for key, size in GEMMA_3.items() if key not in left}
+    model = config_model({"model_type": "gemma3", "text_config": part}, "c.json")
+    assert sizes(model) == sizes(read_model("gemma-3-4b"))
+    assert model.assumed == tuple(
+        f"c.json leaves {name} out: {size} is taken, the default of Gemma3TextConfig"
+        for name, size in (("vocab_size", 262_208), ("num_attention_heads", 8))
+    )
+    assert config_model(GEMMA_3, "c.json").assumed == ()
+    hidden = {key: size for key, size in part.items() if key != "hidden_size"}
+    assert "hidden_size: this key" in refusal(config_model, hidden, "c.json")
+
+
+def test_the_pattern_of_gemma_says_which_layers_see_all() -> None:
+    model = config_model(GEMMA_3 | {"sliding_window_pattern": 2}, "c.json")
+    assert sum(many for one, many in model.kinds().items() if one.attention.value == "full") == 17
+
+
+def test_no_type_is_both_read_and_refused() -> None:
+    assert not {*UNMODELLED, *UNREAD} & {*FAMILIES}
+    assert not {*UNMODELLED} & {*UNREAD}
+
+
 def test_a_wrapper_names_its_text_part_by_itself() -> None:
     mistral = {"model_type": "mistral3", "text_config": PUBLISHED["mistral-7b-v0.1"]}
     assert config_model(mistral, "c.json") == config_model(PUBLISHED["mistral-7b-v0.1"], "c.json")
@@ -255,7 +281,11 @@ def test_a_wrapper_names_its_text_part_by_itself() -> None:
     ("config", "said"),
     [
         (DEEPSEEK_V3 | {"index_topk": 2048}, "index_topk '2048': sparse or compressed attention"),
-        (usual(("qwen3_next", 2, 64, 8, 99)), "is none of the families that are read"),
+        (usual(("falcon", 2, 64, 8, 99)), "is none of the families that are read"),
+        (usual(("deepseek_v32", 61, 7168, 128, 9), **MLA), "'deepseek_v32': has sparse attention"),
+        (usual(("qwen3_next", 2, 64, 8, 99)), "has gated delta nets (linear attention), which"),
+        ({"model_type": "mamba2", "num_heads": 8}, "'mamba2': has Mamba-2 layers alone, whose"),
+        ({"model_type": "x", "text_config": {"model_type": "qwen3_5_text"}}, "gated delta nets"),
         (GPT_OSS | {"layer_types": ["sliding_attention"]}, "entry for each of the 24 layers"),
         (GPT_OSS | {"layer_types": ["linear_attention"] * 24}, "layers other than full_attention"),
         (NANO | {"hybrid_override_pattern": "MX"}, "must be 52 letters"),

@@ -90,18 +90,28 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
-    from p2smt.api.workload import read_model
     from p2smt.cli.output import note
     from p2smt.interop.trainers.launches import read_launch
 
     told |= {"seq": workload.seq} if workload.seq else {}
-    named = None if model is None else read_model(model)
+    named = None if model is None else _read(model)
     found = read_launch(file, told, model=named, devices=devices)
     for text in found.assumed:
         note(text)
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
+    return found
+
+
+def _read(model: str) -> Transformer:
+    """The model; which defaults of its file are taken is said beside the answer."""
+    from p2smt.api.workload import read_model
+    from p2smt.cli.output import note_beside
+
+    found = read_model(model)
+    for text in found.assumed:
+        note_beside(text)
     return found
 
 
@@ -149,7 +159,6 @@ class WorkloadOptions:
 
     def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
         """The model and the batch, which must be given; of ``ranges`` the largest."""
-        from p2smt.api.workload import read_model
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
@@ -161,7 +170,7 @@ class WorkloadOptions:
             self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model or ""), batch
+        return _read(model or ""), batch
 
     def check_given(self, others: Mapping[str, Text]) -> None:
         """Hold that these, the batch and the sequence length are given: all that lack at once.

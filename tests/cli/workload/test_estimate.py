@@ -295,6 +295,19 @@ def test_a_config_file_is_read() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["estimate", "plan"])
+def test_a_default_that_a_config_file_leaves_to_its_class_is_said(command: str) -> None:
+    sizes = {key: size for key, size in CONFIG.items() if key != "vocab_size"}
+    text = {**sizes, "model_type": "gemma3_text", "head_dim": 64}
+    Path("config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": text}))
+    strategy = GIVEN["strategy"] if command == "estimate" else None
+    done = cli(command, *arguments(model="config.json", strategy=strategy)[1:])
+    assert done.code == 0
+    taken = "config.json leaves vocab_size out: 262208 is taken, the default of Gemma3TextConfig"
+    assert done.err == f"note: {taken}\n"
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_window_as_long_as_the_sequences_is_none() -> None:
     changed = {"model_type": "mistral", "sliding_window": 1024}
     Path("config.json").write_text(json.dumps(CONFIG | changed))
