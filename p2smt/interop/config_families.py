@@ -135,8 +135,7 @@ def switched_window(keys: ConfigKeys, layers: int) -> tuple[int, frozenset[int]]
     on."""
     if not keys.switch("use_sliding_window", default=False):
         return no_window(keys, layers)
-    first = keys.data.get("max_window_layers", 28)
-    last = range(first if isinstance(first, int) else 0, layers)
+    last = range(keys.whole("max_window_layers", 28), layers)
     return window(4096, lambda _: last)(keys, layers)
 
 
@@ -245,7 +244,7 @@ def after_dense(keys: ConfigKeys, layers: int) -> Iterable[int]:
 
 def by_step(keys: ConfigKeys, layers: int) -> Iterable[int]:
     """Each ``decoder_sparse_step``-th but ``mlp_only_layers``."""
-    step, dense = keys.optional("decoder_sparse_step", 1), keys.data.get("mlp_only_layers") or ()
+    step, dense = keys.optional("decoder_sparse_step", 1), keys.numbers("mlp_only_layers")
     return (layer for layer in range(layers) if (layer + 1) % step == 0 and layer not in dense)
 
 
@@ -437,7 +436,7 @@ UNMODELLED: Mapping[str, str] = {
     "minimax": _LINEAR,
     "minimax_text_01": _LINEAR,
     "minimax_m1": _LINEAR,
-    "rwkv": _LINEAR,
+    **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7"), _LINEAR),
     "recurrent_gemma": "has recurrent layers (RG-LRU), which are not modelled",
     "mamba": _SCAN,
     "falcon_mamba": _SCAN,

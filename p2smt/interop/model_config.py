@@ -23,6 +23,8 @@ CONFIG = "config.json"
 MAX_BYTES = 4 * 1024 * 1024
 """Of a configuration: those with lists per layer or label have some hundred kilobytes."""
 MAX_NAME = 60
+MAX_POSITIONS = 10**9
+"""Positions that a model knows: 10 x 2^20 of Llama 4 Scout are more than any size."""
 
 
 def read_config(path: str) -> Transformer:
@@ -109,7 +111,7 @@ def layer_kinds(keys: ConfigKeys, family: ConfigFamily, layers: int) -> tuple[li
     if family.hybrid:
         return hybrid_layers(keys, layers), 0
     tokens, windowed = family.window(keys, layers)
-    longest = keys.optional("max_position_embeddings", 0)
+    longest = keys.optional("max_position_embeddings", 0, MAX_POSITIONS)
     windowed = frozenset() if longest and tokens >= longest else windowed
     sparse = set(family.sparse(keys, layers)) if family.experts else set()
     kinds = [

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from p2smt.interop.config_families import FAMILIES, UNMODELLED, UNREAD
 from p2smt.interop.model_config import config_model
 from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Transformer
-from tests.refusals import refusal
+from tests.interop.test_model_config import VALUES
+from tests.refusals import found_or_refusal, refusal
 
 Config = dict[str, Any]
 
@@ -140,7 +143,12 @@ PUBLISHED: dict[str, Config] = {
     "gpt-oss-20b": GPT_OSS,
     "nemotron-3-nano": NANO,
     "llama-4-maverick": {"model_type": "llama4", "text_config": LLAMA_4, "vision_config": {}},
-    "llama-4-scout": LLAMA_4 | {"num_local_experts": 16, "interleave_moe_layer_step": 1},
+    "llama-4-scout": LLAMA_4
+    | {
+        "num_local_experts": 16,
+        "interleave_moe_layer_step": 1,
+        "max_position_embeddings": 10_485_760,
+    },
     "gemma-3-4b": {"model_type": "gemma3", "text_config": GEMMA_3},
     "gemma-2-2b": usual(
         ("gemma2", 26, 2304, 8, 256_000),
@@ -290,6 +298,9 @@ def test_a_wrapper_names_its_text_part_by_itself() -> None:
         (GPT_OSS | {"layer_types": ["linear_attention"] * 24}, "layers other than full_attention"),
         (NANO | {"hybrid_override_pattern": "MX"}, "must be 52 letters"),
         (NANO | {"num_hidden_layers": 51}, "must be 51 letters"),
+        (QWEN3 | {"mlp_only_layers": 5}, "mlp_only_layers '5': must be a list of whole numbers"),
+        (QWEN3 | {"mlp_only_layers": ["0"]}, "mlp_only_layers 'list': must be a list of whole"),
+        (QWEN3 | {"use_sliding_window": True, "max_window_layers": "a"}, "max_window_layers 'a'"),
         (DEEPSEEK_V3 | {"n_routed_experts": 0}, "n_routed_experts '0': must be a whole number"),
         (DEEPSEEK_V3 | {"num_experts_per_tok": 257}, "256 experts, 257 active"),
         (DEEPSEEK_V3 | {"topk_group": 9}, "8 groups, top_groups 9"),
@@ -303,3 +314,18 @@ def test_what_is_not_read_is_named(config: Config, said: str) -> None:
     text = refusal(config_model, config, "config.json")
     assert said in text
     assert "\n" not in text
+
+
+KEYS = sorted(
+    {key for config in PUBLISHED.values() for key in config.get("text_config", config)}
+    | {"mlp_only_layers", "max_window_layers", "sliding_window_pattern", "moe_layer_freq"}
+)
+
+
+@given(
+    st.sampled_from(sorted(PUBLISHED)), st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3)
+)
+def test_any_change_gives_a_model_or_one_clear_error(name: str, change: Config) -> None:
+    config = PUBLISHED[name].get("text_config", PUBLISHED[name])
+    found, said = found_or_refusal(config_model, config | change, "config.json")
+    assert found.parameters > 0 if found else said.startswith("config.json")
