@@ -72,10 +72,17 @@ def estimate(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
+    from p2smt.report.text import printable
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.plan import training_plan
-    from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy, spread_text
+    from p2smt.training.strategy import (
+        AXES,
+        EXPERT_AXES,
+        spread_strategy,
+        spread_text,
+        with_given,
+    )
 
     if file is None:
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
@@ -86,8 +93,8 @@ def estimate(
     parse_changes(what_if or (), topology)  # refused before anything is written
 
     def chosen_on(devices: int) -> Strategy:
-        text = strategy if launch is None else spread_text(launch.strategy)
-        return replace(spread_strategy(text or "", devices), **workload.given())
+        text = (strategy if launch is None else spread_text(launch.strategy)) or ""
+        return with_given(spread_strategy(text, devices), text, workload.given())
 
     chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
@@ -125,16 +132,18 @@ def estimate(
         found = again(own.topology(topology), batch.sequences, most)
     changes = parse_changes(what_if or (), found.topology)
     rows = tuple(estimate_what_if(found, changes, again, most))
+    below = _gained(found, rows) if rows else []
     if output is not None:
         write_training_plan(training_plan(found), output)
+        below.append(f"plan written to {printable(output)}")
     if svg is not None:
         write_run_picture([found], svg)
-    below = _gained(found, rows) if rows else ()
+        below.append(f"picture written to {printable(svg)}")
     tell_tables(
         json,
         lambda: estimate_data(found, rows or None, own),
         lambda: _shown(found, below, own, details=details),
-        below,
+        t.after_tables(below, details),
     )
     return 0
 

@@ -348,7 +348,7 @@ def _finish(
         as_json,
         lambda: planned_data(found, rows or None, own),
         lambda: _shown(found, written, own, details=details),
-        ["", *written] if details and written else written,
+        t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
 

@@ -129,6 +129,11 @@ def and_words(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+def after_tables(lines: Sequence[str], details: bool) -> Sequence[str]:
+    """Lines that follow an answer, apart from its tables."""
+    return ["", *lines] if details and lines and lines[0] else lines
+
+
 def memory_bytes(text: Text) -> int | None:
     """What a device may hold, if that is given."""
     from p2smt.units import parse_bytes

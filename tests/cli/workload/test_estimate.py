@@ -180,7 +180,7 @@ def test_a_picture() -> None:
 @pytest.mark.parametrize("strategy", ["tp=2,pp=2,dp=2,zero=1", "dp=8,zero=3"])
 def test_a_plan_file(strategy: str) -> None:
     asked = arguments(strategy=strategy, output="made.json")
-    assert cli(*asked).out == cli(*arguments(strategy=strategy)).out
+    assert cli(*asked).code == 0
     assert cli("verify", "made.json").code == 0
     block = json.loads(Path("made.json").read_text())["training"]
     assert block["prediction"]["iteration_s"] > 0
@@ -271,6 +271,39 @@ def test_heads_that_do_not_divide() -> None:
         json.dumps({**MODEL, "gated": 0, "heads": 6, "kv_heads": 6, "head_size": 64})
     )
     assert "(rule heads)" in cli(*arguments(model="odd.yaml", strategy="tp=4,dp=2")).err
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_the_strategy_says_no_option_says_otherwise() -> None:
+    """Equal values pass, however they are written."""
+    own = {"strategy": "tp=2,dp=4,zero=1,optimizer_bytes=8", "optimizer_bytes": "08"}
+    said = estimated(**own)
+    assert said == estimated(strategy=own["strategy"])
+    refused = cli(*arguments(**own | {"optimizer_bytes": "12"}))
+    assert_one_error(refused)
+    assert "strategy optimizer_bytes=8: is optimizer_bytes=12 in an option beside" in refused.err
+    measured = ("--measured", f"{own['strategy']}: 1s", "--optimizer-bytes", "12", "--force")
+    refused = cli(*arguments(), *measured)
+    assert_one_error(refused)
+    assert "strategy optimizer_bytes=8: is optimizer_bytes=12" in refused.err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("details", [(), ("--details",)])
+def test_files_that_are_written_are_named(details: tuple[str, ...]) -> None:
+    files = ("-o", "plan.json", "--svg", "parts.svg")
+    alone, done = cli(*arguments(), *details), cli(*arguments(), *files, *details)
+    said = "plan written to plan.json\npicture written to parts.svg\n"
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith(("\n\n" if details else "\n") + said)
+    assert alone.out == done.out.removesuffix("\n" * bool(details) + said)
+    gained = cli(*arguments(), *files, *details, "--what-if", "batch=32")
+    assert gained.out.endswith(said)
+    assert "\n\n\n" not in gained.out
+    if not details:
+        assert gained.out.count("\n") <= 20
+    assert Path("plan.json").exists()
+    assert "written" not in cli(*arguments(), *files, "--json").out
 
 
 CONFIG = {
