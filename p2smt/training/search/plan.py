@@ -45,6 +45,7 @@ from p2smt.training.search.branch import (
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.contradiction import placing_rules
 from p2smt.training.search.known import (
     FAR,
     ever_nearer,
@@ -402,7 +403,8 @@ def reason(bounds_table: BoundsTable) -> str:
     texts = []
     placeable = _placeable(bounds_table)
     if not placeable.any():
-        return f"none of {len(placeable):,} strategies has a placement under the rules"
+        ruled = placing_rules(question, bounds_table.candidates.sizes)
+        return f"none of {len(placeable):,} strategies has a placement under the rules: {ruled}"
     if large := int(((closed == Closed.TOO_LARGE) & placeable).sum()):
         capacity = format_gigabytes(question.capacity_bytes)
         texts.append(f"{large:,} strategies need more than {capacity} a device")
