@@ -10,7 +10,7 @@ from p2smt.cli.parameters import Text, Texts, argument, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import RenderableType
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import Placement
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
-    from p2smt.training.strategy import Strategy
+    from p2smt.training.strategy import Batch, Strategy
+    from p2smt.training.transformer import Transformer
 
 
 @opened
@@ -92,11 +93,14 @@ def estimate(
     listed = hosts_of(hosts, topology)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
+    text = (strategy if launch is None else spread_text(launch.strategy)) or ""
+
     def chosen_on(devices: int) -> Strategy:
-        text = (strategy if launch is None else spread_text(launch.strategy)) or ""
         return with_given(spread_strategy(text, devices), text, workload.given())
 
-    chosen = chosen_on(_devices(topology, listed))
+    valid_on = _valid_on(trained, batch, text)
+    with t.hinting_at_part(topology, valid_on):
+        chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -124,7 +128,8 @@ def estimate(
         )
 
     own: Anchor | None = None
-    found = again(topology, batch.sequences, most)
+    with t.hinting_at_part(topology, valid_on):
+        found = again(topology, batch.sequences, most)
     own = t.anchor_of(
         *(measured, trained, topology, batch, found.efficiency), workload.given(), force
     )
@@ -146,6 +151,19 @@ def estimate(
         t.after_tables(below, details),
     )
     return 0
+
+
+def _valid_on(model: Transformer, batch: Batch, text: str) -> Callable[[Topology], None]:
+    """Raises where a strategy's text, whose replicas fill what there is, is not valid."""
+    from p2smt.training.strategy import spread_strategy
+    from p2smt.training.validity import check
+
+    degrees = ",".join(one for one in text.split(",") if one.partition("=")[0].strip() != "dp")
+
+    def valid_on(there: Topology) -> None:
+        check(model, batch, spread_strategy(degrees or "tp=1", there.devices), there.devices)
+
+    return valid_on
 
 
 def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:

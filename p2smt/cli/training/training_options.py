@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,38 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise InputError(f"--set {text[:40]!r}", "is not NAME=VALUE", "write it like TP=2")
     return name.strip(), value.strip()
+
+
+@contextmanager
+def hinting_at_part(topology: Topology, valid_on: Callable[[Topology], object]) -> Iterator[None]:
+    """Say with an error that a power of two of each rack would do: 64 of 72.
+
+    ``valid_on``: raises where what is asked is not valid on a topology.
+
+    Raises:
+        InputError: the one that is raised inside.
+    """
+    from p2smt.cluster.trimmed import even_part
+    from p2smt.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        part = even_part(topology)
+        if part is None or _valid(valid_on, topology) or not _valid(valid_on, part.topology):
+            raise
+        remedies = (error.remedy, f"--use {part.use} makes it valid: {part.words}")
+        raise InputError(error.given, error.rule, "; ".join(filter(None, remedies))) from None
+
+
+def _valid(valid_on: Callable[[Topology], object], topology: Topology) -> bool:
+    from p2smt.errors import InputError
+
+    try:
+        valid_on(topology)
+    except InputError:
+        return False
+    return True
 
 
 def and_words(names: Sequence[str]) -> str:

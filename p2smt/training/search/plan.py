@@ -13,6 +13,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import check_even
+from p2smt.cluster.trimmed import even_part
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome
@@ -442,6 +443,9 @@ def _helps(question: PlanQuestion) -> Iterator[str]:
         wide = replace(question, space=SpaceLimits())
         if (found := _fitting(wide)) is not None:
             yield f"a larger space: {_words(found)} fits"
+    part = even_part(question.topology)
+    if part and (found := _fitting(replace(question, topology=part.topology))) is not None:
+        yield f"--use {part.use} ({part.words}): {_words(found)} fits"
     times = 2
     while times <= _MOST:
         if (found := _fitting_on(question, times)) is not None:

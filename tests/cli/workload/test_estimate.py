@@ -273,6 +273,34 @@ def test_heads_that_do_not_divide() -> None:
     assert "(rule heads)" in cli(*arguments(model="odd.yaml", strategy="tp=4,dp=2")).err
 
 
+SIXES = TINY.replace("name: gpu, size: 4", "name: gpu, size: 6") + H100
+HINT = "--use gpu=4 makes it valid: 4 of each 6"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("strategy", ["tp=2", "tp=2,dp=6", "tp=8"])
+def test_the_part_of_a_node_that_makes_a_strategy_valid_is_named(strategy: str) -> None:
+    """Six devices of a node leave three times as many replicas as divide the batch."""
+    Path("six.yaml").write_text(SIXES)
+    done = cli(*arguments(topology="six.yaml", strategy=strategy))
+    assert_one_error(done)
+    assert done.err.rstrip().endswith(HINT)
+    even = strategy.partition(",")[0]
+    assert cli(*arguments(topology="six.yaml", strategy=even, use="gpu=4")).code == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("strategy", "batch"), [("tp=5", "16"), ("tp=2,zero=9", "16")])
+def test_no_part_is_named_that_is_no_help(strategy: str, batch: str) -> None:
+    Path("six.yaml").write_text(SIXES)
+    done = cli(*arguments(topology="six.yaml", strategy=strategy, global_batch=batch))
+    assert_one_error(done)
+    assert "--use" not in done.err
+    low = cli(*arguments(topology="six.yaml", strategy="tp=2,dtype=fp8", global_batch="24"))
+    assert_one_error(low)
+    assert "--use" not in low.err
+
+
 @pytest.mark.usefixtures("folder")
 def test_what_the_strategy_says_no_option_says_otherwise() -> None:
     """Equal values pass, however they are written."""
