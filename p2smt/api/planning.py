@@ -10,10 +10,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import known_of
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
+from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.interop.trainers.trainer import cuda_alone
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
@@ -55,16 +58,24 @@ class TrainerOptions:
 
 
 def trainer_options(
-    model: Transformer, batch: Batch, strategy: Strategy, framework: Framework | None = None
+    model: Transformer,
+    batch: Batch,
+    strategy: Strategy,
+    framework: Framework | None = None,
+    topology: Topology | None = None,
 ) -> list[TrainerOptions]:
-    """A valid strategy as every trainer takes it that is known here.
+    """A valid strategy as every trainer takes it that is known here, its ranks in order.
 
     ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
+    ``topology``: which it runs on; None: machines of NVIDIA's.
     """
     found = []
+    layout = None if topology is None else RankLayout.of(topology, strategy, None)
     for trainer in TRAINERS:
         lacks = trainer.lacks(model, batch, strategy)
-        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework)
+        if topology is not None and topology.of_amd and (cuda := cuda_alone(strategy)):
+            lacks = (*lacks, f"what replaces {cuda}")
+        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework, layout)
         found.append(TrainerOptions(trainer.name, trainer.title, made.text, made.notes, lacks))
     return found
 
@@ -174,7 +185,8 @@ def plan(
     said = {at: known_of(one.estimate) for at, one in sought.items()}
     run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
     options = trainer_options(
-        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework)
+        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework),
+        question.topology,
     )
     estimates = tuple(one.estimate(question) for one in listed)
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from p2smt.api.planning import trainer_options
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.interop.trainers.megatron import MEGATRON
@@ -145,3 +146,23 @@ def test_only_hybridep_goes_over_the_nvlink_of_a_rack(
     text = MEGATRON.export(LATENT, batch, strategy, None, layout).text
     assert f"--moe-flex-dispatcher-backend {backend}" in text.splitlines()
     assert math.prod(strategy.expert_sizes) == strategy.devices
+
+
+def test_on_amd_flex_takes_a_build_for_rocm_and_hybridep_has_none() -> None:
+    mi355x = load_topology("mi355x")
+    strategy = Strategy(dp=16, ep=8, dispatcher="flex")
+    batch, layout = Batch(16, 64), RankLayout.of(mi355x, strategy, None)
+    for trainer in (MEGATRON, MEGATRON_BRIDGE):
+        notes = trainer.export(LATENT, batch, strategy, None, layout).notes
+        assert any("flex on AMD needs a DeepEP for ROCm" in text for text in notes)
+        plain = replace(strategy, dispatcher="alltoall")
+        assert not any("AMD" in text for text in trainer.export(LATENT, batch, plain).notes)
+        captured = replace(strategy, graphs="full")
+        message = refusal(trainer.export, LATENT, batch, captured, None, layout)
+        assert "needs HybridEP, which runs on CUDA alone" in message
+        assert trainer.export(LATENT, batch, captured, None, RankLayout.of(DGX, captured, None))
+    given = (LATENT, batch, replace(strategy, graphs="full"), None)
+    assert all(one.lacks for one in trainer_options(*given, mi355x))
+    assert not all(one.lacks for one in trainer_options(*given))
+    racks = trainer_options(LATENT, batch, strategy, None, RACK)
+    assert "hybridep" in racks[0].text
