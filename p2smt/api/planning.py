@@ -10,7 +10,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import known_of
-from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
@@ -48,13 +47,19 @@ def launcher_lacks(name: str, batch: Batch) -> Lacks:
 
 @dataclass(frozen=True, slots=True)
 class TrainerOptions:
-    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text."""
+    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text.
+
+    ``format``: what `export` calls it; ``placed``: whether ranks in the trainer's order have the
+    groups of the placement.
+    """
 
     name: str
     title: str
     text: str
     notes: tuple[str, ...]
     lacks: tuple[str, ...]
+    format: str
+    placed: bool = True
 
 
 def trainer_options(
@@ -62,21 +67,26 @@ def trainer_options(
     batch: Batch,
     strategy: Strategy,
     framework: Framework | None = None,
-    topology: Topology | None = None,
+    estimate: RunEstimate | None = None,
 ) -> list[TrainerOptions]:
     """A valid strategy as every trainer takes it that is known here, its ranks in order.
 
     ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
-    ``topology``: which it runs on; None: machines of NVIDIA's.
+    ``estimate``: that of the strategy, which says where it runs; None: on machines of NVIDIA's.
     """
-    found = []
-    layout = None if topology is None else RankLayout.of(topology, strategy, None)
+    found, layout, real = [], None, None
+    if estimate is not None:
+        layout = RankLayout.of(estimate.topology, strategy, None)
+        real = RankLayout.of(estimate.topology, strategy, estimate.placement, estimate.experts)
     for trainer in TRAINERS:
         lacks = trainer.lacks(model, batch, strategy)
-        if topology is not None and topology.of_amd and (cuda := cuda_alone(strategy)):
+        on_amd = estimate is not None and estimate.topology.of_amd
+        if on_amd and (cuda := cuda_alone(strategy)):
             lacks = (*lacks, f"what replaces {cuda}")
         made = Exported("") if lacks else trainer.export(model, batch, strategy, framework, layout)
-        found.append(TrainerOptions(trainer.name, trainer.title, made.text, made.notes, lacks))
+        placed = real is None or not trainer.ranks(strategy, real)
+        said = trainer.name, trainer.title, made.text, made.notes, lacks
+        found.append(TrainerOptions(*said, trainer.export_name, placed))
     return found
 
 
@@ -186,7 +196,7 @@ def plan(
     run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
     options = trainer_options(
         *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework),
-        question.topology,
+        run.estimate,
     )
     estimates = tuple(one.estimate(question) for one in listed)
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])

@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from p2smt.api.efficiencies import known_of, launcher_notes
-from p2smt.api.planning import Planned, Recommended, Why
+from p2smt.api.efficiencies import dispatcher_notes, known_of, launcher_notes
+from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
-from p2smt.interop.trainers.option_table import find_trainer
-from p2smt.interop.trainers.rank_layout import RankLayout
-from p2smt.interop.trainers.trainer import flex_notes
 from p2smt.report.text import printable
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
@@ -197,8 +194,7 @@ def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:
     """What it rests on that nobody measured, or that has to be built."""
     words = unmeasured_words(found)
     yield ScreenBlock("caution", (words,) * bool(words), 8)
-    if found.topology.of_amd:
-        yield ScreenBlock("caution", flex_notes(found.run.strategy), 8)
+    yield ScreenBlock("caution", dispatcher_notes(found), 8)
 
 
 def _parts(found: RunEstimate) -> str:
@@ -299,7 +295,7 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
     yield from _near(found, run)
-    yield ScreenBlock("next", (_next(found, run),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
 
 
 def _best_words(found: Planned, run: Recommended, own: Anchor) -> str:
@@ -375,15 +371,11 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
         yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
 
 
-def _next(found: Planned, run: Recommended) -> str:
+def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
     """The export that a trainer takes which has the strategy and the groups of its placement."""
-    able = [find_trainer(one.name) for one in found.options if not one.lacks]
-    estimate, strategy = run.estimate, run.estimate.run.strategy
-    where = estimate.placement, estimate.experts
-    layout = RankLayout.of(estimate.topology, strategy, *where)
-    placed = [one for one in able if not one.ranks(strategy, layout)]
-    placed.sort(key=lambda one: one.name != found.answer.question.launcher)
-    export = f", export PLAN --to {placed[0].export_name}" if placed else " writes it"
+    able = [one for one in options if not one.lacks]
+    placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
+    export = f", export PLAN --to {placed[0].format}" if placed else " writes it"
     nobody = ", no trainer here numbers ranks so" if able and not placed else ""
     return f"-o PLAN{export}{nobody}; all tables: --details"
 
