@@ -39,11 +39,12 @@ from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
+from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
-from p2smt.training.strategy import strategy_text
+from p2smt.training.strategy import PEAK_OF, strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
 if TYPE_CHECKING:
@@ -177,17 +178,23 @@ def rate_words(found: RunEstimate) -> str:
     """What comes out of it."""
     said = found.prediction
     flops = f"{teraflops(said.device_flops_per_s)} a device"
-    return f"{found.tokens_per_s:,.0f} tokens/s, {flops}, MFU {said.utilization:.1%}"
+    strategy = found.run.strategy
+    peak = f" of the {PEAK_OF[strategy.dtype]} peak" if strategy.low_precision else ""
+    return f"{found.tokens_per_s:,.0f} tokens/s, {flops}, MFU {said.utilization:.1%}{peak}"
 
 
 def memory_words(found: RunEstimate) -> str:
-    """Whether it fits: ``fits``, ``tight`` or ``does not fit``, and by how much."""
+    """Whether it fits: ``fits``, ``tight`` or ``does not fit``, of what, and by how much."""
     needed, given = found.prediction.memory.total, found.capacity_bytes
-    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} a device"
-    if not found.fits:
-        return f"does not fit: {of}, {format_gigabytes(found.missing_bytes)} are missing"
-    left = f"{of}, {format_gigabytes(given - needed)} are left"
-    return f"{found.memory_verdict.value}: {left}"
+    whole = found.topology.known_device.memory_bytes
+    part = f"{USABLE_PERCENT} % of {format_gigabytes(whole)}"
+    part = part if given == usable_bytes(whole) else "as given"
+    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} usable ({part})"
+    after = {
+        MemoryVerdict.NOT: f", {format_gigabytes(found.missing_bytes)} over",
+        MemoryVerdict.TIGHT: ", may run out",
+    }
+    return f"{found.memory_verdict.value}: {of}{after.get(found.memory_verdict, '')}"
 
 
 def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:

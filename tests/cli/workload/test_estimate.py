@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from p2smt.training.memory_verdict import FITS_PERCENT, USABLE_PERCENT
+from p2smt.units import format_gigabytes
 from tests.cli.tools import H100, SIX, TINY, assert_one_error, cli
 from tests.schemas.tools import complaints
 
@@ -271,6 +272,29 @@ def test_heads_that_do_not_divide() -> None:
         json.dumps({**MODEL, "gated": 0, "heads": 6, "kv_heads": 6, "head_size": 64})
     )
     assert "(rule heads)" in cli(*arguments(model="odd.yaml", strategy="tp=4,dp=2")).err
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_first_screen_says_of_what_memory_is_a_part() -> None:
+    """What a run may take is less than a device has, and what is given is neither."""
+    needed = format_gigabytes(estimated()["memory_bytes"])
+    usual = f"memory   fits: {needed} of 73.6 GB usable (92 % of 80 GB)"
+    assert usual in cli(*arguments()).out.splitlines()
+    tight, least = (f"{estimated()['memory_bytes'] + more}B" for more in (1, -(10**7)))
+    shown = cli(*arguments(memory=tight)).out
+    assert f"memory   tight: {needed} of {needed} usable (as given), may run out" in shown
+    assert "usable (as given), 0.01 GB over" in cli(*arguments(memory=least)).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_mfu_in_low_precision_says_of_which_peak() -> None:
+    device = H100.replace("peak: {", "peak: {fp8: 1979 TFLOP/s, ")
+    Path("low.yaml").write_text(TINY + device)
+    low = cli(*arguments(topology="low.yaml", strategy="tp=2,dp=4,zero=1,dtype=fp8")).out
+    assert any(
+        line.startswith("rate") and line.endswith(" of the fp8 peak") for line in low.split("\n")
+    )
+    assert "peak" not in cli(*arguments()).out
 
 
 SIXES = TINY.replace("name: gpu, size: 4", "name: gpu, size: 6") + H100
