@@ -48,6 +48,7 @@ def with_tables(text: str) -> str:
 def rules() -> str:
     """Every rule of validity by its name, with the names of what has a number."""
     names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
+    names = (*names, "mamba_heads", "groups")
     named = {name: f"`{name}`" for name in names} | {"ahead": ""}
     rows = ((f"`{rule.name}`", rule.sentence.format(**named), SOURCES[rule.name]) for rule in RULES)
     return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
@@ -55,7 +56,7 @@ def rules() -> str:
 
 def given_rules() -> str:
     """Every rule on what goes with the degrees, and on what is given."""
-    names = ("most", "dp", "ed", "name", "experts", "width")
+    names = ("most", "dp", "ed", "name", "experts", "width", "shared_width")
     named = {name: f"`{name}`" for name in names}
     told: dict[str, str] = {"split": "a number for each chunk, whose sum is the layers"}
     told["experts"] = "ep, etp, overlap and dispatcher are of mixtures of experts"
