@@ -366,7 +366,7 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     least = "" if near.status.settled else "at least "
     plural = "strategies" if near.count != 1 else "strategy"
     within = f"within {100 * near.within:.6g} % of the fastest"
-    head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
+    head = f"{least}{near.count:,} {plural} {within}; ranking, for --pick N:"
     yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
     rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
