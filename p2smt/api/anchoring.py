@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from p2smt.api.workload import estimate
@@ -18,7 +17,7 @@ from p2smt.training.measured.anchor import (
     with_host,
     with_links,
 )
-from p2smt.training.strategy import Batch, spread_strategy
+from p2smt.training.strategy import Batch, spread_strategy, with_given
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_gigabytes, format_time, parse_bytes, parse_time
 
@@ -34,7 +33,7 @@ def parse_measured(text: str, devices: int, given: Mapping[str, Any]) -> OwnRun:
     ``given``: fields of every strategy that are said elsewhere.
 
     Raises:
-        InputError: it is none.
+        InputError: it is none, or says another value of such a field.
     """
     strategy, colon, figures = text.rpartition(":")
     what = f"--measured {text[:60]!r}"
@@ -42,7 +41,7 @@ def parse_measured(text: str, devices: int, given: Mapping[str, Any]) -> OwnRun:
     if not colon or not seconds.strip():
         raise InputError(what, "is not STRATEGY: TIME, or STRATEGY: TIME, MEMORY", _EXAMPLE)
     return OwnRun(
-        replace(spread_strategy(strategy, devices), **given),
+        with_given(spread_strategy(strategy, devices), strategy, given),
         parse_time(seconds.strip(), what),
         parse_bytes(memory.strip(), what) if comma else None,
     )

@@ -14,6 +14,8 @@ from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
+from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.interop.trainers.trainer import cuda_alone
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
@@ -45,27 +47,46 @@ def launcher_lacks(name: str, batch: Batch) -> Lacks:
 
 @dataclass(frozen=True, slots=True)
 class TrainerOptions:
-    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text."""
+    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text.
+
+    ``format``: what `export` calls it; ``placed``: whether ranks in the trainer's order have the
+    groups of the placement.
+    """
 
     name: str
     title: str
     text: str
     notes: tuple[str, ...]
     lacks: tuple[str, ...]
+    format: str
+    placed: bool = True
 
 
 def trainer_options(
-    model: Transformer, batch: Batch, strategy: Strategy, framework: Framework | None = None
+    model: Transformer,
+    batch: Batch,
+    strategy: Strategy,
+    framework: Framework | None = None,
+    estimate: RunEstimate | None = None,
 ) -> list[TrainerOptions]:
-    """A valid strategy as every trainer takes it that is known here.
+    """A valid strategy as every trainer takes it that is known here, its ranks in order.
 
     ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
+    ``estimate``: that of the strategy, which says where it runs; None: on machines of NVIDIA's.
     """
-    found = []
+    found, layout, real = [], None, None
+    if estimate is not None:
+        layout = RankLayout.of(estimate.topology, strategy, None)
+        real = RankLayout.of(estimate.topology, strategy, estimate.placement, estimate.experts)
     for trainer in TRAINERS:
         lacks = trainer.lacks(model, batch, strategy)
-        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework)
-        found.append(TrainerOptions(trainer.name, trainer.title, made.text, made.notes, lacks))
+        on_amd = estimate is not None and estimate.topology.of_amd
+        if on_amd and (cuda := cuda_alone(strategy)):
+            lacks = (*lacks, f"what replaces {cuda}")
+        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework, layout)
+        placed = real is None or not trainer.ranks(strategy, real)
+        said = trainer.name, trainer.title, made.text, made.notes, lacks
+        found.append(TrainerOptions(*said, trainer.export_name, placed))
     return found
 
 
@@ -174,7 +195,8 @@ def plan(
     said = {at: known_of(one.estimate) for at, one in sought.items()}
     run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
     options = trainer_options(
-        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework)
+        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework),
+        run.estimate,
     )
     estimates = tuple(one.estimate(question) for one in listed)
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])

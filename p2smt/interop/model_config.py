@@ -7,7 +7,15 @@ from pathlib import Path
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
-from p2smt.interop.config_families import FAMILIES, ConfigFamily, hybrid_layers, mamba, mla
+from p2smt.interop.config_families import (
+    FAMILIES,
+    UNMODELLED,
+    UNREAD,
+    ConfigFamily,
+    hybrid_layers,
+    mamba,
+    mla,
+)
 from p2smt.interop.config_keys import ConfigKeys
 from p2smt.training.transformer import Attention, LayerKind, LayerRun, Mlp, Transformer
 
@@ -15,17 +23,19 @@ CONFIG = "config.json"
 MAX_BYTES = 4 * 1024 * 1024
 """Of a configuration: those with lists per layer or label have some hundred kilobytes."""
 MAX_NAME = 60
+MAX_POSITIONS = 10**9
+"""Positions that a model knows: 10 x 2^20 of Llama 4 Scout are more than any size."""
 
 
 def read_config(path: str) -> Transformer:
     """The model that a ``config.json`` describes, or the one in a folder that has such a file.
 
     Keys that are absent have the defaults of transformers' configuration class of that type; sizes
-    must be there.
+    must be there, but for those that published files of that type leave out (``assumed``).
 
     Raises:
-        InputError: no such file, not JSON, an unknown ``model_type``, a key that is missing or has
-            a bad value, a mixture of experts, or a sliding window.
+        InputError: no such file, not JSON, a ``model_type`` that is unknown or has layers that are
+            not modelled, or a key that is missing or has a bad value.
     """
     file = os.path.join(path, CONFIG) if os.path.isdir(path) else path
     data = read_json(file, f"model file {file!r}", f"give a {CONFIG}", MAX_BYTES)
@@ -45,7 +55,9 @@ def config_model(data: object, source: str) -> Transformer:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
 
 
-def _model(keys: ConfigKeys, family: ConfigFamily) -> Transformer:
+def _model(given: ConfigKeys, family: ConfigFamily) -> Transformer:
+    missing = {name: size for name, size in family.defaults.items() if not given.has(name)}
+    keys = ConfigKeys({**given.data, **missing}, given.source)
     layers_name, hidden_name, heads_name = family.names
     layers = keys.count(*_names(layers_name, "num_hidden_layers"))
     hidden = keys.count(*_names(hidden_name, "hidden_size"))
@@ -74,6 +86,10 @@ def _model(keys: ConfigKeys, family: ConfigFamily) -> Transformer:
         chunked=bool(window) and family.chunked,
         order=() if set(kinds) == alike else LayerRun.of(kinds),
         mtp=0 if family.hybrid else _ahead(keys),
+        assumed=tuple(
+            f"{given.source} leaves {name} out: {size} is taken, the default of {family.of_class}"
+            for name, size in missing.items()
+        ),
     )
 
 
@@ -95,7 +111,7 @@ def layer_kinds(keys: ConfigKeys, family: ConfigFamily, layers: int) -> tuple[li
     if family.hybrid:
         return hybrid_layers(keys, layers), 0
     tokens, windowed = family.window(keys, layers)
-    longest = keys.optional("max_position_embeddings", 0)
+    longest = keys.optional("max_position_embeddings", 0, MAX_POSITIONS)
     windowed = frozenset() if longest and tokens >= longest else windowed
     sparse = set(family.sparse(keys, layers)) if family.experts else set()
     kinds = [
@@ -177,8 +193,11 @@ def check_type(keys: ConfigKeys) -> ConfigFamily:
     for key in _SPARSE:
         if keys.has(key):
             raise keys.error(key, keys.data[key], "sparse or compressed attention is not modelled")
+    if kind in UNMODELLED:
+        raise keys.error("model_type", kind, UNMODELLED[kind])
     if kind not in FAMILIES:
-        rule = f"is none of the families that are read: {', '.join(sorted(FAMILIES))}"
+        others = f"is none of the families that are read: {', '.join(sorted(FAMILIES))}"
+        rule = UNREAD.get(kind, others)
         raise keys.error("model_type", kind, rule, "write its sizes as a model file")
     if FAMILIES[kind].experts is None:
         _check_experts(keys)

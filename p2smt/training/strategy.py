@@ -458,6 +458,23 @@ def spread_strategy(text: str, devices: int) -> Strategy:
     return replace(found, dp=dp)
 
 
+def with_given(strategy: Strategy, text: str, given: Mapping[str, Any]) -> Strategy:
+    """A strategy, which ``text`` told, with fields that are given beside it.
+
+    Raises:
+        InputError: the text says another value of one of them.
+    """
+    told = [part.partition("=")[0].strip() for part in text.split(",")]
+    for name, value in given.items():
+        key, own = key_of(name), getattr(strategy, name)
+        if key in told and own != value:
+            write = _KEYS[key].write
+            rule = f"is {key}={write(value)} in an option beside it"
+            remedy = "keep one of them, or let them agree"
+            raise InputError(f"strategy {key}={write(own)}", rule, remedy)
+    return replace(strategy, **given)
+
+
 def spread_text(strategy: Strategy) -> str:
     """The text of a strategy without ``dp``, which so many devices as there are tell."""
     return ",".join(one for one in strategy_text(strategy).split(",") if one[:3] != "dp=")

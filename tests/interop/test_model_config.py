@@ -313,7 +313,7 @@ def test_a_part_that_cannot_be_read_is_named(part: object) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "mamba2"}, "model_type 'mamba2': is none of the families that.*: dbrx,"),
+        ({"model_type": "falcon"}, "model_type 'falcon': is none of the families that.*: dbrx,"),
         ({"model_type": "t5", "is_encoder_decoder": True}, "has an encoder"),
         ({"model_type": None}, "model_type: this key is missing"),
         ({"model_type": 3}, "model_type: this key is missing"),

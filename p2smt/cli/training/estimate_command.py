@@ -10,7 +10,7 @@ from p2smt.cli.parameters import Text, Texts, argument, opened, option, part
 from p2smt.cli.training import training_options as t
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import RenderableType
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import Placement
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
-    from p2smt.training.strategy import Strategy
+    from p2smt.training.strategy import Batch, Strategy
+    from p2smt.training.transformer import Transformer
 
 
 @opened
@@ -72,10 +73,17 @@ def estimate(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
+    from p2smt.report.text import printable
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.plan import training_plan
-    from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy, spread_text
+    from p2smt.training.strategy import (
+        AXES,
+        EXPERT_AXES,
+        spread_strategy,
+        spread_text,
+        with_given,
+    )
 
     if file is None:
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
@@ -85,11 +93,14 @@ def estimate(
     listed = hosts_of(hosts, topology)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
-    def chosen_on(devices: int) -> Strategy:
-        text = strategy if launch is None else spread_text(launch.strategy)
-        return replace(spread_strategy(text or "", devices), **workload.given())
+    text = (strategy if launch is None else spread_text(launch.strategy)) or ""
 
-    chosen = chosen_on(_devices(topology, listed))
+    def chosen_on(devices: int) -> Strategy:
+        return with_given(spread_strategy(text, devices), text, workload.given())
+
+    valid_on = _valid_on(trained, batch, text)
+    with t.hinting_at_part(topology, valid_on):
+        chosen = chosen_on(_devices(topology, listed))
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -117,7 +128,8 @@ def estimate(
         )
 
     own: Anchor | None = None
-    found = again(topology, batch.sequences, most)
+    with t.hinting_at_part(topology, valid_on):
+        found = again(topology, batch.sequences, most)
     own = t.anchor_of(
         *(measured, trained, topology, batch, found.efficiency), workload.given(), force
     )
@@ -125,18 +137,33 @@ def estimate(
         found = again(own.topology(topology), batch.sequences, most)
     changes = parse_changes(what_if or (), found.topology)
     rows = tuple(estimate_what_if(found, changes, again, most))
+    below = _gained(found, rows) if rows else []
     if output is not None:
         write_training_plan(training_plan(found), output)
+        below.append(f"plan written to {printable(output)}")
     if svg is not None:
         write_run_picture([found], svg)
-    below = _gained(found, rows) if rows else ()
+        below.append(f"picture written to {printable(svg)}")
     tell_tables(
         json,
         lambda: estimate_data(found, rows or None, own),
         lambda: _shown(found, below, own, details=details),
-        below,
+        t.after_tables(below, details),
     )
     return 0
+
+
+def _valid_on(model: Transformer, batch: Batch, text: str) -> Callable[[Topology], None]:
+    """Raises where a strategy's text, whose replicas fill what there is, is not valid."""
+    from p2smt.training.strategy import spread_strategy
+    from p2smt.training.validity import check
+
+    degrees = ",".join(one for one in text.split(",") if one.partition("=")[0].strip() != "dp")
+
+    def valid_on(there: Topology) -> None:
+        check(model, batch, spread_strategy(degrees or "tp=1", there.devices), there.devices)
+
+    return valid_on
 
 
 def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:

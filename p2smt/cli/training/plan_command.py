@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED
+from p2smt.cli.output import note_beside
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
@@ -265,8 +268,9 @@ def plan(
         rule = "is a range, which is searched on named hosts"
         raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
-    with parts.over() as spread:
+    with t.hinting_at_part(topology, partial(_valid_on, question)), parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
+    _tell_odd(found)
     changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
     if found.listed and not found.interrupted:
@@ -274,6 +278,30 @@ def plan(
     cut = bool(found.listed) and len(rows) < len(changes)
     code = _finish(found, output, svg, rows, own, details=details, as_json=json)
     return INTERRUPTED if cut else code
+
+
+def _valid_on(question: PlanQuestion, there: Topology) -> None:
+    """Raises where no strategy is valid."""
+    from p2smt.training.search.choices import Choices
+    from p2smt.training.search.strategies import space_of
+
+    asked = replace(question, topology=there)
+    space_of(asked, Choices.of(asked))
+
+
+def _tell_odd(found: Planned) -> None:
+    """Say which degrees but dp take up the odd factor of a rack, and what part of it has none."""
+    from p2smt.cluster.trimmed import even_part
+
+    part = even_part(found.answer.question.topology)
+    if part is None or found.recommended is None:
+        return
+    chosen = found.recommended.estimate.run.strategy
+    degrees = ((axis, getattr(chosen, axis)) for axis in ("tp", "pp", "cp", "ep"))
+    odd = ", ".join(f"{axis}={size}" for axis, size in degrees if gcd(size, part.odd) > 1)
+    if odd:
+        why = f"{odd}: a factor {part.odd} of {part.size} must lie somewhere"
+        note_beside(f"{why}; --use {part.use} has none: {part.words}")
 
 
 def _of_hosts(topology: Topology, listed: Sequence[str], batches: tuple[int, int]) -> bool:
@@ -348,7 +376,7 @@ def _finish(
         as_json,
         lambda: planned_data(found, rows or None, own),
         lambda: _shown(found, written, own, details=details),
-        ["", *written] if details and written else written,
+        t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,18 +91,28 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
-    from p2smt.api.workload import read_model
     from p2smt.cli.output import note
     from p2smt.interop.trainers.launches import read_launch
 
     told |= {"seq": workload.seq} if workload.seq else {}
-    named = None if model is None else read_model(model)
+    named = None if model is None else _read(model)
     found = read_launch(file, told, model=named, devices=devices)
     for text in found.assumed:
         note(text)
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
+    return found
+
+
+def _read(model: str) -> Transformer:
+    """The model; which defaults of its file are taken is said beside the answer."""
+    from p2smt.api.workload import read_model
+    from p2smt.cli.output import note_beside
+
+    found = read_model(model)
+    for text in found.assumed:
+        note_beside(text)
     return found
 
 
@@ -114,9 +125,46 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+@contextmanager
+def hinting_at_part(topology: Topology, valid_on: Callable[[Topology], object]) -> Iterator[None]:
+    """Say with an error that a power of two of each rack would do: 64 of 72.
+
+    ``valid_on``: raises where what is asked is not valid on a topology.
+
+    Raises:
+        InputError: the one that is raised inside.
+    """
+    from p2smt.cluster.trimmed import even_part
+    from p2smt.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        part = even_part(topology)
+        if part is None or _valid(valid_on, topology) or not _valid(valid_on, part.topology):
+            raise
+        remedies = (error.remedy, f"--use {part.use} makes it valid: {part.words}")
+        raise InputError(error.given, error.rule, "; ".join(filter(None, remedies))) from None
+
+
+def _valid(valid_on: Callable[[Topology], object], topology: Topology) -> bool:
+    from p2smt.errors import InputError
+
+    try:
+        valid_on(topology)
+    except InputError:
+        return False
+    return True
+
+
 def and_words(names: Sequence[str]) -> str:
     """Names in a row: ``model, topology and strategy``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def after_tables(lines: Sequence[str], details: bool) -> Sequence[str]:
+    """Lines that follow an answer, apart from its tables."""
+    return ["", *lines] if details and lines and lines[0] else lines
 
 
 def memory_bytes(text: Text) -> int | None:
@@ -149,7 +197,6 @@ class WorkloadOptions:
 
     def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
         """The model and the batch, which must be given; of ``ranges`` the largest."""
-        from p2smt.api.workload import read_model
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
@@ -161,7 +208,7 @@ class WorkloadOptions:
             self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model or ""), batch
+        return _read(model or ""), batch
 
     def check_given(self, others: Mapping[str, Text]) -> None:
         """Hold that these, the batch and the sequence length are given: all that lack at once.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from p2smt.api.efficiencies import known_of, launcher_notes
+from p2smt.api.efficiencies import dispatcher_notes, known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
@@ -39,11 +39,12 @@ from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
+from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
-from p2smt.training.strategy import strategy_text
+from p2smt.training.strategy import PEAK_OF, strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
 if TYPE_CHECKING:
@@ -177,22 +178,30 @@ def rate_words(found: RunEstimate) -> str:
     """What comes out of it."""
     said = found.prediction
     flops = f"{teraflops(said.device_flops_per_s)} a device"
-    return f"{found.tokens_per_s:,.0f} tokens/s, {flops}, MFU {said.utilization:.1%}"
+    strategy = found.run.strategy
+    peak = f" of the {PEAK_OF[strategy.dtype]} peak" if strategy.low_precision else ""
+    return f"{found.tokens_per_s:,.0f} tokens/s, {flops}, MFU {said.utilization:.1%}{peak}"
 
 
 def memory_words(found: RunEstimate) -> str:
-    """Whether it fits: ``fits``, ``tight`` or ``does not fit``, and by how much."""
+    """Whether it fits: ``fits``, ``tight`` or ``does not fit``, of what, and by how much."""
     needed, given = found.prediction.memory.total, found.capacity_bytes
-    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} a device"
-    if not found.fits:
-        return f"does not fit: {of}, {format_gigabytes(found.missing_bytes)} are missing"
-    left = f"{of}, {format_gigabytes(given - needed)} are left"
-    return f"{found.memory_verdict.value}: {left}"
+    whole = found.topology.known_device.memory_bytes
+    part = f"{USABLE_PERCENT} % of {format_gigabytes(whole)}"
+    part = part if given == usable_bytes(whole) else "as given"
+    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} usable ({part})"
+    after = {
+        MemoryVerdict.NOT: f", {format_gigabytes(found.missing_bytes)} over",
+        MemoryVerdict.TIGHT: ", may run out",
+    }
+    return f"{found.memory_verdict.value}: {of}{after.get(found.memory_verdict, '')}"
 
 
 def _unmeasured(found: RunEstimate) -> Iterator[ScreenBlock]:
+    """What it rests on that nobody measured, or that has to be built."""
     words = unmeasured_words(found)
     yield ScreenBlock("caution", (words,) * bool(words), 8)
+    yield ScreenBlock("caution", dispatcher_notes(found), 8)
 
 
 def _parts(found: RunEstimate) -> str:
@@ -357,7 +366,7 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
     least = "" if near.status.settled else "at least "
     plural = "strategies" if near.count != 1 else "strategy"
     within = f"within {100 * near.within:.6g} % of the fastest"
-    head = f"{least}{near.count:,} {plural} {within}; others: --pick N or fastest"
+    head = f"{least}{near.count:,} {plural} {within}; ranking, for --pick N:"
     yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
     rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
@@ -370,10 +379,12 @@ def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
 
 
 def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
-    able = [one.name for one in options if not one.lacks]
-    trainer = launcher if launcher in able else (able[0] if able else "")
-    export = f", export PLAN --to {trainer}-options" if trainer else " writes it"
-    return f"-o PLAN{export}; all tables: --details"
+    """The export that a trainer takes which has the strategy and the groups of its placement."""
+    able = [one for one in options if not one.lacks]
+    placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
+    export = f", export PLAN --to {placed[0].format}" if placed else " writes it"
+    nobody = ", no trainer here numbers ranks so" if able and not placed else ""
+    return f"-o PLAN{export}{nobody}; all tables: --details"
 
 
 def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:

@@ -111,7 +111,12 @@ class Candidates:
         _, first, block = distinct_rows(degrees)
         sizes = np.stack([column[first] for column in degrees], axis=1)
         return Candidates(
-            question, columns, _all_work(question, columns), sizes, block, _count(question, sizes)
+            question,
+            columns,
+            _all_work(question, columns),
+            sizes,
+            block,
+            placement_counts(question, sizes),
         )
 
     def __len__(self) -> int:
@@ -147,7 +152,7 @@ def _all_work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork 
     return replace(done, requests=asked)  # no dense model asks along axes of experts
 
 
-def _count(question: PlanQuestion, sizes: IntArray) -> IntArray:
+def placement_counts(question: PlanQuestion, sizes: IntArray) -> IntArray:
     """How many placements, or pairs of these, there are for each row of sizes."""
     levels, many = question.topology.sizes, len(AXES)
     if question.model.experts:

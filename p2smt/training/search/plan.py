@@ -13,6 +13,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import check_even
+from p2smt.cluster.trimmed import even_part
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome
@@ -45,6 +46,7 @@ from p2smt.training.search.branch import (
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.contradiction import placing_rules
 from p2smt.training.search.known import (
     FAR,
     ever_nearer,
@@ -402,7 +404,8 @@ def reason(bounds_table: BoundsTable) -> str:
     texts = []
     placeable = _placeable(bounds_table)
     if not placeable.any():
-        return f"none of {len(placeable):,} strategies has a placement under the rules"
+        ruled = placing_rules(question, bounds_table.candidates.sizes)
+        return f"none of {len(placeable):,} strategies has a placement under the rules: {ruled}"
     if large := int(((closed == Closed.TOO_LARGE) & placeable).sum()):
         capacity = format_gigabytes(question.capacity_bytes)
         texts.append(f"{large:,} strategies need more than {capacity} a device")
@@ -440,6 +443,9 @@ def _helps(question: PlanQuestion) -> Iterator[str]:
         wide = replace(question, space=SpaceLimits())
         if (found := _fitting(wide)) is not None:
             yield f"a larger space: {_words(found)} fits"
+    part = even_part(question.topology)
+    if part and (found := _fitting(replace(question, topology=part.topology))) is not None:
+        yield f"--use {part.use} ({part.words}): {_words(found)} fits"
     times = 2
     while times <= _MOST:
         if (found := _fitting_on(question, times)) is not None:

@@ -150,3 +150,31 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     assert re.search(r"nothing fits: .* comes nearest, and lacks 0.\d+ GB", text)
     assert "ep=8" in text
     assert "what would help: " in done.out
+
+
+def test_devices_of_amd_have_what_flex_needs_named() -> None:
+    given = ("--model", "mixture.yaml", "--global-batch", "16", "--seq", "1024", "-t", "mi355x:2")
+    told = "flex on AMD needs a DeepEP for ROCm"
+    done = cli("estimate", *given, "-s", "ep=8,dispatcher=flex")
+    assert f"caution  {told}" in done.out
+    assert told not in cli("estimate", *given, "-s", "ep=8").out
+    full = cli("estimate", *given, "-s", "ep=8,dispatcher=flex,graphs=full").out
+    assert "flex with graphs=full needs HybridEP, which runs on CUDA alone" in " ".join(
+        full.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("launcher", "to"),
+    [("megatron", "megatron-options"), ("megatron-bridge", "megatron-bridge")],
+)
+def test_the_next_command_is_one_that_there_is(launcher: str, to: str) -> None:
+    """Where both nodes share the experts of a rank, no trainer numbers ranks so."""
+    asked = ("--fix", "ep=4", "--fix", "dp=8", "--launcher", launcher, "--top", "1")
+    across, within = (cli("plan", *SCENE, *asked, "-o", "made.json", *ep) for ep in ACROSS)
+    assert "-o PLAN writes it, no trainer here numbers ranks so; all tables" in across.out
+    assert f"next     -o PLAN, export PLAN --to {to}; all tables: --details" in within.out
+    assert cli("export", "made.json", "--to", to).code == 0
+
+
+ACROSS = (("--require", "ep across node"), ("--require", "ep within node"))
