@@ -26,6 +26,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -87,6 +88,7 @@ def parse_topology(text: str, source: str) -> Topology:
     return topology_from_data(load_yaml(text, source, MAX_BYTES), source)
 
 
+@cache
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
     return _names(files(_PRESETS))
@@ -146,18 +148,22 @@ def _load(name: str, known: Callable[[str], Library]) -> tuple[Topology, str]:
 
 def _preset(name: str, profile: str | None) -> tuple[Topology, str]:
     """A preset, or a profile of it, with the note of those that differ from it."""
-    source = f"preset {name}"
-    model = validated(TopologyModel, load_yaml(preset_text(name), source, MAX_BYTES), source)
+    model, source = _preset_model(name), f"preset {name}"
     if profile is None:
         return build_topology(model, source), profiles_note(model)
     return build_topology(with_profile(model, profile, source), source), ""
 
 
+@cache
+def _preset_model(name: str) -> TopologyModel:
+    """What the file of a preset says; read once, as an import looks at every preset."""
+    source = f"preset {name}"
+    return validated(TopologyModel, load_yaml(preset_text(name), source, MAX_BYTES), source)
+
+
 def profiles(preset: str) -> tuple[tuple[str, str, str], ...]:
     """The profiles of a preset: its name, such as ``mi300x@cx7``, what it is, how it differs."""
-    source = f"preset {preset}"
-    model = validated(TopologyModel, load_yaml(preset_text(preset), source, MAX_BYTES), source)
-    found = model.profiles.items()
+    found = _preset_model(preset).profiles.items()
     return tuple((f"{preset}@{name}", one.what, one.differs) for name, one in found)
 
 
