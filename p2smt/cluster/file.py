@@ -28,7 +28,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from p2smt.cluster.file_model import (
     TopologyModel,
@@ -91,11 +90,7 @@ def parse_topology(text: str, source: str) -> Topology:
 @cache
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
-    return _names(files(_PRESETS))
-
-
-def _names(folder: Traversable) -> tuple[str, ...]:
-    names = (entry.name for entry in folder.iterdir())
+    names = (entry.name for entry in files(_PRESETS).iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
@@ -237,7 +232,7 @@ def _latencies(level: Level) -> _Latencies:
 
 
 def _unknown(name: str) -> InputError:
-    if name in _names(files(_PRESETS).joinpath("fabrics")):
+    if name + _SUFFIX in {one.name for one in files(_PRESETS).joinpath("fabrics").iterdir()}:
         rule = "is a fabric, of ranks and edges, and no topology of levels"
         return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
     presets = preset_names()
