@@ -56,6 +56,7 @@ _DRESSING = re.compile(
 """What publishers append to the name of a model of the same sizes."""
 
 
+@cache
 def model_names() -> tuple[str, ...]:
     """The models that come with the package, sorted."""
     names = (entry.name for entry in files(_PACKAGED).iterdir())

@@ -337,8 +337,8 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
     sizes = columns.ranks
     for row in _sent(counted):
         ranks = np.prod([sizes[axis] for axis in row.axes], axis=0)
-        payload = counted.of_stage(row.row("payload").name).max(axis=1)
-        calls = counted.of_stage(row.row("calls").name) * (ranks > 1)[:, None]
+        payload = counted.of_stage(row.row_name("payload")).max(axis=1)
+        calls = counted.of_stage(row.row_name("calls")) * (ranks > 1)[:, None]
         found.append(
             RequestColumn(
                 row.name,
@@ -346,7 +346,7 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
                 row.axes,
                 np.ceil(payload).astype(np.int64),
                 calls,
-                counted.of_stage(row.row("part").name),
+                counted.of_stage(row.row_name("part")),
                 row.once,
                 row.cover,
             )
@@ -502,6 +502,6 @@ def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
 def _covered(timed: Quantities, columns: StrategyColumns) -> tuple[CoveredRequest, ...]:
     sent = request_columns(timed, columns)
     return tuple(
-        CoveredRequest(column, timed.of_stage(row.row("cover_s").name), row.edge)
+        CoveredRequest(column, timed.of_stage(row.row_name("cover_s")), row.edge)
         for row, column in zip(_sent(timed), sent, strict=True)
     )

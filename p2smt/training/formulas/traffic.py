@@ -96,11 +96,15 @@ class TrafficRow:
         """The name as formulas have it."""
         return self.name.replace(" ", "_")
 
+    def row_name(self, what: str) -> str:
+        """The name of one of its formulas."""
+        return f"{self.key}_{what}"
+
     def row(self, what: str) -> FormulaRow:
         """One of its formulas: ``payload``, ``calls``, ``part`` or ``cover_s``."""
         unit, meaning = _WHAT[what]
         found = getattr(self, what)
-        return FormulaRow(f"{self.key}_{what}", found, unit, f"{self.name}: {meaning}", self.source)
+        return FormulaRow(self.row_name(what), found, unit, f"{self.name}: {meaning}", self.source)
 
 
 _WHAT = {
