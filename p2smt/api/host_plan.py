@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.result import SAME, SearchLimits, StopWatch
+from p2smt.training.efficiency import TrainingRun
+from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.run import searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan
 from p2smt.training.prediction import RunEstimate
+from p2smt.training.present.comparison import Comparison, NearMeasured, compare_with
+from p2smt.training.present.priced import Launched
 from p2smt.training.search.hosts.answer import HostsAnswer
 from p2smt.training.search.hosts.search import WITHOUT_LIMIT_S
 from p2smt.training.search.hosts.search import plan_on_hosts as search
+from p2smt.training.search.known import FAR, most_known
 from p2smt.training.search.question import PlanQuestion
 
 
@@ -65,6 +72,32 @@ def plan_on_hosts(
         other = search(replace(question, batch=batch), hosts, None, watch.left())
         beside = other.best[0].estimate(other.question) if other.best else None
     return PlannedOnHosts(answer, best.estimate(answer.question), beside)
+
+
+def compare_on_hosts(
+    found: PlannedOnHosts, run: TrainingRun, launched: Launched, limits: SearchLimits | None = None
+) -> Comparison:
+    """A run as it is launched now on the hosts of a job, beside the best there.
+
+    Raises:
+        InputError: the run is not of the plan's question.
+    """
+    question = found.answer.question
+    return compare_with(question, run, launched, found.estimate, _near_measured(found), limits)
+
+
+def _near_measured(found: PlannedOnHosts) -> NearMeasured | None:
+    """Of what was costed and lies in the range of the best the one nearest to a measured run."""
+    best, answer = found.estimate, found.answer
+    measured = searched_strategies(answer.question.efficiency, experts=False)
+    if best is None or not measured:
+        return None
+    most_s = iteration_range(best, estimate_range(best)).high_s / best.run.batch.sequences
+    others = [one for one in answer.best if one.sequence_s <= most_s * (1 + SAME)]
+    at, run, apart = most_known([one.run.strategy for one in others], measured)
+    if apart > FAR:
+        return None
+    return NearMeasured(others[at].estimate(answer.question), measured[run].name, apart)
 
 
 def _roundest(least: int, most: int) -> int:

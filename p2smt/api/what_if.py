@@ -8,25 +8,12 @@ from dataclasses import dataclass, replace
 from p2smt.api.planning import launcher_lacks
 from p2smt.cluster.topology import Topology
 from p2smt.cluster.what_if import ClusterChange
-from p2smt.cost.accuracy import PriceRange
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
-from p2smt.training.iteration import estimate_range
+from p2smt.training.gain import RateGain, rate_gain
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import PlanQuestion
-
-
-@dataclass(frozen=True, slots=True)
-class RateGain:
-    """By how much more tokens a second are trained on, as a part of what is now.
-
-    ``low`` and ``high``: links being as fast, or as slow, as they may be, alike in both.
-    """
-
-    gain: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +28,6 @@ class WhatIf:
     found: RunEstimate | None
     gain: RateGain | None
     reason: str = ""
-
-
-def rate_gain(now: RunEstimate, then: RunEstimate) -> RateGain:
-    """The gain in tokens a second, with its range by what is known of links."""
-    tokens = then.prediction.tokens / now.prediction.tokens
-    gains = [
-        tokens * before_s / after_s - 1
-        for before_s, after_s in zip(_ends(now), _ends(then), strict=True)
-    ]
-    return RateGain(gains[0], min(gains), max(gains))
-
-
-def _ends(found: RunEstimate) -> tuple[float, float, float]:
-    """Seconds of an iteration as said, and with links as fast and as slow as they may be."""
-    within: PriceRange | None = estimate_range(found).iteration
-    seconds = found.iteration_s
-    return (seconds, seconds, seconds) if within is None else (seconds, within.low_s, within.high_s)
 
 
 def plan_what_if(

@@ -10,6 +10,7 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
+from p2smt.cli.training.compare_options import CompareOptions, Yours, devices_of
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import AxisRule, FixedEntry
     from p2smt.result import SearchLimits
     from p2smt.training.measured.anchor import Anchor
+    from p2smt.training.efficiency import TrainingRun
+    from p2smt.training.present.comparison import Comparison
+    from p2smt.training.present.priced import Launched
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
-    from p2smt.training.strategy import Batch
+    from p2smt.training.strategy import Batch, Strategy
     from p2smt.training.transformer import Transformer
 
 _MOST = 10**6
@@ -96,6 +100,18 @@ class StrategyOptions:
             **self._wishes(batch),
             **workload.given(),
         )
+
+    def like(self, yours: Strategy) -> StrategyOptions:
+        """The same with what all strategies have in common as yours has it, unless it is given."""
+        own = {
+            "graphs": yours.graphs,
+            "fp8_attention": str(int(yours.fp8_attention)),
+            "flash": str(int(yours.flash)),
+            "dtype": yours.dtype,
+        }
+        usual = StrategyOptions()
+        free = (name for name in own if getattr(self, name) == getattr(usual, name))
+        return replace(self, **{name: own[name] for name in free})
 
     def of_lists(self) -> dict[str, object]:
         """The options on lists of strategies that are given; None for the others."""
@@ -213,6 +229,7 @@ def plan(
     memory: Text = t.MEMORY,
     hosts: Text = o.HOSTS,
     strategies: StrategyOptions,
+    beside: CompareOptions,
     links: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
     parts: o.PartOptions,
@@ -228,16 +245,24 @@ def plan(
 
     On a topology that names hosts: also how many and which of them, and in which order.
     """
+    from p2smt.api.planning import compare_planned
     from p2smt.api.planning import plan as planned
     from p2smt.api.what_if import plan_what_if
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
 
-    workload.check_given({"model": model, "topology": cluster.topology})
-    trained, batch = workload.of(model, ranges=True)
+    if beside.compare is None or not beside.is_file:
+        workload.check_given({"model": model, "topology": cluster.topology})
     topology = cluster.under(links)
     listed = hosts_of(hosts, topology)
+    devices = devices_of(topology, listed)
+    yours = beside.read(model, workload, devices)
+    workload = workload if yours is None else yours.completed(workload)
+    launch = None if yours is None else yours.launch
+    trained, batch = workload.of(model, ranges=True, trained=launch and launch.model)
+    now = None if yours is None else yours.strategy(workload, devices)
+    strategies = strategies if now is None else strategies.like(now)
     parse_changes(what_if or (), topology)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
@@ -260,19 +285,30 @@ def plan(
             **strategies.of_lists(),
             **parts.given(),
         }
-        return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
+        theirs = None
+        if yours is not None and now is not None:
+            theirs = yours.run(question, now, batches), yours.at(question, listed)
+        shown = output, svg, details, json
+        return _on_hosts(question, listed, batches, limits, others, shown, theirs)
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"
         raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
+    if yours is not None and strategies.prices != StrategyOptions().prices:
+        rule = "are not sought for what --compare names, which has a collective for each request"
+        raise InputError("prices of programs", rule, "drop --prices")
     with parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
+    compared = None
+    if yours is not None and now is not None and not found.interrupted:
+        run = yours.run(question, now, batches)
+        compared = compare_planned(found, run, yours.at(question, None), limits)
     changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
     if found.listed and not found.interrupted:
         rows = tuple(plan_what_if(question, found.listed[0], changes, limits))
     cut = bool(found.listed) and len(rows) < len(changes)
-    code = _finish(found, output, svg, rows, own, details=details, as_json=json)
+    code = _finish(found, output, svg, rows, own, compared, details=details, as_json=json)
     return INTERRUPTED if cut else code
 
 
@@ -290,27 +326,33 @@ def _on_hosts(
     limits: SearchLimits,
     others: Mapping[str, object],
     shown: tuple[Text, Text, bool, bool],
+    yours: tuple[TrainingRun, Launched] | None = None,
 ) -> int:
     """Search on the hosts of a job, and show the answer.
 
     Raises:
         InputError: an option is given that is not for hosts.
     """
-    from p2smt.api.host_plan import plan_on_hosts
+    from p2smt.api.host_plan import compare_on_hosts, plan_on_hosts
     from p2smt.api.planning import write_training_plan
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
     from p2smt.report.text import printable
+    from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.estimate_data import hosts_data
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.report.training.words import proof_words
 
     for name, value in others.items():
         if value is not None:
             raise InputError(name, "does not apply to a search on named hosts", "drop it")
     output, svg, details, as_json = shown
     found = plan_on_hosts(question, listed, batches, limits)
+    compared = None
+    if yours is not None and not found.answer.interrupted:
+        compared = compare_on_hosts(found, *yours, limits)
     written, plan = [], found.plan
     if plan is not None and output is not None:
         write_training_plan(plan, output)
@@ -320,11 +362,17 @@ def _on_hosts(
         written.append(f"picture written to {printable(svg)}")
 
     def tables() -> Iterator[RenderableType]:
-        yield from hosts_screen(found, () if details else written)
+        if compared is not None:
+            said = proof_words(found.answer)
+            yield from compare_screen(compared, said, () if details else written)
+        if details and compared is not None:
+            yield from ("", compare_tables(compared), "")
+        if details or compared is None:
+            yield from hosts_screen(found, () if details else written)
         if details and found.estimate is not None:
             yield from ("", estimate_tables(found.estimate))
 
-    tell_tables(as_json, lambda: hosts_data(found), tables, written)
+    tell_tables(as_json, lambda: hosts_data(found, compared), tables, written)
     return INTERRUPTED if found.answer.interrupted else exit_code(found.answer.status)
 
 
@@ -334,6 +382,7 @@ def _finish(
     svg: str | None,
     rows: Sequence[WhatIf] = (),
     own: Anchor | None = None,
+    compared: Comparison | None = None,
     *,
     details: bool,
     as_json: bool,
@@ -346,8 +395,8 @@ def _finish(
     written = [*_gained(found, rows), *_write(found, output, svg)]
     tell_tables(
         as_json,
-        lambda: planned_data(found, rows or None, own),
-        lambda: _shown(found, written, own, details=details),
+        lambda: planned_data(found, rows or None, own, compared),
+        lambda: _shown(found, written, own, compared, details=details),
         ["", *written] if details and written else written,
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
@@ -374,13 +423,25 @@ def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
 
 
 def _shown(
-    found: Planned, below: Sequence[str], own: Anchor | None, *, details: bool
+    found: Planned,
+    below: Sequence[str],
+    own: Anchor | None,
+    compared: Comparison | None,
+    *,
+    details: bool,
 ) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.first_screen import plan_screen
-    from p2smt.report.training.plan_tables import plan_tables
+    from p2smt.report.training.plan_tables import headline, plan_tables
 
-    yield from plan_screen(found, () if details else below, own)
+    if compared is not None:
+        proof = headline(found.answer).partition(", with a single collective")[0]
+        yield from compare_screen(compared, proof, () if details else below)
+    if details and compared is not None:
+        yield from ("", compare_tables(compared), "")
+    if details or compared is None:
+        yield from plan_screen(found, () if details else below, own)
     if details:
         yield from ("", plan_tables(found))
 

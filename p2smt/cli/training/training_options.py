@@ -82,7 +82,7 @@ def launched(
     """
     from p2smt.errors import InputError
 
-    told = dict(_setting(text) for text in settings or [])
+    told = settings_of(settings)
     if file is None:
         if told:
             raise InputError("--set", "tells what a launch script leaves open", "give that, too")
@@ -90,19 +90,41 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
+    found = read_run(file, told, model, workload.seq, devices)
+    note_launch(found)
+    return found
+
+
+def read_run(
+    file: str, told: Mapping[str, str], model: Text, seq: Text, devices: int | None
+) -> Launch:
+    """The run that a file starts, with notes; ``told``: what it leaves open.
+
+    Raises:
+        InputError: the file cannot be read, or does not say enough.
+    """
     from p2smt.api.workload import read_model
-    from p2smt.cli.output import note
     from p2smt.interop.trainers.launches import read_launch
 
-    told |= {"seq": workload.seq} if workload.seq else {}
     named = None if model is None else read_model(model)
-    found = read_launch(file, told, model=named, devices=devices)
+    told = {**told, **({"seq": seq} if seq else {})}
+    return read_launch(file, told, model=named, devices=devices)
+
+
+def note_launch(found: Launch) -> None:
+    """Say what a file leaves to defaults, and how much of it counts for nothing here."""
+    from p2smt.cli.output import note
+
     for text in found.assumed:
         note(text)
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
-    return found
+
+
+def settings_of(texts: Texts) -> dict[str, str]:
+    """The values of --set by name."""
+    return dict(_setting(text) for text in texts or [])
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -147,13 +169,18 @@ class WorkloadOptions:
         "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
-    def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
-        """The model and the batch, which must be given; of ``ranges`` the largest."""
+    def of(
+        self, model: Text, *, ranges: bool = False, trained: Transformer | None = None
+    ) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given; of ``ranges`` the largest.
+
+        ``trained``: the model, where a file says it.
+        """
         from p2smt.api.workload import read_model
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
-        self.check_given({"model": model})
+        self.check_given({"model": model} if trained is None else {})
         if _RANGE in (self.global_batch or "") and not ranges:
             rule = "is a range, which plan searches on named hosts"
             raise InputError(f"--global-batch {self.global_batch}", rule, "give one number")
@@ -161,7 +188,7 @@ class WorkloadOptions:
             self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model or ""), batch
+        return trained or read_model(model or ""), batch
 
     def check_given(self, others: Mapping[str, Text]) -> None:
         """Hold that these, the batch and the sequence length are given: all that lack at once.

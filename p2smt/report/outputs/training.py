@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.anchor import AnchorFields
+from p2smt.report.outputs.present import ComparisonFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -255,6 +256,9 @@ UnmeasuredKinds = Annotated[
     Sequence[str] | None,
     Said("Collectives of the strategy that the calibration of the links did not measure."),
 ]
+Compared = Annotated[
+    ComparisonFields | None, Said("With --compare: what is run now beside the best.")
+]
 UntoldStrategies = Annotated[
     str | None,
     Said("Why these constants do not tell strategies apart, in words; null: they do."),
@@ -451,6 +455,7 @@ class PlanOutput(
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None
     unmeasured: UnmeasuredKinds = None
+    comparison: Compared = None
 
 
 # `plan --hosts --json`.
@@ -507,3 +512,4 @@ class PlanHostsOutput(TrainedModel, Output):
     untold: UntoldStrategies
     searched: HostsSearchedCounts
     wall_s: Seconds
+    comparison: Compared = None

@@ -44,6 +44,7 @@ from p2smt.report.outputs.training import (
     TrainedModel,
 )
 from p2smt.report.training.anchor_words import anchor_data
+from p2smt.report.training.compare_data import comparison_data
 from p2smt.report.training.models import layers_text
 from p2smt.report.training.words import proof_words, time_parts, unmeasured, untold_words
 from p2smt.report.what_if import training_data
@@ -54,6 +55,7 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
+from p2smt.training.present.comparison import Comparison
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import (
@@ -223,8 +225,8 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 # `plan --hosts --json`.
 
 
-def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
-    """What `plan` prints on the hosts of a job."""
+def hosts_data(found: PlannedOnHosts, compared: Comparison | None = None) -> PlanHostsOutput:
+    """What `plan` prints on the hosts of a job; ``compared``: with what somebody runs."""
     answer, question = found.answer, found.answer.question
     batch = replace(question.batch, sequences=answer.batches[1])
     trained = trained_data(
@@ -247,6 +249,7 @@ def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
         untold=untold_words(question.efficiency) or None,
         searched=HostsSearchedCounts(**asdict(answer.searched)),
         wall_s=answer.stats.wall_s,
+        comparison=None if compared is None else comparison_data(compared),
     )
 
 
@@ -270,9 +273,12 @@ def _hosted(found: RunEstimate) -> HostedStrategyFigures:
 
 
 def planned_data(
-    found: Planned, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+    found: Planned,
+    rows: Sequence[WhatIf] | None = None,
+    own: Anchor | None = None,
+    compared: Comparison | None = None,
 ) -> PlanOutput:
-    """What `plan` prints."""
+    """What `plan` prints; ``compared``: with what somebody runs."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
     trained = trained_data(question.model, question.batch, question.topology, efficiency, launcher)
@@ -297,6 +303,7 @@ def planned_data(
         if own is None
         else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
         unmeasured=None if run is None else unmeasured(run.estimate) or None,
+        comparison=None if compared is None else comparison_data(compared),
     )
 
 

@@ -92,6 +92,15 @@ class HostSearch:
         least_s = device_seconds(self.question)
         for nodes in range(hosts, 0, -1):
             self._push(least_s / (nodes * each), _Count(nodes))
+        return self.drain()
+
+    def settle_unit(self, unit: Unit) -> bool:
+        """Search the orders of one unit alone; whether it was interrupted."""
+        self._push(unit.bound_s, unit)
+        return self.drain()
+
+    def drain(self) -> bool:
+        """Take what is left in the queue, to the end or the limit; whether it was interrupted."""
         try:
             while self._queue and self._queue[0][0] < self._cutoff_s():
                 if self.watch.expired():

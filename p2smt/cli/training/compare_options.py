@@ -1,0 +1,149 @@
+"""`plan --compare`: what somebody runs now, from a strategy's text or a launch file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from p2smt.cli.parameters import Text, Texts, option
+from p2smt.cli.training import training_options as t
+from p2smt.errors import InputError
+
+if TYPE_CHECKING:
+    from p2smt.cluster.topology import Topology
+    from p2smt.interop.trainers.launch import Launch
+    from p2smt.training.efficiency import TrainingRun
+    from p2smt.training.present.priced import Launched
+    from p2smt.training.search.question import PlanQuestion
+    from p2smt.training.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """What the best is compared with."""
+
+    compare: Text = option(
+        "STRATEGY|FILE",
+        "What you run now, priced as it is launched beside the best: a strategy, a plan or "
+        "estimate JSON, or what estimate FILE takes.",
+    )
+    launched: Text = option(
+        "ORDER",
+        "How its ranks are numbered, the fastest axis first, such as tp-cp-ep-pp-dp; default: as "
+        "its launcher does, tp-cp-ep-dp-pp.",
+    )
+    settings: Texts = option(
+        "NAME=VALUE", "What that FILE leaves open, by the names that errors ask for.", "--set"
+    )
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file, or a launch command, is given."""
+        text = self.compare or ""
+        return os.path.isfile(text) or ("--" in text and " " in text) or "=" not in text
+
+    def read(self, model: Text, workload: t.WorkloadOptions, devices: int) -> Yours | None:
+        """What is given; None: nothing to compare with.
+
+        Raises:
+            InputError: it is neither a strategy nor a file that can be read, or options are given
+                that say something of it and there is nothing.
+        """
+        told = t.settings_of(self.settings)
+        if self.compare is None:
+            for name, value in (("--launched", self.launched), ("--set", self.settings)):
+                if value:
+                    raise InputError(name, "tells what --compare leaves open", "give that, too")
+            return None
+        if not self.is_file:
+            if told:
+                rule = "tells what a launch file leaves open"
+                raise InputError("--set", rule, "drop it, or name the file")
+            return Yours(self.compare, None, self.launched)
+        return Yours(self.compare, self._launch(told, model, workload.seq, devices), self.launched)
+
+    def _launch(self, told: dict[str, str], model: Text, seq: Text, devices: int) -> Launch:
+        """The run of the file: on as many devices as it says, else on all."""
+        file = self.compare or ""
+        try:
+            found = t.read_run(file, told, model, seq, None)
+        except InputError:
+            found = t.read_run(file, told, model, seq, devices)
+        t.note_launch(found)
+        return found
+
+
+@dataclass(frozen=True)
+class Yours:
+    """What somebody runs: the ``text`` as given, and the run if it is a file's."""
+
+    text: str
+    launch: Launch | None
+    launched: Text
+
+    def completed(self, workload: t.WorkloadOptions) -> t.WorkloadOptions:
+        """The options on the training, with what they do not say from the file.
+
+        Raises:
+            InputError: the length of a sequence is given, and is another in the file.
+        """
+        if self.launch is None:
+            return workload
+        batch, given = self.launch.batch, workload.seq
+        if given is not None and given != str(batch.tokens):
+            rule = f"is {batch.tokens} in {self.text[:40]}, and tokens/s of other lengths differ"
+            raise InputError(f"--seq {given[:20]}", rule, "drop it")
+        many = workload.global_batch or str(batch.sequences)
+        strategy = self.launch.strategy
+        own = replace(workload, global_batch=many, seq=str(batch.tokens))
+        if own.optimizer_bytes is None:
+            own = replace(own, optimizer_bytes=str(strategy.optimizer_bytes))
+        if own.imbalance is None:
+            own = replace(own, imbalance=f"{strategy.imbalance:g}")
+        return own
+
+    def strategy(self, workload: t.WorkloadOptions, devices: int) -> Strategy:
+        """Its strategy; without ``dp`` it fills so many devices."""
+        from p2smt.training.strategy import spread_strategy
+
+        if self.launch is not None:
+            return replace(self.launch.strategy, **workload.given())
+        return replace(spread_strategy(self.text, devices), **workload.given())
+
+    def run(
+        self, question: PlanQuestion, strategy: Strategy, batches: tuple[int, int]
+    ) -> TrainingRun:
+        """The training: with the file's batch, else with the largest of the range that it can
+        have."""
+        from p2smt.training.efficiency import TrainingRun
+
+        if self.launch is not None:
+            return TrainingRun(question.model, self.launch.batch, strategy)
+        each = strategy.dp * strategy.micro_batch * (strategy.pp if strategy.vpp > 1 else 1)
+        least, most = batches
+        largest = most // each * each
+        many = largest if largest >= least else most
+        batch = replace(question.batch, sequences=many)
+        return TrainingRun(question.model, batch, strategy)
+
+    def at(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:
+        """Where and how it is launched: on the hosts as they are listed."""
+        from p2smt.training.present.launch_order import LaunchOrder, parse_order
+        from p2smt.training.present.priced import Launched
+
+        order = LaunchOrder() if self.launch is None else LaunchOrder(self.launch.order)
+        return Launched(
+            question.topology,
+            question.efficiency,
+            question.capacity_bytes,
+            None if hosts is None else tuple(hosts),
+            order if self.launched is None else parse_order(self.launched),
+        )
+
+
+def devices_of(topology: Topology, hosts: Sequence[str] | None) -> int:
+    """Devices that a run may have: those of its hosts."""
+    each = topology.devices_under(topology.node_level)
+    return topology.devices if hosts is None else len(hosts) * each
