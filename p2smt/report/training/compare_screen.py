@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from rich.console import Group, RenderableType
 
+from p2smt.api.efficiencies import known_of
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.tables import table
 from p2smt.report.training.first_screen import (
@@ -17,21 +18,22 @@ from p2smt.report.training.first_screen import (
     screen,
     wrapped,
 )
-from p2smt.report.training.words import short_strategy, time_parts
+from p2smt.report.training.words import known_words, short_strategy, time_parts
 from p2smt.result import Status
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.present.changes import SHOWN, SingleChange
+from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
 from p2smt.training.present.comparison import Comparison
 from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
 _MUST = 10
 _COLUMN = 17
-YOURS, ORDERED, BEST, MEASURED = "yours", "yours, best order", "best", "like measured"
+YOURS, ORDERED, BEST, MEASURED = "yours", "reordered", "best", "like measured"
 _SHOWN_SHARE = 2e-3
+_TENTHS = 3
 _SMALL = 5e-4
 """Of what is said in tenths of a per cent nothing is left below."""
 
@@ -76,6 +78,8 @@ def _verdict(found: Comparison) -> Iterator[ScreenBlock]:
     if_fitted = "" if found.yours.fits else "if it fitted: "
     yield ScreenBlock(label, (if_fitted + gain_words(found),), _MUST)
     yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
+    if not (known := known_of(found.best)).inside:
+        yield ScreenBlock("", (f"of the best {known_words(known)}",), 9, 2)
 
 
 def _time(found: RunEstimate) -> str:
@@ -85,17 +89,24 @@ def _time(found: RunEstimate) -> str:
 def gain_words(found: Comparison) -> str:
     """The gain with its parts: ``12.6% more tokens/s, 16.1 s -> 14.3 s: order 4.6%, degrees
     8.0%``."""
-    whole, order, degrees = found.gain, found.order_gain, found.degrees_gain
+    whole, order = found.gain, found.order_gain
     if whole is None or found.yours is None or found.best is None:
         return ""
     if found.beyond and abs(whole.gain) < _SMALL:
         return "0.0%: yours is faster than all that was searched"
-    times = f"{_time(found.yours)} -> {_time(found.best)}"
-    more = f"{percent(whole.gain)} more tokens/s, {times}"
-    if order is None or degrees is None:
+    more = f"{percent(whole.gain)} more tokens/s, {_from_to(found.yours, found.best)}"
+    if order is None:
         return f"{more}: order and degrees together ({found.ordered.reason})"
     least = "" if found.ordered.status is Status.OPTIMAL else " or more"
-    return f"{more}: order {percent(order.gain)}{least}, degrees {percent(degrees)}"
+    rest = round(whole.gain, _TENTHS) - round(order.gain, _TENTHS)  # so that what is read sums up
+    return f"{more}: order {percent(order.gain)}{least}, degrees {percent(rest)}"
+
+
+def _from_to(yours: RunEstimate, best: RunEstimate) -> str:
+    """Times of an iteration, or rates where iterations are of other batches."""
+    if yours.run.batch == best.run.batch:
+        return f"{_time(yours)} -> {_time(best)}"
+    return f"{yours.tokens_per_s:,.0f} -> {best.tokens_per_s:,.0f}"
 
 
 def percent(value: float) -> str:
@@ -110,8 +121,7 @@ def sure_words(found: Comparison, whole: RateGain) -> str:
     side = "within" if found.inside_error else "beyond"
     text = f"{side} the model's error: the best may take {format_time(high_s)}"
     low, high = percent(whole.low), percent(whole.high)
-    links = f"; {low} to {high} as links may be" if low != high else ""
-    return text + links
+    return text + (f"; {low} to {high} as links may be" if low != high else "")
 
 
 def _yours(found: Comparison) -> str:
@@ -218,8 +228,8 @@ def _cells(texts: Sequence[str]) -> str:
 
 
 def change_words(found: Comparison) -> str:
-    """The single changes that gain most, or that make it run."""
-    shown = found.changes[:SHOWN]
+    """The single changes that gain most, or that make it run: the best of each field."""
+    shown = best_of_fields(found.changes)[:SHOWN]
     if not found.runs:
         words = "; ".join(f"{one.text}: {_time(one.found)}" for one in shown)
         return f"that makes it run: {words or 'none alone'}"

@@ -61,6 +61,14 @@ def single_changes(question: PlanQuestion, run: TrainingRun, at: Launched) -> li
     return sorted(found, key=lambda one: one.found.iteration_s)
 
 
+def best_of_fields(changes: Iterable[SingleChange]) -> list[SingleChange]:
+    """Of changes in their order the first of each field."""
+    first: dict[str, SingleChange] = {}
+    for one in changes:
+        first.setdefault(one.field, one)
+    return list(first.values())
+
+
 def changed_strategies(question: PlanQuestion, now: Strategy) -> Iterator[tuple[str, Strategy]]:
     """The strategies with another value of one field, most of them valid; names the field."""
     choices = Choices.of(question)
