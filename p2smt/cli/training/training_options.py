@@ -21,7 +21,7 @@ _RANGE = ".."
 MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
-    "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
+    "Such as llama-3-70b, a YAML file, a config.json of Hugging Face, or an answer of p2smt.",
     "-m",
 )
 _EXAMPLES = {
@@ -97,6 +97,9 @@ def launched(
     told |= {"seq": workload.seq} if workload.seq else {}
     named = None if model is None else read_model(model)
     found = read_launch(file, told, model=named, devices=devices)
+    if workload.seq and workload.seq != str(found.batch.tokens):
+        rule = f"{file[:40]} has sequences of {found.batch.tokens:,} tokens"
+        raise InputError(f"--seq {workload.seq[:40]}", rule, "drop it")
     for text in found.assumed:
         note(text)
     if found.ignored:
