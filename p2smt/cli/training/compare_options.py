@@ -84,17 +84,10 @@ class Yours:
     launched: Text
 
     def completed(self, workload: t.WorkloadOptions) -> t.WorkloadOptions:
-        """The options on the training, with what they do not say from the file.
-
-        Raises:
-            InputError: the length of a sequence is given, and is another in the file.
-        """
+        """The options on the training, with what they do not say from the file."""
         if self.launch is None:
             return workload
-        batch, given = self.launch.batch, workload.seq
-        if given is not None and given != str(batch.tokens):
-            rule = f"is {batch.tokens} in {self.text[:40]}, and tokens/s of other lengths differ"
-            raise InputError(f"--seq {given[:20]}", rule, "drop it")
+        batch = self.launch.batch
         many = workload.global_batch or str(batch.sequences)
         strategy = self.launch.strategy
         own = replace(workload, global_batch=many, seq=str(batch.tokens))

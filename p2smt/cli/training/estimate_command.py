@@ -28,7 +28,8 @@ def estimate(
     file: Text = argument(
         "FILE",
         "In place of --strategy, --model and the batch: a launch script of Megatron-LM or "
-        "TorchTitan, TOML, a configuration of DeepSpeed, or a recipe; nothing in it is run.",
+        "TorchTitan, TOML, a configuration of DeepSpeed, a recipe (nothing in it is run), or an "
+        "answer of plan or estimate.",
     ),
     settings: Texts = option(
         "NAME=VALUE", "What FILE leaves open, by the names that errors ask for.", "--set"
@@ -68,7 +69,7 @@ def estimate(
     from p2smt.api.planning import write_training_plan
     from p2smt.api.what_if import estimate_what_if
     from p2smt.api.workload import estimate as estimated
-    from p2smt.cli.output import tell_tables, writable
+    from p2smt.cli.output import note, tell_tables, writable
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
@@ -80,16 +81,17 @@ def estimate(
     if file is None:
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     topology = cluster.under(prices)
-    launch = t.launched(file, settings, model, strategy, workload, topology.devices)
-    trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
     listed = hosts_of(hosts, topology)
+    devices = _devices(topology, listed)
+    launch = t.launched(file, settings, model, strategy, workload, devices)
+    trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
     def chosen_on(devices: int) -> Strategy:
         text = strategy if launch is None else spread_text(launch.strategy)
         return replace(spread_strategy(text or "", devices), **workload.given())
 
-    chosen = chosen_on(_devices(topology, listed))
+    chosen = chosen_on(devices)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -100,8 +102,13 @@ def estimate(
         check_svg_name(svg)
     most = t.memory_bytes(memory)
 
+    own_matrices = launch is not None and where is None and theirs is None
+
     def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
         own_hosts = listed if there.hosts == topology.hosts else None
+        matrices = where, theirs
+        if launch is not None and own_matrices:
+            matrices = launch.matrices_on(there, own_hosts)
         return estimated(
             *(
                 trained,
@@ -110,12 +117,19 @@ def estimate(
                 replace(batch, sequences=sequences),
             ),
             workload.efficiency if own is None else own.efficiency(found.efficiency),
-            placement=where,
-            experts=theirs,
+            placement=matrices[0],
+            experts=matrices[1],
             memory=most,
             hosts=own_hosts,
         )
 
+    if (
+        launch
+        and launch.placement
+        and own_matrices
+        and not any(launch.matrices_on(topology, listed))
+    ):
+        note("its placement is of another topology: ranks are in order, pp outermost")
     own: Anchor | None = None
     found = again(topology, batch.sequences, most)
     own = t.anchor_of(

@@ -21,7 +21,7 @@ _RANGE = ".."
 MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
-    "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
+    "Such as llama-3-70b, a YAML file, a config.json of Hugging Face, or an answer of p2smt.",
     "-m",
 )
 _EXAMPLES = {
@@ -104,11 +104,16 @@ def read_run(
         InputError: the file cannot be read, or does not say enough.
     """
     from p2smt.api.workload import read_model
+    from p2smt.errors import InputError
     from p2smt.interop.trainers.launches import read_launch
 
     named = None if model is None else read_model(model)
     told = {**told, **({"seq": seq} if seq else {})}
-    return read_launch(file, told, model=named, devices=devices)
+    found = read_launch(file, told, model=named, devices=devices)
+    if seq and seq != str(found.batch.tokens):
+        rule = f"{file[:40]} has sequences of {found.batch.tokens:,} tokens"
+        raise InputError(f"--seq {seq[:40]}", rule, "drop it")
+    return found
 
 
 def note_launch(found: Launch) -> None:

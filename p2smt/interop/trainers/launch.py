@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.shell.script import ShellCommand, read_script
 from p2smt.interop.shell.variables import unknowns
+from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.training.formulas.stages import chunk_layers
+from p2smt.training.on_hosts import in_order
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
 
@@ -23,7 +27,9 @@ class Launch:
 
     ``devices``: how many ranks it starts.  ``order``: the axes of the strategy, outermost first, as
     its trainer numbers ranks.  ``assumed``: what the file leaves to defaults that count for time or
-    memory, in words; ``ignored``: its options without effect on these.
+    memory, in words; ``ignored``: its options without effect on these.  ``placement`` and
+    ``experts``: the matrices that its ranks lie on, with rows for pp, dp, cp, tp and for pp, ed,
+    ep, et; None: it says none, so ranks are in ``order``.
     """
 
     trainer: str
@@ -34,6 +40,37 @@ class Launch:
     order: tuple[str, ...]
     assumed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    placement: Matrix | None = None
+    experts: Matrix | None = None
+
+    def matrices_on(
+        self, topology: Topology, hosts: Sequence[str] | None = None
+    ) -> tuple[Placement | None, Placement | None]:
+        """Its matrices, where they are of a topology with levels of these sizes; else none."""
+        matrices = [one for one in (self.placement, self.experts) if one is not None]
+        alike = all(_lies_on(one, topology.sizes) for one in matrices)
+        if not matrices or not alike or not in_order(topology, hosts, self.strategy.devices):
+            return None, None
+        found = (None if one is None else Placement(one) for one in (self.placement, self.experts))
+        where, experts = found
+        return where, experts
+
+
+def _lies_on(matrix: Matrix, sizes: Sequence[int]) -> bool:
+    return tuple(map(prod, zip(*matrix, strict=True))) == tuple(sizes)
+
+
+def check_ranks(source: str, starts: int, told: int | None) -> int:
+    """How many ranks start: as the file says, or as is told (0: neither does).
+
+    Raises:
+        InputError: they differ.
+    """
+    if starts and told and starts != told:
+        rule = f"starts {starts} ranks, and {told} devices are asked for"
+        remedy = "give its topology, --use, --hosts, or --set its number of nodes"
+        raise InputError(source, rule, remedy)
+    return starts or told or 0
 
 
 def without_even_split(strategy: Strategy, model: Transformer) -> Strategy:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from p2smt.errors import InputError
-from p2smt.interop.trainers.launch import Launch, Options, started, without_even_split
+from p2smt.interop.trainers.launch import Launch, Options, check_ranks, started, without_even_split
 from p2smt.interop.trainers.megatron_names import IGNORED
 from p2smt.training.strategy import (
     AXES,
@@ -66,7 +66,7 @@ def read_megatron(
     options.values.update(told)
     if "seq" in settings and not options.has(*_SEQUENCE):
         options.values[_SEQUENCE[0]] = (settings["seq"],)
-    ranks = _devices(source, program.ranks, devices)
+    ranks = check_ranks(source, program.ranks, devices)
     options.check_known(_required(options, model, ranks), IGNORED)
     trained = _model(options, model)
     strategy = _strategy(options, trained, ranks)
@@ -80,14 +80,6 @@ def read_megatron(
     strategy = without_even_split(strategy, trained)
     assumed = tuple(options.assumed)
     return Launch("megatron", trained, batch, strategy, ranks, order, assumed, ignored)
-
-
-def _devices(source: str, starts: int, told: int | None) -> int:
-    if starts and told and starts != told:
-        rule = f"starts {starts} ranks, and {told} devices are asked for"
-        remedy = "give the topology that it runs on, --use, or --set its number of nodes"
-        raise InputError(source, rule, remedy)
-    return starts or told or 0
 
 
 def _required(options: Options, model: Transformer | None, ranks: int) -> list[str]:

@@ -18,6 +18,7 @@ from p2smt.interop.trainers.launch import (
     Launch,
     Options,
     Started,
+    check_ranks,
     missing,
     started,
     without_even_split,
@@ -117,7 +118,7 @@ def read_torchtitan(
     given = {name: value for name, value in settings.items() if "." in name or name == "dispatcher"}
     fields = _Fields(source, {**found, **given})
     fields.assumed += () if program is None else program.left
-    ranks = (program.ranks if program else 0) or devices or 0
+    ranks = check_ranks(source, program.ranks if program else 0, devices)
     wanted = list(unknowns(value for name, value in fields.values.items() if _counts(name)))
     wanted += ["devices"] * (ranks == 0) + ["--model"] * (model is None)
     if "activation_checkpoint.mode" not in fields.values:
