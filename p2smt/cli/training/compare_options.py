@@ -127,13 +127,31 @@ class Yours:
         from p2smt.training.present.priced import Launched
 
         order = LaunchOrder() if self.launch is None else LaunchOrder(self.launch.order)
-        return Launched(
+        found = Launched(
             question.topology,
             question.efficiency,
             question.capacity_bytes,
             None if hosts is None else tuple(hosts),
             order if self.launched is None else parse_order(self.launched),
         )
+        if self.launch is None or self.launched is not None:
+            return found
+        return _as_told(found, self.launch)
+
+
+def _as_told(found: Launched, launch: Launch) -> Launched:
+    """With ranks where the file says, if that is there; else a note says that they are in order."""
+    from p2smt.cli.output import note
+
+    if found.hosts is None:
+        where, experts = launch.matrices_on(found.topology)
+        if where is not None:
+            return replace(found, placement=where, experts=experts)
+    elif launch.places and {host for host, _ in launch.places} <= set(found.hosts):
+        return replace(found, places=launch.places)
+    if launch.placement is not None or launch.places:
+        note("its ranks lie on other hosts or levels than there are: they are taken in order")
+    return found
 
 
 def devices_of(topology: Topology, hosts: Sequence[str] | None) -> int:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import parse_json
@@ -18,9 +21,10 @@ from p2smt.interop.trainers.launch import Launch, check_ranks, missing
 from p2smt.parallelism.placement import Matrix
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.search.allocation.grids import CellGrid
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
 from p2smt.training.plan_block import run_of
-from p2smt.training.strategy import AXES, MAX_BATCH, Batch, parse_strategy
+from p2smt.training.strategy import AXES, MAX_BATCH, Batch, Strategy, parse_strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 from p2smt.units import parse_count
 
@@ -94,7 +98,21 @@ def _of_plan(data: Mapping[str, Any], source: str, named: Transformer | None) ->
         *("p2smt", run.model, run.batch, run.strategy, run.strategy.devices, AXES),
         placement=where,
         experts=experts,
+        places=_of_ranks(data, run.strategy.devices),
     )
+
+
+def _of_ranks(data: Mapping[str, Any], many: int) -> tuple[tuple[str, int], ...]:
+    """Host and device there of each rank, of a plan on hosts; else nothing."""
+    ranks, hosts = data.get("ranks"), data.get("hosts")
+    if not (isinstance(ranks, list) and isinstance(hosts, list) and len(ranks) == len(hosts)):
+        return ()
+    numbers = all(type(rank) is int and rank >= 0 for rank in ranks)
+    names = all(isinstance(host, str) for host in hosts)
+    if not (numbers and names) or len(ranks) != many:
+        return ()
+    each = many // len(set(hosts))
+    return tuple((host, rank % each) for host, rank in zip(hosts, ranks, strict=True))
 
 
 def _all_rows(data: Mapping[str, Any], source: str) -> Matrix | None:
@@ -131,7 +149,25 @@ def _of_output(data: Mapping[str, Any], source: str, named: Transformer | None) 
         *("p2smt", model, batch, strategy, strategy.devices, AXES),
         placement=where,
         experts=experts,
+        places=_of_hosts(run, strategy, source),
     )
+
+
+def _of_hosts(
+    run: Mapping[str, Any], strategy: Strategy, source: str
+) -> tuple[tuple[str, int], ...]:
+    """The same of hosts in their order and a matrix inside each of them."""
+    hosts = run.get("host_order")
+    if not isinstance(hosts, list) or run.get("inside") is None:
+        return ()
+    inside = _matrix(run["inside"], source)
+    outer = [size // prod(row) for size, row in zip(strategy.sizes, inside, strict=False)]
+    if len(inside) != len(AXES) or prod(outer) != len(hosts):
+        raise InputError(f"{source}: inside", "must be the axes by levels of a node", _REMEDY)
+    grid = CellGrid(inside, tuple(outer))
+    each = strategy.devices // len(hosts)
+    devices = grid.ranks(np.arange(len(hosts))).ravel().tolist()
+    return tuple((str(hosts[device // each]), device % each) for device in devices)
 
 
 def _model(data: Mapping[str, Any], source: str) -> Transformer:

@@ -29,7 +29,9 @@ class Launch:
     its trainer numbers ranks.  ``assumed``: what the file leaves to defaults that count for time or
     memory, in words; ``ignored``: its options without effect on these.  ``placement`` and
     ``experts``: the matrices that its ranks lie on, with rows for pp, dp, cp, tp and for pp, ed,
-    ep, et; None: it says none, so ranks are in ``order``.
+    ep, et; None: it says none, so ranks are in ``order``.  ``places``: of a plan on named hosts the
+    host and the number of the device there of each rank, over the axes of the strategy, pp
+    outermost.
     """
 
     trainer: str
@@ -42,6 +44,7 @@ class Launch:
     ignored: tuple[str, ...] = ()
     placement: Matrix | None = None
     experts: Matrix | None = None
+    places: tuple[tuple[str, int], ...] = ()
 
     def matrices_on(
         self, topology: Topology, hosts: Sequence[str] | None = None

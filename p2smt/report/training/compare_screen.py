@@ -77,7 +77,8 @@ def _verdict(found: Comparison) -> Iterator[ScreenBlock]:
     label = "gain" if found.yours.fits else ""
     if_fitted = "" if found.yours.fits else "if it fitted: "
     yield ScreenBlock(label, (if_fitted + gain_words(found),), _MUST)
-    yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
+    if abs(found.gain.gain) >= _SMALL:
+        yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
     if not (known := known_of(found.best)).inside:
         yield ScreenBlock("", (f"of the best {known_words(known)}",), 9, 2)
 
@@ -92,8 +93,9 @@ def gain_words(found: Comparison) -> str:
     whole, order = found.gain, found.order_gain
     if whole is None or found.yours is None or found.best is None:
         return ""
-    if found.beyond and abs(whole.gain) < _SMALL:
-        return "0.0%: yours is faster than all that was searched"
+    if abs(whole.gain) < _SMALL:
+        why = "faster than all that was searched" if found.beyond else "as fast as the best found"
+        return f"0.0%: yours is {why}, {_time(found.yours)}"
     more = f"{percent(whole.gain)} more tokens/s, {_from_to(found.yours, found.best)}"
     if order is None:
         return f"{more}: order and degrees together ({found.ordered.reason})"
@@ -125,8 +127,11 @@ def sure_words(found: Comparison, whole: RateGain) -> str:
 
 
 def _yours(found: Comparison) -> str:
-    hosts = "" if found.launched.hosts is None else ", hosts as listed"
-    return f"{short_strategy(found.run.strategy)}; ranks {found.launched.order.text}{hosts}"
+    short, launched = short_strategy(found.run.strategy), found.launched
+    if launched.told:
+        return f"{short}; ranks as its file has them"
+    hosts = "" if launched.hosts is None else ", hosts as listed"
+    return f"{short}; ranks {launched.order.text}{hosts}"
 
 
 def _near(found: Comparison) -> Iterator[str]:

@@ -63,7 +63,7 @@ def best_placement(
     matrix, experts = sides_of(placed.placed(0).matrix(int(place[0])))
     sides = Placement(matrix), None if experts is None else Placement(experts)
     said = predict(now.run, question.topology, question.efficiency, *sides)
-    found = replace(now, placement=sides[0], experts=sides[1], prediction=said)
+    found = replace(now, placement=sides[0], experts=sides[1], prediction=said, ranks=None)
     return BestOrder(found, Status.OPTIMAL)
 
 
