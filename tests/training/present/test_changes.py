@@ -30,8 +30,8 @@ from p2smt.training.search.hosts.search import plan_on_hosts
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import SEARCHED, PlanQuestion, SpaceLimits, value_of
 from p2smt.training.search.strategies import space_of
-from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy
-from tests.training.search.hosts.test_brute_force import FOUR, names_of, question
+from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy, strategy_text
+from tests.training.search.hosts.test_brute_force import FEW, FOUR, names_of, question
 from tests.training.search.test_plan import MODEL, cluster
 from tests.training.test_iteration import WHOLE
 
@@ -40,7 +40,7 @@ FOUR_GPUS = cluster((2, 4), (1e8, 1e10))
 YOURS = ("tp=4,pp=2", "tp=2,pp=2,dp=2,sp=1,zero=1", "tp=1,dp=8,recompute=full", "pp=2,vpp=2,dp=4")
 
 
-def asked(capacity: int | None = None) -> PlanQuestion:
+def asked(capacity: int = 10**9) -> PlanQuestion:
     return PlanQuestion(MODEL, Batch(16, 64), FOUR_GPUS, WHOLE, SPACE, memory_bytes=capacity)
 
 
@@ -83,7 +83,7 @@ def valid_changes(one: PlanQuestion, yours: Strategy, at: Launched) -> dict[Stra
 
 
 @pytest.mark.parametrize("text", YOURS)
-@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize("share", [4.0, 0.5])
 def test_single_changes_are_those_of_the_whole_space(text: str, share: float) -> None:
     one = asked()
     run = run_of(one, text)
@@ -97,7 +97,7 @@ def test_single_changes_are_those_of_the_whole_space(text: str, share: float) ->
     assert all([c.field] == differing(run.strategy, c.found.run.strategy) for c in found)
     fields = [c.field for c in best_of_fields(found)]
     assert len(fields) == len(set(fields))
-    if share == 1.0:
+    if share > 1:
         assert len(fields) > 2
 
 
@@ -113,9 +113,8 @@ def test_single_changes_on_hosts_are_launched_alike() -> None:
 
 def test_what_the_launcher_lacks_is_no_change() -> None:
     one = replace(asked(), lacks=lambda strategy, _: ("no pipeline",) * (strategy.pp > 1))
-    fields = [c.field for c in single_changes(one, run_of(one, YOURS[0]), at(one))]
-    assert "pp" in fields  # from 2 to 1
-    assert all(c.found.run.strategy.pp == 1 for c in single_changes(one, run_of(one, YOURS[0]), at(one)))
+    found = single_changes(one, run_of(one, YOURS[0]), at(one))
+    assert {(c.field, c.found.run.strategy.pp) for c in found} == {("pp", 1)}
 
 
 # The same strategy in its best order.
@@ -243,10 +242,9 @@ def test_order_and_degrees_sum_up_to_the_gain(text: str) -> None:
     assert all(one.found.iteration_s < yours.iteration_s for one in found.changes)
 
 
-@pytest.mark.parametrize("name", ["scarce", "unequal"])
-def test_the_parts_on_hosts_have_gains_of_their_own(name: str) -> None:
-    hosts = ("n6", "n1", "n4", "n2")
-    found = compared(question(name, 8, SpaceLimits(), FOUR), "tp=1,dp=2,pp=4", hosts)
+def test_the_parts_on_hosts_have_gains_of_their_own() -> None:
+    hosts = ("n1", "n4", "n2", "n6")  # replicas lie under two leaves each
+    found = compared(question("scarce", 8, FEW, FOUR), "tp=2,dp=2,pp=2", hosts)
     assert found.order_gain is not None
     assert found.degrees_gain is not None
     assert found.gain is not None
@@ -259,8 +257,7 @@ def test_yours_that_is_not_searched_may_be_the_best() -> None:
     """A space without its degrees; the answer is then yours in its best order."""
     one = replace(asked(), space=replace(SPACE, tp=1, zero=(3,), recompute=asked().recomputes[-1:]))
     whole = plan(asked()).top[0]
-    text = f"tp={whole.strategy.tp},pp={whole.strategy.pp},dp={whole.strategy.dp}"
-    found = compared(one, text)
+    found = compared(one, strategy_text(whole.strategy))
     assert found.beyond
     assert found.best is found.ordered.found
     assert found.degrees_gain == pytest.approx(0.0)
