@@ -75,15 +75,27 @@ def plan_on_hosts(
 
 
 def compare_on_hosts(
-    found: PlannedOnHosts, run: TrainingRun, launched: Launched, limits: SearchLimits | None = None
+    found: PlannedOnHosts,
+    run: TrainingRun,
+    launched: Launched,
+    limits: SearchLimits | None = None,
+    batches: tuple[int, int] | None = None,
 ) -> Comparison:
     """A run as it is launched now on the hosts of a job, beside the best there.
+
+    Args:
+        found: what was planned there.
+        run: it may have another batch.
+        launched: where and how.
+        limits: of the search for its best order; None: a minute.
+        batches: those that its single changes may have; None: that of the run.
 
     Raises:
         InputError: the run is not of the plan's question.
     """
     question = found.answer.question
-    return compare_with(question, run, launched, found.estimate, _near_measured(found), limits)
+    near = _near_measured(found)
+    return compare_with(question, run, launched, found.estimate, near, limits, batches)
 
 
 def _near_measured(found: PlannedOnHosts) -> NearMeasured | None:

@@ -111,15 +111,12 @@ class Yours:
         """The training: with the file's batch, else with the largest of the range that it can
         have."""
         from p2smt.training.efficiency import TrainingRun
+        from p2smt.training.present.changes import with_batch
 
         if self.launch is not None:
             return TrainingRun(question.model, self.launch.batch, strategy)
-        each = strategy.dp * strategy.micro_batch * (strategy.pp if strategy.vpp > 1 else 1)
-        least, most = batches
-        largest = most // each * each
-        many = largest if largest >= least else most
-        batch = replace(question.batch, sequences=many)
-        return TrainingRun(question.model, batch, strategy)
+        run = TrainingRun(question.model, question.batch, strategy)
+        return with_batch(run, strategy, *batches)
 
     def at(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:
         """Where and how it is launched: on the hosts as they are listed."""

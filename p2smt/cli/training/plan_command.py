@@ -10,7 +10,7 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
-from p2smt.cli.training.compare_options import CompareOptions, Yours, devices_of
+from p2smt.cli.training.compare_options import CompareOptions, devices_of
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
     from p2smt.result import SearchLimits
-    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.efficiency import TrainingRun
+    from p2smt.training.measured.anchor import Anchor
     from p2smt.training.present.comparison import Comparison
     from p2smt.training.present.priced import Launched
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
@@ -287,7 +287,8 @@ def plan(
         }
         theirs = None
         if yours is not None and now is not None:
-            theirs = yours.run(question, now, batches), yours.at(question, listed)
+            free = None if yours.launch else batches
+            theirs = yours.run(question, now, batches), yours.at(question, listed), free
         shown = output, svg, details, json
         return _on_hosts(question, listed, batches, limits, others, shown, theirs)
     if batches[0] < batches[1]:
@@ -326,7 +327,7 @@ def _on_hosts(
     limits: SearchLimits,
     others: Mapping[str, object],
     shown: tuple[Text, Text, bool, bool],
-    yours: tuple[TrainingRun, Launched] | None = None,
+    yours: tuple[TrainingRun, Launched, tuple[int, int] | None] | None = None,
 ) -> int:
     """Search on the hosts of a job, and show the answer.
 
@@ -352,7 +353,7 @@ def _on_hosts(
     found = plan_on_hosts(question, listed, batches, limits)
     compared = None
     if yours is not None and not found.answer.interrupted:
-        compared = compare_on_hosts(found, *yours, limits)
+        compared = compare_on_hosts(found, *yours[:2], limits, yours[2])
     written, plan = [], found.plan
     if plan is not None and output is not None:
         write_training_plan(plan, output)

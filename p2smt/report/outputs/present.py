@@ -56,6 +56,7 @@ class ComparedChange(OutputPart):
 
     change: Annotated[str, Said("Such as tp 8 -> 4; dp follows.")]
     strategy: _Strategy
+    global_batch: Count
     iteration_s: Seconds
     memory_bytes: Annotated[PayloadBytes, Said("That a device needs.")]
     gain: Annotated[GainRatio | None, Said("In tokens a second; null: yours has no time.")]
@@ -88,9 +89,7 @@ class ComparisonFields(OutputPart):
     gain_range: _GainRange
     gain_order: Annotated[GainRatio | None, Said("What of it the order of ranks gains alone.")]
     gain_order_range: _GainRange
-    gain_degrees: Annotated[
-        float | None, Said("The rest of it: both parts sum up to the gain.")
-    ]
+    gain_degrees: Annotated[float | None, Said("The rest of it: both parts sum up to the gain.")]
     inside_error: Annotated[
         bool, Said("Yours takes no longer than the best may by the error of the model.")
     ]

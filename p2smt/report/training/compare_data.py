@@ -79,6 +79,7 @@ def _change(found: Comparison, one: SingleChange) -> ComparedChange:
     return ComparedChange(
         change=one.text,
         strategy=strategy_text(run.run.strategy),
+        global_batch=run.run.batch.sequences,
         iteration_s=run.iteration_s,
         memory_bytes=run.prediction.memory.total,
         gain=None if yours is None else run.tokens_per_s / yours.tokens_per_s - 1,

@@ -245,7 +245,7 @@ def change_words(found: Comparison) -> str:
 
 def _slower(found: Comparison, one: SingleChange) -> str:
     assert found.yours is not None
-    return f"{one.found.iteration_s / found.yours.iteration_s - 1:+.1%} time"
+    return f"{found.yours.tokens_per_s / one.found.tokens_per_s - 1:+.1%} time"
 
 
 def _cautions(found: Comparison) -> Iterator[str]:

@@ -108,9 +108,7 @@ def _unit(question: PlanQuestion, now: RunEstimate, inside: Matrix) -> Unit:
         InputError: requests of the strategy are not searched on hosts.
     """
     run = now.run
-    outer = tuple(
-        size // prod(row) for size, row in zip(run.strategy.sizes, inside, strict=True)
-    )
+    outer = tuple(size // prod(row) for size, row in zip(run.strategy.sizes, inside, strict=True))
     leaf = one_leaf(question.topology, prod(outer))
     candidates = Candidates.of(
         replace(question, topology=leaf, rules=()), StrategyColumns.of((run.strategy,))

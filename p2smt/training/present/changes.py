@@ -17,7 +17,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.question import PlanQuestion, value_of, value_text
-from p2smt.training.strategy import DISPATCHERS, Recompute, Strategy, key_of
+from p2smt.training.strategy import DISPATCHERS, Batch, Recompute, Strategy, key_of
 
 SHOWN = 3
 """So many changes are named."""
@@ -39,26 +39,43 @@ class SingleChange:
         return f"{key_of(self.field)} {self.before} -> {self.after}"
 
 
-def single_changes(question: PlanQuestion, run: TrainingRun, at: Launched) -> list[SingleChange]:
+def single_changes(
+    question: PlanQuestion,
+    run: TrainingRun,
+    at: Launched,
+    batches: tuple[int, int] | None = None,
+) -> list[SingleChange]:
     """Every valid strategy that differs in one searched field and fits, the fastest first.
 
     Args:
         question: its space, what it fixes and its launcher say which values are looked at.
         run: the training with the strategy that is changed.
         at: where and how it is launched; the changed ones are so, too.
+        batches: the least and the largest that a strategy may have, of which it has the largest;
+            None: that of the run.
     """
+    least, most = batches or (run.batch.sequences, run.batch.sequences)
     found = []
     for field, strategy in changed_strategies(question, run.strategy):
         if question.lacks is not None and question.lacks(strategy, question.model):
             continue
         try:
-            one = at.changed(run, strategy)
+            one = at.changed(with_batch(run, strategy, least, most))
         except InputError:
             continue  # it breaks a rule
         if one.fits:
             words = (value_text(value_of(each, field)) for each in (run.strategy, strategy))
             found.append(SingleChange(field, *words, one))
-    return sorted(found, key=lambda one: one.found.iteration_s)
+    return sorted(found, key=lambda one: -one.found.tokens_per_s)
+
+
+def with_batch(run: TrainingRun, strategy: Strategy, least: int, most: int) -> TrainingRun:
+    """The training by a strategy, with the largest batch of a range that it can have; where it can
+    have none, with the largest of all."""
+    each = strategy.dp * strategy.micro_batch * (strategy.pp if strategy.vpp > 1 else 1)
+    largest = most // each * each
+    sequences = largest if largest >= least else most
+    return TrainingRun(run.model, Batch(sequences, run.batch.tokens), strategy)
 
 
 def best_of_fields(changes: Iterable[SingleChange]) -> list[SingleChange]:
@@ -81,9 +98,7 @@ def changed_strategies(question: PlanQuestion, now: Strategy) -> Iterator[tuple[
                     continue  # no strategy has such values together
 
 
-def _values(
-    question: PlanQuestion, choices: Choices, field: str, devices: int
-) -> Iterable[Any]:
+def _values(question: PlanQuestion, choices: Choices, field: str, devices: int) -> Iterable[Any]:
     """The values of a field that the question looks at."""
     if field == "recompute":
         return choices.again

@@ -115,6 +115,7 @@ def compare_with(
     planned: RunEstimate | None,
     near: NearMeasured | None = None,
     limits: SearchLimits | None = None,
+    batches: tuple[int, int] | None = None,
 ) -> Comparison:
     """Yours beside the best that was planned.
 
@@ -125,6 +126,7 @@ def compare_with(
         planned: the best; None: none was found.
         near: as good as the best, and nearest to a measured run.
         limits: of the search for its best order.
+        batches: those that single changes may have; None: that of yours.
 
     Raises:
         InputError: yours is not of this question: it does not fill the devices, or lies on hosts
@@ -135,10 +137,10 @@ def compare_with(
     if yours is not None:
         search = best_placement if launched.hosts is None else best_hosts
         ordered = search(question, yours, limits)
-    changes = single_changes(question, run, launched)
+    changes = single_changes(question, run, launched, batches)
     if yours is not None and yours.fits:
-        least_s = yours.iteration_s * (1 - SAME)
-        changes = [one for one in changes if one.found.iteration_s < least_s]
+        least = yours.tokens_per_s * (1 + SAME)
+        changes = [one for one in changes if one.found.tokens_per_s > least]
     return Comparison(run, launched, yours, broken, ordered, planned, near, tuple(changes))
 
 

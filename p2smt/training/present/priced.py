@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Launched:
     efficiency: Efficiency
     capacity_bytes: int
     hosts: tuple[str, ...] | None = None
-    order: LaunchOrder = LaunchOrder()
+    order: LaunchOrder = field(default_factory=LaunchOrder)
     placement: Placement | None = None
     experts: Placement | None = None
     places: tuple[tuple[str, int], ...] = ()
@@ -63,14 +63,13 @@ class Launched:
             return self._in_order(run)
         return self._placed(run, where, experts)
 
-    def changed(self, run: TrainingRun, strategy: Strategy) -> RunEstimate:
-        """The same of another strategy for the run, whose ranks are numbered in the order.
+    def changed(self, run: TrainingRun) -> RunEstimate:
+        """The same of another strategy, whose ranks are numbered in the order.
 
         Raises:
             InputError: as of :meth:`price`.
         """
-        plain = replace(self, placement=None, experts=None, places=())
-        return plain.price(replace(run, strategy=strategy))
+        return replace(self, placement=None, experts=None, places=()).price(run)
 
     def _on_hosts(self, run: TrainingRun) -> RunEstimate:
         lie = self._host_ranks(run.strategy)

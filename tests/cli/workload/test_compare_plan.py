@@ -94,7 +94,7 @@ def test_yours_is_what_estimate_says_and_the_best_what_plan_says() -> None:
 
 def test_the_best_itself_gains_nothing() -> None:
     cli(*plan("--pick", "fastest", "-o", "plan.json"))
-    lines = shown(plan("--compare", "plan.json")[:3] + [*LESS, "--compare", "plan.json"])
+    lines = shown([*plan("--compare", "plan.json")[:3], *LESS, "--compare", "plan.json"])
     assert lines[0].startswith("gain     0.0%: yours is as fast as the best found, ")
     assert any(line.startswith("change   none alone is faster") for line in lines)
 

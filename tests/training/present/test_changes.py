@@ -111,6 +111,18 @@ def test_single_changes_on_hosts_are_launched_alike() -> None:
     assert len(expected) > 5
 
 
+def test_each_change_has_the_largest_batch_of_a_range() -> None:
+    one = asked()
+    run = replace(run_of(one, "tp=2,dp=4"), batch=Batch(28, 64))
+    found = single_changes(one, run, at(one), (20, 31))
+    batches = {c.text: c.found.run.batch.sequences for c in found}
+    assert batches["tp 2 -> 1"] == 24
+    assert batches["mbs 1 -> 3"] == 24
+    assert batches["pp 1 -> 2"] == 30
+    rates = [c.found.tokens_per_s for c in found]
+    assert rates == sorted(rates, reverse=True)
+
+
 def test_what_the_launcher_lacks_is_no_change() -> None:
     one = replace(asked(), lacks=lambda strategy, _: ("no pipeline",) * (strategy.pp > 1))
     found = single_changes(one, run_of(one, YOURS[0]), at(one))
