@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
     from p2smt.api.clusters import import_topology as import_topology
+    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.compare import compare as compare
     from p2smt.api.efficiencies import efficiency_of as efficiency_of
     from p2smt.api.files import export as export
@@ -311,6 +312,7 @@ _HOMES = {
         "Mesh",
     ),
     "p2smt.resharding.plan": ("RedistributionPlan",),
+    "p2smt.api.answers": ("compare_answers",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",
