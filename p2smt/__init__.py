@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from p2smt.api.anchoring import anchor as anchor
     from p2smt.api.anchoring import parse_measured as parse_measured
+    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.arrays import array_type as array_type
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
     from p2smt.api.clusters import import_topology as import_topology
-    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.compare import compare as compare
     from p2smt.api.efficiencies import efficiency_of as efficiency_of
     from p2smt.api.files import export as export
