@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from p2smt.api.anchoring import anchor as anchor
     from p2smt.api.anchoring import parse_measured as parse_measured
+    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.arrays import array_type as array_type
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
@@ -311,6 +312,7 @@ _HOMES = {
         "Mesh",
     ),
     "p2smt.resharding.plan": ("RedistributionPlan",),
+    "p2smt.api.answers": ("compare_answers",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",

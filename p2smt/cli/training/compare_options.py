@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -144,11 +145,19 @@ def _as_told(found: Launched, launch: Launch) -> Launched:
         where, experts = launch.matrices_on(found.topology)
         if where is not None:
             return replace(found, placement=where, experts=experts)
-    elif launch.places and {host for host, _ in launch.places} <= set(found.hosts):
+    elif _there(launch, found):
         return replace(found, places=launch.places)
     if launch.placement is not None or launch.places:
         note("its ranks lie on other hosts or levels than there are: they are taken in order")
     return found
+
+
+def _there(launch: Launch, found: Launched) -> bool:
+    """Whether the job has the hosts of the file's ranks, with as many devices."""
+    each = found.topology.devices_under(found.topology.node_level)
+    used = Counter(host for host, _ in launch.places)
+    there = set(found.hosts or ())
+    return bool(used) and all(host in there and n == each for host, n in used.items())
 
 
 def devices_of(topology: Topology, hosts: Sequence[str] | None) -> int:

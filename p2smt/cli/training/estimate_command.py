@@ -32,7 +32,9 @@ def estimate(
         "answer of plan or estimate.",
     ),
     settings: Texts = option(
-        "NAME=VALUE", "What FILE leaves open, by the names that errors ask for.", "--set"
+        "NAME=VALUE",
+        "What FILE, or one in --measured, leaves open, by the names that errors ask for.",
+        "--set",
     ),
     model: Text = t.MODEL,
     cluster: o.ClusterOptions,
@@ -83,7 +85,8 @@ def estimate(
     topology = cluster.under(prices)
     listed = hosts_of(hosts, topology)
     devices = _devices(topology, listed)
-    launch = t.launched(file, settings, model, strategy, workload, devices)
+    left_open = settings if file or not measured else None
+    launch = t.launched(file, left_open, model, strategy, workload, devices)
     trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
     parse_changes(what_if or (), topology)  # refused before anything is written
 
@@ -133,7 +136,7 @@ def estimate(
     own: Anchor | None = None
     found = again(topology, batch.sequences, most)
     own = t.anchor_of(
-        *(measured, trained, topology, batch, found.efficiency), workload.given(), force
+        *(measured, trained, topology, batch, found.efficiency), workload.given(), force, settings
     )
     if own is not None:
         found = again(own.topology(topology), batch.sequences, most)

@@ -35,8 +35,9 @@ _EXAMPLES = {
 DETAILS = flag("All tables behind the first screen.")
 FORCE = flag("Take a measurement that is 20 times off.")
 MEASURED = option(
-    "STRATEGY: TIME[, MEMORY]",
-    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB': scales the times.",
+    "STRATEGY|FILE: TIME[, MEMORY]",
+    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB', or 'run.sh: 31.2s' "
+    "of a launch script or an answer: scales the times.",
 )
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
 
@@ -49,8 +50,11 @@ def anchor_of(
     efficiency: Efficiency,
     given_fields: Mapping[str, Any],
     force: bool,
+    settings: Texts = None,
 ) -> Anchor | None:
     """What the cluster reaches of the model, by --measured; None: nothing was measured.
+
+    ``settings``: what files in --measured leave open.
 
     Raises:
         InputError: a run cannot be, or is far off.
@@ -63,7 +67,9 @@ def anchor_of(
         return None
     from p2smt.api.anchoring import anchor, parse_measured
 
-    runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
+    told = settings_of(settings)
+    asked = topology, given_fields, trained, batch, told
+    runs = [parse_measured(text, *asked) for text in measured]
     return anchor(trained, topology, batch, runs, efficiency, force=force)
 
 
@@ -125,6 +131,11 @@ def note_launch(found: Launch) -> None:
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
+
+
+def settings_of(texts: Texts) -> dict[str, str]:
+    """The values of --set by name."""
+    return dict(_setting(text) for text in texts or [])
 
 
 def settings_of(texts: Texts) -> dict[str, str]:

@@ -20,6 +20,7 @@ from p2smt.files.yaml_text import read_text
 from p2smt.interop.trainers.launch import Launch, check_ranks, missing
 from p2smt.parallelism.placement import Matrix
 from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.plans.problem import located
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.search.allocation.grids import CellGrid
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
@@ -56,15 +57,18 @@ def read_answer(
     if others := [name for name in settings if name != "seq"]:
         rule = "tells what a file leaves open, and an answer of p2smt leaves nothing"
         raise InputError(f"--set {others[0][:40]}", rule, "drop it")
-    data = parse_json(text, source, _REMEDY)
-    if isinstance(data.get("training"), dict):
-        found = _of_plan(data, source, model)
-    elif isinstance(data.get("model"), dict) and "global_batch" in data:
-        found = _of_output(data, source, model)
-    else:
-        raise InputError(source, "is an answer that says nothing of a training", _REMEDY)
+    found = launch_of(parse_json(text, source, _REMEDY), source, model)
     check_ranks(source, found.strategy.devices, devices)
     return found
+
+
+def launch_of(data: Mapping[str, Any], source: str, model: Transformer | None = None) -> Launch:
+    """The run of an answer's data; the rest as :func:`read_answer`."""
+    if isinstance(data.get("training"), dict):
+        return _of_plan(data, source, model)
+    if isinstance(data.get("model"), dict) and "global_batch" in data:
+        return _of_output(data, source, model)
+    raise InputError(source, "is an answer that says nothing of a training", _REMEDY)
 
 
 def model_of_answer(path: str) -> Transformer | None:
@@ -132,15 +136,8 @@ def _all_rows(data: Mapping[str, Any], source: str) -> Matrix | None:
 
 
 def _of_output(data: Mapping[str, Any], source: str, named: Transformer | None) -> Launch:
-    run = data.get("recommended") or data.get("best") or data
-    if not isinstance(run, dict) or not isinstance(run.get("strategy"), str):
-        raise InputError(source, "has no strategy: nothing was found", _REMEDY)
-    strategy = parse_strategy(run["strategy"])
-    sequences = run.get("global_batch", data["global_batch"])
-    batch = Batch(
-        parse_count(str(sequences), f"{source}: global_batch", MAX_BATCH),
-        parse_count(str(data.get("sequence")), f"{source}: sequence", MAX_BATCH),
-    )
+    run = printed_run(data, source)
+    strategy, batch = printed_strategy(run, source), printed_batch(data, source)
     model = _model(data["model"], source) if named is None else named
     _check_model(source, data["model"], model)
     matrices = (run.get("matrix"), run.get("expert_matrix"))
@@ -168,6 +165,33 @@ def _of_hosts(
     each = strategy.devices // len(hosts)
     devices = grid.ranks(np.arange(len(hosts))).ravel().tolist()
     return tuple((str(hosts[device // each]), device % each) for device in devices)
+
+
+def printed_run(data: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """What is printed of one strategy: of a plan that to run, else the best.
+
+    Raises:
+        InputError: there is none.
+    """
+    run = data.get("recommended") or data.get("best") or data
+    if not isinstance(run, dict) or not isinstance(run.get("strategy"), str):
+        raise InputError(source, "has no strategy: nothing was found", _REMEDY)
+    return run
+
+
+def printed_strategy(run: Mapping[str, Any], source: str) -> Strategy:
+    """The strategy in what is printed of it; raises InputError if it is none."""
+    with located(source):
+        return parse_strategy(run["strategy"])
+
+
+def printed_batch(data: Mapping[str, Any], source: str) -> Batch:
+    """The batch of what is printed, or of its best; raises InputError if it has none."""
+    sequences = printed_run(data, source).get("global_batch", data.get("global_batch"))
+    return Batch(
+        parse_count(str(sequences), f"{source}: global_batch", MAX_BATCH),
+        parse_count(str(data.get("sequence")), f"{source}: sequence", MAX_BATCH),
+    )
 
 
 def _model(data: Mapping[str, Any], source: str) -> Transformer:

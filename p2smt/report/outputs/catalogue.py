@@ -14,6 +14,7 @@ from p2smt.parallel_search.journal.file_model import JournalLineModel
 from p2smt.plans.crossings.file import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
+from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
@@ -82,6 +83,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
+        "compare-answers": (CompareAnswersOutput, "compare --json of two answers"),
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
