@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.result import SAME, SearchLimits, StopWatch
-from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.measured.run import searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.present.comparison import Comparison, NearMeasured, compare_with
-from p2smt.training.present.priced import Launched
+from p2smt.training.present.comparison import (
+    NearMeasured,
+    PresentRun,
+    RunComparison,
+    compare_with,
+)
 from p2smt.training.search.hosts.answer import HostsAnswer
 from p2smt.training.search.hosts.search import WITHOUT_LIMIT_S
 from p2smt.training.search.hosts.search import plan_on_hosts as search
@@ -75,27 +78,14 @@ def plan_on_hosts(
 
 
 def compare_on_hosts(
-    found: PlannedOnHosts,
-    run: TrainingRun,
-    launched: Launched,
-    limits: SearchLimits | None = None,
-    batches: tuple[int, int] | None = None,
-) -> Comparison:
-    """A run as it is launched now on the hosts of a job, beside the best there.
+    found: PlannedOnHosts, present: PresentRun, limits: SearchLimits | None = None
+) -> RunComparison:
+    """What somebody runs on the hosts of a job, beside the best there.
 
-    Args:
-        found: what was planned there.
-        run: it may have another batch.
-        launched: where and how.
-        limits: of the search for its best order; None: a minute.
-        batches: those that its single changes may have; None: that of the run.
-
-    Raises:
-        InputError: the run is not of the plan's question.
+    ``limits``: of the search for its best order; None: a minute.
     """
-    question = found.answer.question
     near = _near_measured(found)
-    return compare_with(question, run, launched, found.estimate, near, limits, batches)
+    return compare_with(found.answer.question, present, found.estimate, near, limits)
 
 
 def _near_measured(found: PlannedOnHosts) -> NearMeasured | None:

@@ -16,12 +16,16 @@ from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.present.comparison import Comparison, NearMeasured, compare_with
-from p2smt.training.present.priced import Launched
+from p2smt.training.present.comparison import (
+    NearMeasured,
+    PresentRun,
+    RunComparison,
+    compare_with,
+)
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
 from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
@@ -183,20 +187,16 @@ def plan(
 
 
 def compare_planned(
-    found: Planned, run: TrainingRun, launched: Launched, limits: SearchLimits | None = None
-) -> Comparison:
-    """A run as it is launched now beside the fastest of a plan, and beside the one of the list that
-    is nearest to a measured run.
-
-    Raises:
-        InputError: the run is not of the plan's question.
-    """
+    found: Planned, present: PresentRun, limits: SearchLimits | None = None
+) -> RunComparison:
+    """What somebody runs beside the fastest of a plan, and beside the one of the list that is
+    nearest to a measured run; ``limits``: of the search for its best placement."""
     best = found.listed[0] if found.listed else None
     near, run_near = None, found.answer.recommended
     if run_near is not None:
         one = run_near.planned.estimate(found.answer.question)
         near = NearMeasured(one, run_near.run.name, run_near.distance)
-    return compare_with(found.answer.question, run, launched, best, near, limits)
+    return compare_with(found.answer.question, present, best, near, limits)
 
 
 def _picked(pick: str | None, most: int) -> int:

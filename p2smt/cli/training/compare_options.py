@@ -15,7 +15,7 @@ from p2smt.errors import InputError
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.interop.trainers.launch import Launch
-    from p2smt.training.efficiency import TrainingRun
+    from p2smt.training.present.comparison import PresentRun
     from p2smt.training.present.priced import Launched
     from p2smt.training.search.question import PlanQuestion
     from p2smt.training.strategy import Strategy
@@ -106,20 +106,31 @@ class Yours:
             return replace(self.launch.strategy, **workload.given())
         return replace(spread_strategy(self.text, devices), **workload.given())
 
-    def run(
-        self, question: PlanQuestion, strategy: Strategy, batches: tuple[int, int]
-    ) -> TrainingRun:
-        """The training: with the file's batch, else with the largest of the range that it can
-        have."""
+    def present(
+        self,
+        question: PlanQuestion,
+        strategy: Strategy,
+        batches: tuple[int, int],
+        hosts: Sequence[str] | None,
+    ) -> PresentRun:
+        """The training as it is launched: with the file's batch, else with the largest of the range
+        that it can have.
+
+        Raises:
+            InputError: it is none of these devices.
+        """
         from p2smt.training.efficiency import TrainingRun
         from p2smt.training.present.changes import with_batch
+        from p2smt.training.present.comparison import PresentRun
 
+        launched = self._launched(question, hosts)
         if self.launch is not None:
-            return TrainingRun(question.model, self.launch.batch, strategy)
+            run = TrainingRun(question.model, self.launch.batch, strategy)
+            return PresentRun(run, launched)
         run = TrainingRun(question.model, question.batch, strategy)
-        return with_batch(run, strategy, *batches)
+        return PresentRun(with_batch(run, strategy, *batches), launched, batches)
 
-    def at(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:
+    def _launched(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:
         """Where and how it is launched: on the hosts as they are listed."""
         from p2smt.training.present.launch_order import LaunchOrder, parse_order
         from p2smt.training.present.priced import Launched

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
     from p2smt.result import SearchLimits
-    from p2smt.training.efficiency import TrainingRun
     from p2smt.training.measured.anchor import Anchor
-    from p2smt.training.present.comparison import Comparison
-    from p2smt.training.present.priced import Launched
+    from p2smt.training.present.comparison import PresentRun, RunComparison
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
     from p2smt.training.strategy import Batch, Strategy
     from p2smt.training.transformer import Transformer
@@ -277,7 +275,11 @@ def plan(
     question = _anchored(question, own)
     limits = how.limits()
     batches = workload.batches()
-    if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
+    chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))
+    present: PresentRun | None = None
+    if yours is not None and now is not None:
+        present = yours.present(question, now, batches, listed if chosen else None)
+    if listed is not None and chosen:
         others: dict[str, object] = {
             "--pick": strategies.pick,
             "--what-if": what_if or None,
@@ -285,25 +287,20 @@ def plan(
             **strategies.of_lists(),
             **parts.given(),
         }
-        theirs = None
-        if yours is not None and now is not None:
-            free = None if yours.launch else batches
-            theirs = yours.run(question, now, batches), yours.at(question, listed), free
         shown = output, svg, details, json
-        return _on_hosts(question, listed, batches, limits, others, shown, theirs)
+        return _on_hosts(question, listed, batches, limits, others, shown, present)
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"
         raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
-    if yours is not None and strategies.prices != StrategyOptions().prices:
+    if present is not None and strategies.prices != StrategyOptions().prices:
         rule = "are not sought for what --compare names, which has a collective for each request"
         raise InputError("prices of programs", rule, "drop --prices")
     with parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
     compared = None
-    if yours is not None and now is not None and not found.interrupted:
-        run = yours.run(question, now, batches)
-        compared = compare_planned(found, run, yours.at(question, None), limits)
+    if present is not None and not found.interrupted:
+        compared = compare_planned(found, present, limits)
     changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
     if found.listed and not found.interrupted:
@@ -327,7 +324,7 @@ def _on_hosts(
     limits: SearchLimits,
     others: Mapping[str, object],
     shown: tuple[Text, Text, bool, bool],
-    yours: tuple[TrainingRun, Launched, tuple[int, int] | None] | None = None,
+    present: PresentRun | None = None,
 ) -> int:
     """Search on the hosts of a job, and show the answer.
 
@@ -352,8 +349,8 @@ def _on_hosts(
     output, svg, details, as_json = shown
     found = plan_on_hosts(question, listed, batches, limits)
     compared = None
-    if yours is not None and not found.answer.interrupted:
-        compared = compare_on_hosts(found, *yours[:2], limits, yours[2])
+    if present is not None and not found.answer.interrupted:
+        compared = compare_on_hosts(found, present, limits)
     written, plan = [], found.plan
     if plan is not None and output is not None:
         write_training_plan(plan, output)
@@ -383,7 +380,7 @@ def _finish(
     svg: str | None,
     rows: Sequence[WhatIf] = (),
     own: Anchor | None = None,
-    compared: Comparison | None = None,
+    compared: RunComparison | None = None,
     *,
     details: bool,
     as_json: bool,
@@ -427,7 +424,7 @@ def _shown(
     found: Planned,
     below: Sequence[str],
     own: Anchor | None,
-    compared: Comparison | None,
+    compared: RunComparison | None,
     *,
     details: bool,
 ) -> Iterator[RenderableType]:

@@ -138,11 +138,6 @@ def settings_of(texts: Texts) -> dict[str, str]:
     return dict(_setting(text) for text in texts or [])
 
 
-def settings_of(texts: Texts) -> dict[str, str]:
-    """The values of --set by name."""
-    return dict(_setting(text) for text in texts or [])
-
-
 def _setting(text: str) -> tuple[str, str]:
     from p2smt.errors import InputError
 

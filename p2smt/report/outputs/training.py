@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.anchor import AnchorFields
-from p2smt.report.outputs.present import ComparisonFields
+from p2smt.report.outputs.answers import ComparisonFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,

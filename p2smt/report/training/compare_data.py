@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2smt.report.outputs.present import (
+from p2smt.report.outputs.answers import (
     ComparedChange,
     ComparedFigures,
     ComparisonFields,
@@ -15,11 +15,11 @@ from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SingleChange
-from p2smt.training.present.comparison import Comparison, NearMeasured
+from p2smt.training.present.comparison import NearMeasured, RunComparison
 from p2smt.training.strategy import strategy_text
 
 
-def comparison_data(found: Comparison) -> ComparisonFields:
+def comparison_data(found: RunComparison) -> ComparisonFields:
     """What is printed of a comparison."""
     gain, order = found.gain, found.order_gain
     return ComparisonFields(
@@ -74,7 +74,7 @@ def _measured(near: NearMeasured) -> MeasuredLike:
     return MeasuredLike(figures=_of(near.found), run=near.name, distance=near.distance)
 
 
-def _change(found: Comparison, one: SingleChange) -> ComparedChange:
+def _change(found: RunComparison, one: SingleChange) -> ComparedChange:
     yours, run = found.yours, one.found
     return ComparedChange(
         change=one.text,

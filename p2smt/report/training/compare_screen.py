@@ -25,7 +25,7 @@ from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
-from p2smt.training.present.comparison import Comparison
+from p2smt.training.present.comparison import RunComparison
 from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
@@ -38,7 +38,7 @@ _SMALL = 5e-4
 """Of what is said in tenths of a per cent nothing is left below."""
 
 
-def compare_screen(found: Comparison, proof: str, below: Sequence[str] = ()) -> list[str]:
+def compare_screen(found: RunComparison, proof: str, below: Sequence[str] = ()) -> list[str]:
     """The gain first, how sure it is, then yours and the best part by part.
 
     ``proof``: of the best.  ``below``: lines of others, for which there must be room.
@@ -65,7 +65,7 @@ def range_of(found: RunEstimate) -> PriceRange:
     return iteration_range(found, estimate_range(found))
 
 
-def _verdict(found: Comparison) -> Iterator[ScreenBlock]:
+def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     """What would be gained, and how sure that is; or why yours cannot run."""
     if found.yours is None:
         yield ScreenBlock("gain", (f"none is told, yours cannot run: {found.broken}",), _MUST, 3)
@@ -87,7 +87,7 @@ def _time(found: RunEstimate) -> str:
     return format_time(found.iteration_s)
 
 
-def gain_words(found: Comparison) -> str:
+def gain_words(found: RunComparison) -> str:
     """The gain with its parts: ``12.6% more tokens/s, 16.1 s -> 14.3 s: order 4.6%, degrees
     8.0%``."""
     whole, order = found.gain, found.order_gain
@@ -116,7 +116,7 @@ def percent(value: float) -> str:
     return f"{0.0 if abs(value) < _SMALL else value:.1%}"
 
 
-def sure_words(found: Comparison, whole: RateGain) -> str:
+def sure_words(found: RunComparison, whole: RateGain) -> str:
     """Whether the gain is more than the error of the model, and its range by links."""
     assert found.best is not None
     high_s = range_of(found.best).high_s
@@ -126,7 +126,7 @@ def sure_words(found: Comparison, whole: RateGain) -> str:
     return text + (f"; {low} to {high} as links may be" if low != high else "")
 
 
-def _yours(found: Comparison) -> str:
+def _yours(found: RunComparison) -> str:
     short, launched = short_strategy(found.run.strategy), found.launched
     if launched.told:
         return f"{short}; ranks as its file has them"
@@ -134,7 +134,7 @@ def _yours(found: Comparison) -> str:
     return f"{short}; ranks {launched.order.text}{hosts}"
 
 
-def _near(found: Comparison) -> Iterator[str]:
+def _near(found: RunComparison) -> Iterator[str]:
     near, best = found.near, found.best
     if near is None or best is None:
         return
@@ -146,7 +146,7 @@ def _near(found: Comparison) -> Iterator[str]:
 # Part by part.
 
 
-def columns_of(found: Comparison) -> list[tuple[str, RunEstimate]]:
+def columns_of(found: RunComparison) -> list[tuple[str, RunEstimate]]:
     """What stands side by side, each once."""
     near = None if found.near is None else found.near.found
     given = (
@@ -166,7 +166,7 @@ def _same(one: RunEstimate, other: RunEstimate) -> bool:
     return one.run == other.run and one.iteration_s == other.iteration_s
 
 
-def part_rows(found: Comparison) -> list[tuple[str, list[str]]]:
+def part_rows(found: RunComparison) -> list[tuple[str, list[str]]]:
     """The figures by name, a text for each column."""
     runs = [one for _, one in columns_of(found)]
     rows = [
@@ -204,7 +204,7 @@ def _hosts(found: RunEstimate) -> str:
 _WEIGHTS = {"tokens/s": 9, "time": 9, "memory": 9, "batch": 9, "hosts": 6, "range": 8}
 
 
-def _rows(found: Comparison) -> Iterator[ScreenBlock]:
+def _rows(found: RunComparison) -> Iterator[ScreenBlock]:
     names = [name for name, _ in columns_of(found)]
     if not names:
         return
@@ -215,7 +215,7 @@ def _rows(found: Comparison) -> Iterator[ScreenBlock]:
             yield ScreenBlock(name, (_cells(texts),), _WEIGHTS.get(name, 7), 1)
 
 
-def _small(found: Comparison) -> set[str]:
+def _small(found: RunComparison) -> set[str]:
     """Parts that take next to nothing in every column."""
     shares: dict[str, float] = {}
     for _, one in columns_of(found):
@@ -232,7 +232,7 @@ def _cells(texts: Sequence[str]) -> str:
 # Single changes.
 
 
-def change_words(found: Comparison) -> str:
+def change_words(found: RunComparison) -> str:
     """The single changes that gain most, or that make it run: the best of each field."""
     shown = best_of_fields(found.changes)[:SHOWN]
     if not found.runs:
@@ -243,12 +243,12 @@ def change_words(found: Comparison) -> str:
     return "alone: " + "; ".join(f"{one.text}: {_slower(found, one)}" for one in shown)
 
 
-def _slower(found: Comparison, one: SingleChange) -> str:
+def _slower(found: RunComparison, one: SingleChange) -> str:
     assert found.yours is not None
     return f"{found.yours.tokens_per_s / one.found.tokens_per_s - 1:+.1%} time"
 
 
-def _cautions(found: Comparison) -> Iterator[str]:
+def _cautions(found: RunComparison) -> Iterator[str]:
     if found.apart:
         yield f"{', '.join(found.apart)} of yours: not searched for, the best has the usual"
 
@@ -256,7 +256,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
 # All of it.
 
 
-def compare_tables(found: Comparison) -> RenderableType:
+def compare_tables(found: RunComparison) -> RenderableType:
     """Every part side by side, the hosts of each, and every single change that gains."""
     names = [name for name, _ in columns_of(found)]
     rows = [[name, *texts] for name, texts in part_rows(found)]
@@ -274,14 +274,14 @@ def compare_tables(found: Comparison) -> RenderableType:
 _CHANGE_COLUMNS = ["change", ">iteration", ">time", ">memory", "strategy"]
 
 
-def _change_rows(found: Comparison) -> Iterator[list[str]]:
+def _change_rows(found: RunComparison) -> Iterator[list[str]]:
     for one in found.changes:
         slower = "" if found.yours is None else _slower(found, one).removesuffix(" time")
         text = short_strategy(one.found.run.strategy)
         yield [one.text, _time(one.found), slower, _memory(one.found), text]
 
 
-def _orders(found: Comparison) -> list[RenderableType]:
+def _orders(found: RunComparison) -> list[RenderableType]:
     """The hosts in their order, side by side."""
     named = [(name, one.on_hosts.hosts) for name, one in columns_of(found) if one.on_hosts]
     if not named:

@@ -55,7 +55,7 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
-from p2smt.training.present.comparison import Comparison
+from p2smt.training.present.comparison import RunComparison
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import (
@@ -225,7 +225,7 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 # `plan --hosts --json`.
 
 
-def hosts_data(found: PlannedOnHosts, compared: Comparison | None = None) -> PlanHostsOutput:
+def hosts_data(found: PlannedOnHosts, compared: RunComparison | None = None) -> PlanHostsOutput:
     """What `plan` prints on the hosts of a job; ``compared``: with what somebody runs."""
     answer, question = found.answer, found.answer.question
     batch = replace(question.batch, sequences=answer.batches[1])
@@ -276,7 +276,7 @@ def planned_data(
     found: Planned,
     rows: Sequence[WhatIf] | None = None,
     own: Anchor | None = None,
-    compared: Comparison | None = None,
+    compared: RunComparison | None = None,
 ) -> PlanOutput:
     """What `plan` prints; ``compared``: with what somebody runs."""
     answer, question, run = found.answer, found.answer.question, found.recommended

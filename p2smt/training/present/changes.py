@@ -17,7 +17,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.question import PlanQuestion, value_of, value_text
-from p2smt.training.strategy import DISPATCHERS, Batch, Recompute, Strategy, key_of
+from p2smt.training.strategy import DISPATCHERS, Batch, Recompute, Strategy, key_of, recompute_text
 
 SHOWN = 3
 """So many changes are named."""
@@ -64,9 +64,15 @@ def single_changes(
         except InputError:
             continue  # it breaks a rule
         if one.fits:
-            words = (value_text(value_of(each, field)) for each in (run.strategy, strategy))
-            found.append(SingleChange(field, *words, one))
+            before, after = (_value(each, field) for each in (run.strategy, strategy))
+            found.append(SingleChange(field, before, after, one))
     return sorted(found, key=lambda one: -one.found.tokens_per_s)
+
+
+def _value(strategy: Strategy, field: str) -> str:
+    if field == "recompute":
+        return recompute_text(strategy)
+    return value_text(value_of(strategy, field))
 
 
 def with_batch(run: TrainingRun, strategy: Strategy, least: int, most: int) -> TrainingRun:

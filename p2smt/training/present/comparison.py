@@ -29,7 +29,36 @@ class NearMeasured:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PresentRun:
+    """What somebody runs, where and how it is ``launched``.
+
+    ``batches``: the least and the largest that strategies with one field changed may have; None:
+    that of the run.
+
+    Raises:
+        InputError: it is none of these devices: it does not fill them, or there are not so many.
+    """
+
+    run: TrainingRun
+    launched: Launched
+    batches: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        topology, hosts = self.launched.topology, self.launched.hosts
+        each = topology.devices_under(topology.node_level)
+        most = topology.devices if hosts is None else len(hosts) * each
+        needed = self.run.strategy.devices
+        self.launched.order.check(self.run.strategy)
+        if needed == most or (hosts is not None and needed < most and needed % each == 0):
+            return
+        rule = f"takes {needed:,} devices, and there are {most:,}"
+        if hosts is not None and needed < most:
+            rule = f"takes {needed:,} devices, which are no whole hosts of {each}"
+        raise InputError("--compare", rule, "change a degree, or leave dp out: it follows")
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
     """What somebody runs, the same in its best order, and the best.
 
     ``yours`` None: it cannot run, and ``broken`` says the rule.  ``planned``: the best that was
@@ -110,61 +139,36 @@ def _apart(yours: Strategy, best: Strategy) -> Iterator[str]:
 
 def compare_with(
     question: PlanQuestion,
-    run: TrainingRun,
-    launched: Launched,
+    present: PresentRun,
     planned: RunEstimate | None,
     near: NearMeasured | None = None,
     limits: SearchLimits | None = None,
-    batches: tuple[int, int] | None = None,
-) -> Comparison:
-    """Yours beside the best that was planned.
+) -> RunComparison:
+    """What somebody runs beside the best that was planned.
 
     Args:
         question: what was asked for the best.
-        run: yours; its batch may be another than that of the best.
-        launched: where and how.
+        present: its batch may be another than that of the best.
         planned: the best; None: none was found.
         near: as good as the best, and nearest to a measured run.
-        limits: of the search for its best order.
-        batches: those that single changes may have; None: that of yours.
-
-    Raises:
-        InputError: yours is not of this question: it does not fill the devices, or lies on hosts
-            that there are not.
+        limits: of the search for its best order; None: on hosts a minute.
     """
+    run, launched = present.run, present.launched
     yours, broken = _priced(run, launched)
     ordered = BestOrder(None, Status.UNKNOWN, broken)
     if yours is not None:
         search = best_placement if launched.hosts is None else best_hosts
         ordered = search(question, yours, limits)
-    changes = single_changes(question, run, launched, batches)
+    changes = single_changes(question, run, launched, present.batches)
     if yours is not None and yours.fits:
         least = yours.tokens_per_s * (1 + SAME)
         changes = [one for one in changes if one.found.tokens_per_s > least]
-    return Comparison(run, launched, yours, broken, ordered, planned, near, tuple(changes))
+    return RunComparison(run, launched, yours, broken, ordered, planned, near, tuple(changes))
 
 
 def _priced(run: TrainingRun, launched: Launched) -> tuple[RunEstimate | None, str]:
-    """Yours, or the rule that it breaks in words.
-
-    Raises:
-        InputError: it is none of these devices.
-    """
-    _check_devices(run, launched)
+    """Yours, or the rule that it breaks in words."""
     try:
         return launched.price(run), ""
     except InputError as error:
         return None, str(error)
-
-
-def _check_devices(run: TrainingRun, launched: Launched) -> None:
-    topology, hosts = launched.topology, launched.hosts
-    each = topology.devices_under(topology.node_level)
-    most = topology.devices if hosts is None else len(hosts) * each
-    needed = run.strategy.devices
-    launched.order.check(run.strategy)
-    if needed != most if hosts is None else needed > most or needed % each:
-        rule = f"takes {needed:,} devices, and there are {most:,}"
-        if hosts is not None and needed <= most:
-            rule = f"takes {needed:,} devices, which are no whole hosts of {each}"
-        raise InputError("--compare", rule, "change a degree, or leave dp out: it follows")

@@ -21,7 +21,7 @@ from p2smt.training.iteration import predict, predict_on
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.present.best_order import best_hosts, best_placement
 from p2smt.training.present.changes import best_of_fields, single_changes
-from p2smt.training.present.comparison import Comparison, compare_with
+from p2smt.training.present.comparison import PresentRun, RunComparison, compare_with
 from p2smt.training.present.launch_order import LaunchOrder, parse_order
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.choices import Choices
@@ -227,14 +227,14 @@ def test_orders_of_experts_are_megatrons() -> None:
 # Side by side.
 
 
-def compared(one: PlanQuestion, text: str, hosts: tuple[str, ...] | None = None) -> Comparison:
+def compared(one: PlanQuestion, text: str, hosts: tuple[str, ...] | None = None) -> RunComparison:
     if hosts is None:
         answer = plan(one)
         best = answer.top[0].estimate(one) if answer.top else None
     else:
         found = plan_on_hosts(one, hosts)
         best = found.best[0].estimate(found.question)
-    return compare_with(one, run_of(one, text), at(one, hosts), best)
+    return compare_with(one, PresentRun(run_of(one, text), at(one, hosts)), best)
 
 
 @pytest.mark.parametrize("text", YOURS)
@@ -290,8 +290,8 @@ def test_yours_that_breaks_a_rule_has_no_time_but_ways_out() -> None:
 def test_yours_of_other_devices_is_refused() -> None:
     one = question("scarce", 8, SpaceLimits(), FOUR)
     with pytest.raises(InputError, match="takes 4 devices, and there are 8"):
-        compare_with(asked(), run_of(asked(), "tp=4"), at(asked()), None)
+        PresentRun(run_of(asked(), "tp=4"), at(asked()))
     hosts = tuple(FOUR)
     for text, rule in (("tp=2,dp=5", "and there are 8"), ("pp=3", "no whole hosts of 2")):
         with pytest.raises(InputError, match=rule):
-            compare_with(one, run_of(one, text), at(one, hosts), None)
+            PresentRun(run_of(one, text), at(one, hosts))
