@@ -91,6 +91,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --memory 1MB",
         f"{TRAINED} -t gpus.yaml --efficiency megatron-bridge-h100 --fix tp=4",
         f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
+        f"{TRAINED} -t gpus.yaml --fix vpp=1 --compare tp=4,pp=2",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --memory 1MB --compare tp=4,mbs=7,dropout=1",
+        f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=1 --fix tp=1 --fix mbs=1 --dispatcher flex "
+        "--recompute none --overlap 1 --compare dp=16,ep=16,zero=1,dispatcher=flex,overlap=1",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --compare tp=4,zero=1,dp=2,dp_replicate=2",
         f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=2 --fix tp=1 --dispatcher flex --overlap 1 "
         "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50% "
         f"{ASSUMED}",
@@ -103,6 +108,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare pp=2",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (

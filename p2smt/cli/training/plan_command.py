@@ -101,7 +101,7 @@ class StrategyOptions:
 
     def like(self, yours: Strategy) -> StrategyOptions:
         """The same with what all strategies have in common as yours has it, unless it is given."""
-        own = {
+        own: dict[str, Any] = {
             "graphs": yours.graphs,
             "fp8_attention": str(int(yours.fp8_attention)),
             "flash": str(int(yours.flash)),
@@ -258,7 +258,9 @@ def plan(
     yours = beside.read(model, workload, devices)
     workload = workload if yours is None else yours.completed(workload)
     launch = None if yours is None else yours.launch
-    trained, batch = workload.of(model, ranges=True, trained=launch and launch.model)
+    trained, batch = workload.of(
+        model, ranges=True, trained=None if launch is None else launch.model
+    )
     now = None if yours is None else yours.strategy(workload, devices)
     strategies = strategies if now is None else strategies.like(now)
     parse_changes(what_if or (), topology)  # refused before anything is searched
