@@ -84,11 +84,14 @@ class ComparedFigures(OutputPart):
     matrix: Annotated[
         RankMatrix | None, Said("null: ranks lie on named hosts, or as no matrix expresses.")
     ]
-    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture.")] = None
+    expert_matrix: Annotated[RankMatrix | None, Said("Of a mixture; null: of others.")]
     host_order: Annotated[
-        Sequence[str] | None, Said("Named hosts in the order of their ranks, each with a node's.")
-    ] = None
-    idle: Annotated[Sequence[str] | None, Said("Of the job's hosts those without ranks.")] = None
+        Sequence[str] | None,
+        Said(
+            "Named hosts in the order of their ranks, each with a node's; null: a matrix says it."
+        ),
+    ]
+    idle: Annotated[Sequence[str] | None, Said("Of the job's hosts those without ranks.")]
 
 
 class ComparedChange(OutputPart):
