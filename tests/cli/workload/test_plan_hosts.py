@@ -58,6 +58,16 @@ def test_the_screen_the_plan_and_its_hosts_agree() -> None:
     assert again["tokens_per_s"] <= best["tokens_per_s"] * (1 + 1e-9)
 
 
+def test_a_plan_on_unlike_racks_is_exported_for_its_trainer() -> None:
+    """Racks of one and of two hosts: places of the larger one are missing in the other."""
+    made = cli(*plan("60..64", "--hosts", "n[1-2,4]", "-o", "plan.json", "--json")).json()
+    assert len(made["best"]["host_order"]) == 3
+    for launcher in ("megatron-options", "sbatch"):
+        found = cli("export", "plan.json", "--to", launcher, "--hosts", "all")
+        assert found.code == 0, found.err
+        assert "--micro-batch-size" in found.out
+
+
 def test_a_range_is_no_worse_than_any_batch_in_it() -> None:
     whole = cli(*plan("13..16", "--hosts", "n[1-3]", "--json")).json()
     each = [cli(*plan(str(batch), "--hosts", "n[1-3]", "--json")).json() for batch in range(13, 17)]
