@@ -68,6 +68,15 @@ def test_a_plan_on_unlike_racks_is_exported_for_its_trainer() -> None:
         assert "--micro-batch-size" in found.out
 
 
+def test_a_plan_is_no_schedule_whatever_its_cluster_is_called() -> None:
+    """``gpus`` is a key of MSCCL++'s schedules."""
+    Path("racks.yaml").write_text(
+        Path("racks.yaml").read_text().replace("name: racks", "name: gpus")
+    )
+    assert cli(*plan("8", "--hosts", "n[1-2]", "-o", "plan.json")).code == 0
+    assert cli("verify", "plan.json").code == 0
+
+
 def test_a_range_is_no_worse_than_any_batch_in_it() -> None:
     whole = cli(*plan("13..16", "--hosts", "n[1-3]", "--json")).json()
     each = [cli(*plan(str(batch), "--hosts", "n[1-3]", "--json")).json() for batch in range(13, 17)]
