@@ -79,12 +79,8 @@ def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     yield ScreenBlock(label, (if_fitted + gain_words(found),), _MUST)
     if abs(found.gain.gain) >= _SMALL:
         yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
-    if not (known := known_of(found.best)).inside:
-        yield ScreenBlock("", (f"of the best {known_words(known)}",), 9, 2)
-
-
-def _time(found: RunEstimate) -> str:
-    return format_time(found.iteration_s)
+    known = known_of(found.best)
+    yield ScreenBlock("", (f"of the best: {known_words(known)}",), 6 if known.inside else 9, 2)
 
 
 def gain_words(found: RunComparison) -> str:
