@@ -83,6 +83,10 @@ def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     yield ScreenBlock("", (f"of the best: {known_words(known)}",), 6 if known.inside else 9, 2)
 
 
+def _time(found: RunEstimate) -> str:
+    return format_time(found.iteration_s)
+
+
 def gain_words(found: RunComparison) -> str:
     """The gain with its parts: ``12.6% more tokens/s, 16.1 s -> 14.3 s: order 4.6%, degrees
     8.0%``."""
