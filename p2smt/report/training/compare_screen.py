@@ -80,7 +80,7 @@ def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     if abs(found.gain.gain) >= _SMALL:
         yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
     known = known_of(found.best)
-    yield ScreenBlock("", (f"of the best: {known_words(known)}",), 6 if known.inside else 9, 2)
+    yield ScreenBlock("", (f"of the best: {known_words(known)}",), 8 if known.inside else 9, 2)
 
 
 def _time(found: RunEstimate) -> str:
