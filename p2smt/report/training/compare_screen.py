@@ -49,7 +49,7 @@ def compare_screen(found: RunComparison, proof: str, below: Sequence[str] = ()) 
             *_verdict(found),
             ScreenBlock(YOURS, (_yours(found),), 9, 2),
             ScreenBlock(BEST, (proof if best is None else short_strategy(best.run.strategy),), 9),
-            ScreenBlock("proof", (proof,) * (best is not None), 7, 2),
+            ScreenBlock("proof", (proof,) * (best is not None), 6, 2),
             ScreenBlock("measured", tuple(_near(found)), 6, 2),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
@@ -80,7 +80,7 @@ def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     if abs(found.gain.gain) >= _SMALL:
         yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
     known = known_of(found.best)
-    yield ScreenBlock("", (f"of the best: {known_words(known)}",), 8 if known.inside else 9, 2)
+    yield ScreenBlock("", (f"of the best: {known_words(known)}",), 6 if known.inside else 9, 2)
 
 
 def _time(found: RunEstimate) -> str:
@@ -121,9 +121,9 @@ def sure_words(found: RunComparison, whole: RateGain) -> str:
     assert found.best is not None
     high_s = range_of(found.best).high_s
     side = "within" if found.inside_error else "beyond"
-    text = f"{side} the model's error: the best may take {format_time(high_s)}"
+    text = f"{side} the model's error (best: {format_time(high_s)} at most)"
     low, high = percent(whole.low), percent(whole.high)
-    return text + (f"; {low} to {high} as links may be" if low != high else "")
+    return text + (f"; links: {low} to {high}" if low != high else "")
 
 
 def _yours(found: RunComparison) -> str:
