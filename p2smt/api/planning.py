@@ -151,7 +151,7 @@ def plan(
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set; no programs are
     sought after it.
     """
-    number = _picked(pick, question.top)
+    number = picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
     mixture = question.model.experts is not None
@@ -180,7 +180,7 @@ def plan(
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])
 
 
-def _picked(pick: str | None, most: int) -> int:
+def picked(pick: str | None, most: int) -> int:
     """The number that is picked; 0: none is.
 
     Raises:
