@@ -99,7 +99,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ASSUMED}",
     ),
     "plan-hosts": (
-        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3]",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --what-if hosts=2",
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
