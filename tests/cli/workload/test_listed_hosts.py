@@ -55,6 +55,25 @@ def test_hosts_that_are_left_over_stay_idle() -> None:
     assert "4 devices of racks" in found.out
 
 
+@pytest.mark.parametrize(("vpp", "part"), [(1, 0.5), (2, 1.0)])
+def test_chunks_send_back_to_the_first_stage(vpp: int, part: float) -> None:
+    """Of two lines that go against each other an uplink carries half as much as of two that go the
+    same way; not where each has a way back.  The plan's check says the same."""
+    strategy = f"pp=2,dp=2,tp=2,vpp={vpp}"
+    along, against = (
+        cli(*estimate(strategy, "--hosts", hosts, "--json", topology="regular.yaml")).json()
+        for hosts in ("n1,n3,n2,n4", "n1,n2,n4,n3")
+    )
+    times = [
+        next(one["call_s"] for one in found["requests"] if one["name"] == "pp send")
+        for found in (along, against)
+    ]
+    assert times[1] == pytest.approx(part * times[0], rel=0.1)
+    one = estimate(strategy, "--hosts", "n1,n2,n4,n3", "-o", "plan.json", topology="regular.yaml")
+    assert cli(*one).code == 0
+    assert cli("verify", "plan.json").out.startswith("valid")
+
+
 def test_what_if_keeps_the_hosts_in_their_order() -> None:
     hosts = ("--hosts", "n4,n1,n3")
     changes = ("memory=40GB", "batch=48", "hosts=2", "hosts=4", "rack*2")

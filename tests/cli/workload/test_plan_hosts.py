@@ -20,7 +20,9 @@ algorithms: [ring]
 device: {name: h100, peak: {bf16: 989 TFLOP/s}, memory_bandwidth: 3.35 TB/s, memory: 81559 MiB}
 levels:
   - {name: leaf, size: 2, link: {kind: switch, bandwidth: 200 GB/s, latency: 5 us, fabric: ib}}
-  - {name: node, size: 2, link: {kind: switch, ports: 8, bandwidth: 25 GB/s, latency: 5 us, fabric: ib}}
+  - name: node
+    size: 2
+    link: {kind: switch, ports: 8, bandwidth: 25 GB/s, latency: 5 us, fabric: ib}
   - {name: gpu, size: 8, link: {kind: switch, bandwidth: 450 GB/s, latency: 1 us, fabric: nvlink4}}
 switches: [{name: a, hosts: "n[1-2]"}, {name: b, hosts: "n3"}]
 """.replace("fabric: ib", "fabric: infiniband")

@@ -225,7 +225,7 @@ class HostSearch:
         if problem is None:
             return unit.bound_s
         boxes = LoadBoxes(
-            *(unit, problem, names, self.orders.terms(unit, problem), tree, self.watch),
+            *(unit, problem, names, self.orders.terms(unit, problem, names), tree, self.watch),
             lambda slots: self.cost(unit, slots[None], 1),
             self._cutoff_s,
             self._answers,

@@ -153,13 +153,14 @@ class BruteForce:
         return min(found)
 
     def _priced(self, grid: CellGrid, request: Any) -> list[float]:
-        key = grid, request.axes, request.kind, request.payload_bytes
+        key = grid, request.axes, request.kind, request.payload_bytes, request.closed
         if key not in self._prices:
             axes = [AXES.index(axis) for axis in request.axes]
             topology = self.asked.topology
             self._prices[key] = [
                 single_time(
-                    topology, grid.ranks(slots), axes, request.kind, request.payload_bytes
+                    *(topology, grid.ranks(slots), axes, request.kind, request.payload_bytes),
+                    closed=request.closed,
                 ).seconds
                 for slots in every_order(switch_tree(topology), grid.cells)
             ]
@@ -256,6 +257,56 @@ def test_so_many_hosts_whichever_are_best() -> None:
     assert found.status is Status.OPTIMAL
     assert len(found.best[0].where.hosts) == 2
     assert found.best[0].sequence_s == pytest.approx(min(pairs), rel=1e-12)
+
+
+CHUNKS = SpaceLimits(
+    cp=1, micro_batch=1, zero=(0,), recompute=(Recompute.NONE,), sequence_parallel=(False,)
+)
+CHUNKED = (("pp", 2), ("vpp", 2), ("tp", 1))
+
+
+@pytest.mark.parametrize("few", but_the_first(3000, 0))
+def test_chunks_of_a_stage_send_back_to_the_first_one(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "FEW_ORDERS", few)
+    asked = replace(question("scarce", 8, CHUNKS, FOUR), fixed=CHUNKED)
+    found = plan_on_hosts(asked, FOUR, limits=SearchLimits(time_limit_s=600))
+    assert found.status is Status.OPTIMAL
+    assert found.best[0].run.strategy.vpp == 2
+    least_s = BruteForce(asked).least_s(8, 8)
+    assert found.best[0].sequence_s == pytest.approx(least_s, rel=1e-12)
+
+
+def test_loads_of_closed_sends_are_bounds() -> None:
+    asked = replace(question("scarce", 8, CHUNKS), fixed=CHUNKED)
+    orders, tree = Orders(Uplinks(asked.topology), asked.efficiency), switch_tree(asked.topology)
+    ideal = Ideal.of(asked, (8, 8), 4, NO_LIMIT)
+    assert ideal is not None
+    row = int(ideal.rows[0])
+    one, more = ideal.candidates.whole_work.take(np.array([row])), 0
+    for bound_s, inside, outer in ideal.insides(row):
+        unit = Unit(ideal.run(row), CellGrid(inside, outer), one, bound_s)
+        every = np.stack(list(every_order(tree, 4)))[::5]
+        problem, names = orders.problem(unit)
+        assert problem is not None
+        terms = dict(zip(names, orders.terms(unit, problem, names), strict=True))
+        sends = terms["pp send"]
+        for slots, least_s in zip(
+            every, orders.call_s(unit.grid, sends, every).tolist(), strict=True
+        ):
+            ranks, axes = unit.grid.ranks(slots), [AXES.index("pp")]
+            chain, closed = (
+                single_time(
+                    *(asked.topology, ranks, axes, RequestKind.SEND, sends.request.payload_bytes),
+                    closed=back,
+                ).seconds
+                for back in (False, True)
+            )
+            assert closed >= least_s * (1 - 1e-12)
+            assert closed >= chain * (1 - 1e-12)
+            more += closed > chain * 1.5
+    assert more  # where one replica's stages lie on the other one's hosts the other way round
 
 
 @pytest.mark.exhaustive
