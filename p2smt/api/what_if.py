@@ -70,7 +70,7 @@ class Fastest:
     reason: str = ""
 
 
-Ask = Callable[[PlanQuestion, ClusterChange], Fastest]
+AskChanged = Callable[[PlanQuestion, ClusterChange], Fastest]
 
 
 def plan_what_if(
@@ -78,7 +78,7 @@ def plan_what_if(
     now: RunEstimate,
     changes: Sequence[ClusterChange],
     limits: SearchLimits | None = None,
-    ask: Ask | None = None,
+    ask: AskChanged | None = None,
 ) -> Iterator[WhatIf]:
     """The fastest strategy under each change, each searched for as ``question`` was.
 
@@ -98,7 +98,7 @@ def plan_what_if(
             return
 
 
-def _by_placements(limits: SearchLimits | None) -> Ask:
+def _by_placements(limits: SearchLimits | None) -> AskChanged:
     def ask(question: PlanQuestion, _: ClusterChange) -> Fastest:
         answer = search_plan(question, limits)
         if answer.interrupted:
@@ -111,7 +111,7 @@ def _by_placements(limits: SearchLimits | None) -> Ask:
 
 def asked_on_hosts(
     hosts: Sequence[str], batches: tuple[int, int], limits: SearchLimits | None = None
-) -> Ask:
+) -> AskChanged:
     """How a question is asked on the hosts of a job, of which as many are taken as a change says:
     whichever are best.  Where it says more than the job has, all that the topology names count."""
 
@@ -130,7 +130,9 @@ def asked_on_hosts(
     return ask
 
 
-def _fastest(question: PlanQuestion, now: RunEstimate, change: ClusterChange, ask: Ask) -> WhatIf:
+def _fastest(
+    question: PlanQuestion, now: RunEstimate, change: ClusterChange, ask: AskChanged
+) -> WhatIf:
     """Of the clusters that a change may mean, the fastest strategy of all."""
     found: RunEstimate | None = None
     statuses, reasons = set(), []

@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
     ),
+    "order": ("plan.json --hosts a,b,c", "hosted.json --hosts n[1-4] --to hostlist"),
     "synthesize": (
         "--fabric ring:4 --collective all-reduce --steps 2 --rounds 2 --chunks 2",
         "--fabric ring:4 --collective broadcast --steps 2 --rounds 2 --chunks 2 --svg made.svg",

@@ -7,22 +7,50 @@ may be the better choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
-from p2smt.result import Status
+from p2smt.parallelism.placement import IntArray
+from p2smt.result import Status, StopWatch
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsNearBest
-from p2smt.training.search.hosts.orders import Unit
+from p2smt.training.search.hosts.orders import Orders, Unit
+from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import Strategy
-
-if TYPE_CHECKING:
-    from p2smt.training.search.hosts.search import HostSearch
 
 _COSTED = 1
 """Of the known orders of a unit so many are costed device by device."""
 
 
-def near_best(search: HostSearch, most: int) -> HostsNearBest:
+class Searched(Protocol):
+    """What is asked of a :class:`~p2smt.training.search.hosts.search.HostSearch`."""
+
+    question: PlanQuestion
+    watch: StopWatch
+    found: dict[object, HostedStrategy]
+    units: list[Unit]
+    orders: Orders
+
+    @property
+    def queue_s(self) -> float:
+        """The least bound in its queue."""
+
+    def near_s(self) -> float:
+        """What is slower is not near."""
+
+    def loop(self, cutoff_s: Callable[[], float], take: Callable[[float, Any], None]) -> None:
+        """Take what may be below a cutoff."""
+
+    def take(self, bound_s: float, item: Any) -> None:
+        """The next step for what is in the queue."""
+
+    def every_order(self, unit: Unit) -> IntArray | None:
+        """All orders of a unit, if there are few."""
+
+    def cost(self, unit: Unit, orders: IntArray, most: int, below_s: float | None = None) -> float:
+        """Cost the best of some orders."""
+
+
+def near_best(search: Searched, most: int) -> HostsNearBest:
     """The strategies within the question's ``within`` of the best of a search that has ended.
 
     ``most``: so many units are opened, and looked at, at most.
@@ -40,7 +68,7 @@ def near_best(search: HostSearch, most: int) -> HostsNearBest:
     return HostsNearBest(search.question.within, status, tuple(members), interrupted)
 
 
-def _fastest(search: HostSearch) -> dict[Strategy, HostedStrategy]:
+def _fastest(search: Searched) -> dict[Strategy, HostedStrategy]:
     """Of each strategy the fastest batch and order that are known."""
     least: dict[Strategy, HostedStrategy] = {}
     for one in search.found.values():
@@ -50,22 +78,22 @@ def _fastest(search: HostSearch) -> dict[Strategy, HostedStrategy]:
     return least
 
 
-def _opened(search: HostSearch, limit_s: float, most: int) -> bool:
+def _opened(search: Searched, limit_s: float, most: int) -> bool:
     """Open all that may be near; whether nothing is left."""
 
     def wanted() -> float:
         enough = len(search.units) >= most
         return -math.inf if enough else math.nextafter(limit_s, math.inf)
 
-    def take(bound_s: float, item: object) -> None:
+    def take(bound_s: float, item: Any) -> None:
         if not isinstance(item, Unit):  # those are in the list of units
-            search.take(bound_s, item)  # type: ignore[arg-type]
+            search.take(bound_s, item)
 
     search.loop(wanted, take)
     return search.queue_s > limit_s
 
 
-def _looked_at(search: HostSearch, limit_s: float, most: int) -> bool:
+def _looked_at(search: Searched, limit_s: float, most: int) -> bool:
     """Cost an order of each unit that may be near; whether each strategy is decided."""
     decided = True
     units = sorted((one for one in search.units if one.bound_s <= limit_s), key=_bound)
@@ -86,18 +114,18 @@ def _bound(unit: Unit) -> float:
     return unit.bound_s
 
 
-def _known_s(search: HostSearch, unit: Unit) -> float:
+def _known_s(search: Searched, unit: Unit) -> float:
     """Seconds of a sequence of the unit's strategy, with whichever batch and order is known."""
     return min(_times(search, unit.run.strategy), default=math.inf)
 
 
-def _times(search: HostSearch, strategy: Strategy) -> Iterator[float]:
+def _times(search: Searched, strategy: Strategy) -> Iterator[float]:
     for one in search.found.values():
         if one.run.strategy == strategy:
             yield one.sequence_s
 
 
-def _every(search: HostSearch, unit: Unit, limit_s: float) -> bool:
+def _every(search: Searched, unit: Unit, limit_s: float) -> bool:
     """Look at all orders of a unit, if there are few; whether there are."""
     orders = search.every_order(unit)
     if orders is not None:
