@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from p2smt.api.host_plan import PlannedOnHosts as PlannedOnHosts
     from p2smt.api.host_plan import plan_on_hosts as plan_on_hosts
     from p2smt.api.journals import verify_journal as verify_journal
+    from p2smt.api.order import OrderedHosts as OrderedHosts
+    from p2smt.api.order import order_hosts as order_hosts
     from p2smt.api.placements import placements as placements
     from p2smt.api.planning import Planned as Planned
     from p2smt.api.planning import plan as plan
@@ -358,6 +360,7 @@ _HOMES = {
     "p2smt.api.journals": ("verify_journal",),
     "p2smt.parallel_search.journal.verify": ("JournalReport",),
     "p2smt.api.placements": ("placements",),
+    "p2smt.api.order": ("OrderedHosts", "order_hosts"),
     "p2smt.api.host_plan": ("PlannedOnHosts", "plan_on_hosts"),
     "p2smt.api.planning": (
         "Planned",

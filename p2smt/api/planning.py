@@ -157,7 +157,7 @@ def plan(
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set; no programs are
     sought after it.
     """
-    number = _picked(pick, question.top)
+    number = picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
     mixture = question.model.experts is not None
@@ -199,7 +199,7 @@ def compare_planned(
     return compare_with(found.answer.question, present, best, near, limits)
 
 
-def _picked(pick: str | None, most: int) -> int:
+def picked(pick: str | None, most: int) -> int:
     """The number that is picked; 0: none is.
 
     Raises:

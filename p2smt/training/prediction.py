@@ -171,7 +171,8 @@ class AxisRequest:
     """What a device asks of some axes in an iteration: ``calls`` times ``payload_bytes``.
 
     ``name`` tells it in tables ("tp forward"); ``payload_bytes`` is the whole vector, as in
-    :class:`~p2smt.parallelism.request.Request`.
+    :class:`~p2smt.parallelism.request.Request`.  ``closed``: a send whose last rank sends to the
+    first one, too.
     """
 
     name: str
@@ -180,3 +181,4 @@ class AxisRequest:
     payload_bytes: int
     calls: int
     cover: Cover
+    closed: bool = False

@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml --hosts n[1-5] -a dp=5,tp=2 --reduce dp=1GiB",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --within 5% --explain",
         "-t tiny.yaml --use gpu=2 -a dp=2,tp=2 --reduce dp=1GiB",
     ),
     "compare": (
@@ -53,6 +54,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
     ),
     "compare-answers": ("plan.json slow_plan.json", "swap.json slow_swap.json"),
+    "order": ("plan.json --hosts a,b,c", "hosted.json --hosts n[1-4] --to hostlist"),
     "synthesize": (
         "--fabric ring:4 --collective all-reduce --steps 2 --rounds 2 --chunks 2",
         "--fabric ring:4 --collective broadcast --steps 2 --rounds 2 --chunks 2 --svg made.svg",
@@ -105,7 +107,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ASSUMED}",
     ),
     "plan-hosts": (
-        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3]",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --what-if hosts=2",
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
         f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare tp=2",

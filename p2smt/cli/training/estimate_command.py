@@ -73,10 +73,11 @@ def estimate(
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import note, tell_tables, writable
     from p2smt.cli.solve_command import hosts_of
-    from p2smt.cluster.what_if import parse_changes
+    from p2smt.cluster.what_if import first_listed, parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.training.on_hosts import in_order
     from p2smt.training.plan import training_plan
     from p2smt.training.strategy import AXES, EXPERT_AXES, spread_strategy, spread_text
 
@@ -88,7 +89,9 @@ def estimate(
     left_open = settings if file or not measured else None
     launch = t.launched(file, left_open, model, strategy, workload, devices)
     trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
-    parse_changes(what_if or (), topology)  # refused before anything is written
+    by_hosts = listed is not None and not in_order(topology, listed, topology.devices)
+    # refused before anything is written
+    parse_changes(what_if or (), topology, even=not by_hosts)
 
     def chosen_on(devices: int) -> Strategy:
         text = strategy if launch is None else spread_text(launch.strategy)
@@ -108,7 +111,7 @@ def estimate(
     own_matrices = launch is not None and where is None and theirs is None
 
     def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
-        own_hosts = listed if there.hosts == topology.hosts else None
+        own_hosts = _listed_on(there, topology, listed)
         matrices = where, theirs
         if launch is not None and own_matrices:
             matrices = launch.matrices_on(there, own_hosts)
@@ -138,9 +141,12 @@ def estimate(
     own = t.anchor_of(
         *(measured, trained, topology, batch, found.efficiency), workload.given(), force, settings
     )
+    base = topology if own is None else own.topology(topology)
     if own is not None:
-        found = again(own.topology(topology), batch.sequences, most)
-    changes = parse_changes(what_if or (), found.topology)
+        found = again(base, batch.sequences, most)
+    changes = parse_changes(what_if or (), base, even=not by_hosts)
+    if by_hosts and listed is not None:
+        changes = tuple(first_listed(change, base, listed) for change in changes)
     rows = tuple(estimate_what_if(found, changes, again, most))
     if output is not None:
         write_training_plan(training_plan(found), output)
@@ -160,6 +166,19 @@ def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:
     """Devices that a run may have: those of its hosts."""
     each = topology.devices_under(topology.node_level)
     return topology.devices if hosts is None else len(hosts) * each
+
+
+def _listed_on(
+    there: Topology, topology: Topology, listed: Sequence[str] | None
+) -> Sequence[str] | None:
+    """The hosts of a changed cluster in the order listed, and others of it behind them."""
+    if listed is None or there.hosts is None or topology.hosts is None:
+        return listed
+    names = there.hosts.names
+    if names == topology.hosts.names:
+        return listed
+    kept = [name for name in listed if name in names]
+    return (*kept, *(name for name in names if name not in kept))
 
 
 def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:

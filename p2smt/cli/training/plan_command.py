@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from p2smt.api.host_plan import PlannedOnHosts
     from p2smt.api.planning import Planned
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
     from p2smt.result import SearchLimits
     from p2smt.training.measured.anchor import Anchor
+    from p2smt.training.prediction import RunEstimate
     from p2smt.training.present.comparison import PresentRun, RunComparison
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
     from p2smt.training.strategy import Batch, Strategy
@@ -111,11 +113,11 @@ class StrategyOptions:
         free = (name for name in own if getattr(self, name) == getattr(usual, name))
         return replace(self, **{name: own[name] for name in free})
 
-    def of_lists(self) -> dict[str, object]:
-        """The options on lists of strategies that are given; None for the others."""
+    @property
+    def lists(self) -> bool:
+        """Whether a list of strategies is asked for, by --top or --within."""
         usual = StrategyOptions()
-        found = {"--top": (self.top, usual.top), "--within": (self.within, usual.within)}
-        return {name: None if one == plain else one for name, (one, plain) in found.items()}
+        return (self.top, self.within) != (usual.top, usual.within)
 
     def _kinds(self, model: Transformer, batch: Batch) -> bool:
         """Whether constants by kinds of layers are needed."""
@@ -263,7 +265,11 @@ def plan(
     )
     now = None if yours is None else yours.strategy(workload, devices)
     strategies = strategies if now is None else strategies.like(now)
-    parse_changes(what_if or (), topology)  # refused before anything is searched
+    batches = workload.batches()
+    chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))
+    if chosen:
+        _refuse_on_hosts({"--measured": measured or None, **parts.given()})
+    parse_changes(what_if or (), topology, even=not chosen)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
         rule = "has no plan file: a plan has requests, and one device sends nothing"
@@ -276,21 +282,13 @@ def plan(
     )
     question = _anchored(question, own)
     limits = how.limits()
-    batches = workload.batches()
-    chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))
     present: PresentRun | None = None
     if yours is not None and now is not None:
         present = yours.present(question, now, batches, listed if chosen else None)
     if listed is not None and chosen:
-        others: dict[str, object] = {
-            "--pick": strategies.pick,
-            "--what-if": what_if or None,
-            "--measured": measured or None,
-            **strategies.of_lists(),
-            **parts.given(),
-        }
-        shown = output, svg, details, json
-        return _on_hosts(question, listed, batches, limits, others, shown, present)
+        asked = HostsAsked(question, listed, batches, limits, strategies.pick, present=present)
+        asked = replace(asked, all_near=strategies.lists, what_if=tuple(what_if or ()))
+        return _on_hosts(asked, (output, svg, details, json))
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"
         raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
@@ -319,19 +317,32 @@ def _of_hosts(topology: Topology, listed: Sequence[str], batches: tuple[int, int
     return batches[0] < batches[1] or not in_order(topology, listed, topology.devices)
 
 
-def _on_hosts(
-    question: PlanQuestion,
-    listed: Sequence[str],
-    batches: tuple[int, int],
-    limits: SearchLimits,
-    others: Mapping[str, object],
-    shown: tuple[Text, Text, bool, bool],
-    present: PresentRun | None = None,
-) -> int:
+@dataclass(frozen=True)
+class HostsAsked:
+    """A question on the hosts of a job, and what is asked around its answer."""
+
+    question: PlanQuestion
+    listed: tuple[str, ...]
+    batches: tuple[int, int]
+    limits: SearchLimits
+    pick: str | None
+    all_near: bool = False
+    what_if: tuple[str, ...] = ()
+    present: PresentRun | None = None
+
+
+def _refuse_on_hosts(options: Mapping[str, object]) -> None:
+    """Raise InputError if an option is given that is not for a search on hosts."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(name, "does not apply to a search on named hosts", "drop it")
+
+
+def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     """Search on the hosts of a job, and show the answer.
 
     Raises:
-        InputError: an option is given that is not for hosts.
+        InputError: what is picked is not listed.
     """
     from p2smt.api.host_plan import compare_on_hosts, plan_on_hosts
     from p2smt.api.planning import write_training_plan
@@ -345,20 +356,21 @@ def _on_hosts(
     from p2smt.report.training.picture import write_run_picture
     from p2smt.report.training.words import proof_words
 
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(name, "does not apply to a search on named hosts", "drop it")
     output, svg, details, as_json = shown
-    found = plan_on_hosts(question, listed, batches, limits)
+    found = plan_on_hosts(
+        *(asked.question, asked.listed, asked.batches, asked.limits, asked.pick),
+        all_near=asked.all_near,
+    )
     compared = None
-    if present is not None and not found.answer.interrupted:
-        compared = compare_on_hosts(found, present, limits)
-    written, plan = [], found.plan
+    if asked.present is not None and not found.answer.interrupted:
+        compared = compare_on_hosts(found, asked.present, asked.limits)
+    rows = _what_if_on_hosts(asked, found)
+    written, plan, run = _gained_on_hosts(found, rows), found.plan, found.recommended
     if plan is not None and output is not None:
         write_training_plan(plan, output)
         written.append(f"plan written to {printable(output)}")
-    if found.estimate is not None and svg is not None:
-        write_run_picture([found.estimate], svg)
+    if run is not None and svg is not None:
+        write_run_picture([run.estimate], svg)
         written.append(f"picture written to {printable(svg)}")
 
     def tables() -> Iterator[RenderableType]:
@@ -369,11 +381,30 @@ def _on_hosts(
             yield from ("", compare_tables(compared), "")
         if details or compared is None:
             yield from hosts_screen(found, () if details else written)
-        if details and found.estimate is not None:
-            yield from ("", estimate_tables(found.estimate))
+        if details and run is not None:
+            yield from ("", estimate_tables(run.estimate))
 
-    tell_tables(as_json, lambda: hosts_data(found, compared), tables, written)
-    return INTERRUPTED if found.answer.interrupted else exit_code(found.answer.status)
+    tell_tables(as_json, lambda: hosts_data(found, rows or None, compared), tables, written)
+    cut = found.estimate is not None and len(rows) < len(asked.what_if)
+    interrupted = found.answer.interrupted or cut
+    return INTERRUPTED if interrupted else exit_code(found.answer.status)
+
+
+def _what_if_on_hosts(asked: HostsAsked, found: PlannedOnHosts) -> tuple[WhatIf, ...]:
+    """The fastest strategy under each change, on the hosts of the job."""
+    from p2smt.api.what_if import asked_on_hosts, plan_what_if
+    from p2smt.cluster.what_if import parse_changes
+
+    if found.estimate is None or found.answer.interrupted or not asked.what_if:
+        return ()
+    question = asked.question
+    changes = parse_changes(asked.what_if, question.topology, even=False)
+    ask = asked_on_hosts(asked.listed, asked.batches, asked.limits)
+    return tuple(plan_what_if(question, found.estimate, changes, ask=ask))
+
+
+def _gained_on_hosts(found: PlannedOnHosts, rows: Sequence[WhatIf]) -> list[str]:
+    return [] if found.estimate is None else _gained(found.estimate, rows)
 
 
 def _finish(
@@ -392,7 +423,7 @@ def _finish(
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
 
-    written = [*_gained(found, rows), *_write(found, output, svg)]
+    written = [*(_gained(found.listed[0], rows) if rows else ()), *_write(found, output, svg)]
     tell_tables(
         as_json,
         lambda: planned_data(found, rows or None, own, compared),
@@ -410,14 +441,13 @@ def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
     return replace(question, topology=topology, efficiency=efficiency)
 
 
-def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
+def _gained(now: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
     """The fastest strategy under each change, beside the fastest of now."""
     from p2smt.report.training.words import short_strategy
     from p2smt.report.what_if import training_lines
 
     if not rows:
         return []
-    now = found.listed[0]
     here = short_strategy(now.run.strategy), now.iteration_s
     return training_lines(rows, here, "fastest strategy")
 

@@ -31,7 +31,7 @@ from p2smt.report.outputs.lists import (
     TopologyListOutput,
     TopologyShowOutput,
 )
-from p2smt.report.outputs.orders import CompareOutput
+from p2smt.report.outputs.orders import CompareOutput, OrderOutput
 from p2smt.report.outputs.programs import ProgramsOutput
 from p2smt.report.outputs.redistribute import (
     CostRedistributionOutput,
@@ -84,6 +84,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
         "compare-answers": (CompareAnswersOutput, "compare --json of two answers"),
+        "order": (OrderOutput, "order --json"),
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
