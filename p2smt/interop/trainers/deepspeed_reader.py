@@ -74,7 +74,9 @@ def read_deepspeed(
     ignored = tuple(name for name in data if name not in _COUNTED)
     tokens = parse_count(settings["seq"], f"--set seq={settings['seq'][:40]}", MAX_BATCH)
     batch = Batch(_sequences(data, strategy), tokens)
-    return Launch("deepspeed", model, batch, strategy, devices, AXES, tuple(assumed), ignored)
+    mapped = tuple(name for name in data if name in _COUNTED)
+    run = (model, batch, strategy, devices, AXES, tuple(assumed), ignored)
+    return Launch("deepspeed", *run, mapped=mapped)
 
 
 def _object(text: str, source: str) -> dict[str, object]:

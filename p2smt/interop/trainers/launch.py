@@ -27,7 +27,8 @@ class Launch:
 
     ``devices``: how many ranks it starts.  ``order``: the axes of the strategy, outermost first, as
     its trainer numbers ranks.  ``assumed``: what the file leaves to defaults that count for time or
-    memory, in words; ``ignored``: its options without effect on these.  ``placement`` and
+    memory, in words; ``mapped``: its options that say what is priced; ``ignored``: those without
+    effect on time and memory.  ``placement`` and
     ``experts``: the matrices that its ranks lie on, with rows for pp, dp, cp, tp and for pp, ed,
     ep, et; None: it says none, so ranks are in ``order``.
     """
@@ -42,6 +43,7 @@ class Launch:
     ignored: tuple[str, ...] = ()
     placement: Matrix | None = None
     experts: Matrix | None = None
+    mapped: tuple[str, ...] = ()
 
     def matrices_on(
         self, topology: Topology, hosts: Sequence[str] | None = None

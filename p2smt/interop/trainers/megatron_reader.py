@@ -100,9 +100,11 @@ def read_options(
         raise InputError(source, rule, "take them out where they have none")
     order = ("dp", "pp", "cp", "tp") if options.has("--use-tp-pp-dp-mapping") else AXES
     ignored = tuple(name for name in options.values if name in IGNORED)
+    mapped = tuple(name for name in options.values if name not in IGNORED)
     strategy = without_even_split(strategy, trained)
     assumed = tuple(options.assumed)
-    return Launch("megatron", trained, batch, strategy, ranks, order, assumed, ignored)
+    told = (trained, batch, strategy, ranks, order, assumed, ignored)
+    return Launch("megatron", *told, mapped=mapped)
 
 
 def _required(options: Options, model: Transformer | None, ranks: int) -> list[str]:

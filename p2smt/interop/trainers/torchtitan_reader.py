@@ -145,7 +145,9 @@ def read_torchtitan(
         rule = f"has {', '.join(left[:8])}, whose effect on time and memory is not known"
         raise InputError(source, rule, "take them out where they have none")
     ignored = tuple(name for name in fields.values if name not in fields.read)
-    return Launch("torchtitan", model, batch, strategy, ranks, AXES, tuple(fields.assumed), ignored)
+    mapped = tuple(name for name in fields.values if name in fields.read)
+    told = (model, batch, strategy, ranks, AXES, tuple(fields.assumed), ignored)
+    return Launch("torchtitan", *told, mapped=mapped)
 
 
 def is_toml(text: str) -> bool:
