@@ -57,7 +57,7 @@ def read_launch(
 def _reader(text: str) -> Reader | None:
     if text.lstrip().startswith("{"):
         return answer_reader.read_answer if answer_reader.MARK in text else read_deepspeed
-    if any(mark in text for mark in torchtitan_reader.MARKS):
+    if any(mark in text for mark in (*torchtitan_reader.MARKS, *torchtitan_reader.FILES)):
         return torchtitan_reader.read_torchtitan
     if re.search(r"(?m)^\s*\[(parallelism|training)\]", text):
         return torchtitan_reader.read_torchtitan
