@@ -54,7 +54,7 @@ def compare_screen(found: RunComparison, proof: str, below: Sequence[str] = ()) 
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
             ScreenBlock("caution", tuple(_cautions(found)), 5, 2),
-            ScreenBlock("next", ("-o PLAN, export PLAN; all tables: --details",), 1, 1),
+            ScreenBlock("next", ("-o PLAN, export PLAN --to sbatch; all tables: --details",), 1, 1),
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),
     )
