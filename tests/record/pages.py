@@ -56,6 +56,8 @@ UNRECORDED = {
     "verify better.json": OWN,
     "order better.json --hosts job.txt --to hostlist": OWN,
     "export better.json --to sbatch -o better.sh": OWN,
+    "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
+    "--seq 8192 --pick fastest --what-if hosts=12 --what-if 'leaf*2'": OWN,
     "plan -m llama-3-8b -t dgx-h100:4 --use gpu=2 --global-batch 24 --seq 4096 "
     "--launcher megatron --fix pp=2 --fix dp=4 --fix vpp=1 --fix zero=1 -o train.json": OWN,
     "export train.json --to sbatch -o train.sh": OWN,

@@ -239,7 +239,9 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
     run, near = found.recommended, answer.near
     one = found.estimate if run is None else run.estimate
     notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
-    why, listing, fastest = ScreenBlock("why", (), 9), (), ()
+    why = ScreenBlock("why", (), 9)
+    listing: tuple[ScreenBlock, ...] = ()
+    fastest: tuple[ScreenBlock, ...] = ()
     if run is not None and near is not None:
         why = ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
         listing = tuple(_near(found.listed, near, run))

@@ -66,7 +66,7 @@ class LoadBoxes:
     terms: tuple[CellTerm, ...]
     tree: Tree
     watch: StopWatch
-    cost: Callable[[IntArray], None]
+    cost: Callable[[IntArray], object]
     cutoff_s: Callable[[], float]
     known: dict[AllocationProblem, Counts | None]
     calls: int = 0
