@@ -103,8 +103,8 @@ def read_options(
     mapped = tuple(name for name in options.values if name not in IGNORED)
     strategy = without_even_split(strategy, trained)
     assumed = tuple(options.assumed)
-    told = (trained, batch, strategy, ranks, order, assumed, ignored)
-    return Launch("megatron", *told, mapped=mapped)
+    run = (trained, batch, strategy, ranks, order, assumed, ignored)
+    return Launch("megatron", *run, mapped=mapped)
 
 
 def _required(options: Options, model: Transformer | None, ranks: int) -> list[str]:

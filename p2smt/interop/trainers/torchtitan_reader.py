@@ -136,9 +136,9 @@ def read_torchtitan(
     if wanted or model is None:
         raise missing(source, wanted)
     if fields.flag("fault_tolerance.enable", False):
-        given = f"{source}: fault_tolerance.enable"
         rule = "joins replicas of several jobs, whose traffic between them is not priced"
-        raise InputError(given, rule, "give --set fault_tolerance.enable=false for one alone")
+        asked = f"{source}: fault_tolerance.enable"
+        raise InputError(asked, rule, "give --set fault_tolerance.enable=false for one alone")
     strategy = _staged(fields, model, _strategy(fields, model, ranks))
     batch, strategy = _batch(fields, strategy)
     if left := fields.left():
