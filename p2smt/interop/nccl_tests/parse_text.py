@@ -129,6 +129,8 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
     reading.finish()
     if not reading.tables:
         rule = "has no table of nccl-tests (a line with size and time, and rows under it)"
+        if reading.rows:
+            rule = "has rows without bytes or time alone, which tell nothing"
         raise InputError(source, rule, "give the output of a run such as all_reduce_perf")
     ran = ran_in(text)
     return [replace(table, ran=ran) for table in reading.tables]

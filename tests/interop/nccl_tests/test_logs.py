@@ -132,6 +132,23 @@ def test_processes_that_ran_alone_are_named(tmp_path: Path, text: str, test: str
         read_nccl_tests(str(path), Collective.ALL_REDUCE)
     with pytest.raises(InputError, match="MPI=1"):
         read_nccl_tests(str(path), Collective.ALL_REDUCE, 16)
+    with pytest.raises(InputError, match="MPI=1"):
+        read_nccl_tests(str(path))
+
+
+def test_the_output_of_one_such_process_is_named(tmp_path: Path) -> None:
+    """Whether or not it says what ran, and which devices."""
+    rows = f"{2**20} {2**18} float sum -1 5.2 201.65 0.00 0 5.2 201.65 0.00 0\n"
+    for above in ("", "# Using devices\n#  Rank  0 Pid 1 on a device 0 [0x18] X\n"):
+        (tmp_path / "f.txt").write_text(above + HEADER + rows)
+        with pytest.raises(InputError, match=r"busbw 0 at algbw 201\.65 GB/s: every process"):
+            read_nccl_tests(str(tmp_path / "f.txt"))
+
+
+def test_rows_without_bytes_alone_are_no_missing_table(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text(HEADER + "0 0 float sum -1 5.2 0.00 0.00 0 5.2 0.00 0.00 0\n")
+    with pytest.raises(InputError, match="has rows without bytes or time alone"):
+        read_nccl_tests(str(tmp_path / "f.txt"))
 
 
 def test_processes_of_one_host_are_told_by_their_numbers_alone() -> None:
