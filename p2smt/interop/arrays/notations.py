@@ -261,7 +261,7 @@ NOTATIONS = (
         "DTensor's",
         "mesh axes",
         re.compile(
-            r"[\[(](?!\s*\{)|.*\b_?(?:StridedShard|Shard|Replicate|Partial)\b|.*\bS\(\s*-?\d"
+            r"[\[(](?!\s*\{)|.*\b_?(?:StridedShard|Shard|Replicate|Partial)\b|.*(?:\b|R)S\(\s*-?\d"
         ),
         _torch,
     ),
