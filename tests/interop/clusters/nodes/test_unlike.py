@@ -176,6 +176,14 @@ def test_models_unlike_most_are_left_out() -> None:
         ("NVIDIA A100-SXM4-80GB", "a100"),
         ("NVIDIA-A100-80GB-PCIe", "a100-pcie"),
         ("NVIDIA-GeForce-RTX-3090", "rtx3090"),
+        ("a100-80gb", "a100"),
+        ("H100-SXM5-80GB", "h100"),
+        ("v100-sxm2-32gb", "v100"),
+        ("rtx-6000-blackwell", "rtx-pro-6000"),
+        ("1080ti", "gtx1080ti"),
+        ("gb10", "gb10"),
+        ("l20", "l20"),
+        ("mi308x", "mi308x"),
     ],
 )
 def test_spellings(given: str, model: str) -> None:
@@ -187,6 +195,27 @@ def test_guesses_have_the_number_given(given: str) -> None:
     with pytest.raises(InputError, match="is no model") as caught:
         gpu_model(given)
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "guess"),
+    [
+        ("mi300", "mi300x"),
+        ("mi325", "mi325x"),
+        ("rtx4090d", "rtx4090"),
+        ("rtx6000", "rtx6000-ada"),
+        ("2080", "rtx2080ti"),
+        ("gfx90a", "known are mi250x, mi210"),
+        ("gfx908:sramecc+", "known are mi100"),
+        ("b100", "known are gb300"),
+        ("p41", "known are gb300"),
+        ("titan-v", "known are gb300"),
+    ],
+)
+def test_guesses_are_of_the_same_words(given: str, guess: str) -> None:
+    """Another letter before the number is another GPU; a chip has the models that it is in."""
+    with pytest.raises(InputError, match=f"is no model that p2smt knows; (did you mean ')?{guess}"):
+        gpu_model(given)
 
 
 def test_the_table() -> None:
@@ -212,6 +241,16 @@ def test_the_table() -> None:
         ("NVIDIA GH200 480GB", "gh200"),
         ("NVIDIA RTX A6000", "a6000"),
         ("Quadro P400", ""),
+        ("NVIDIA H800 PCIe", "h800-pcie"),
+        ("NVIDIA A800 80GB PCIe", "a800-pcie"),
+        ("NVIDIA A100-PG509-200", "a100"),
+        ("Tesla V100-DGXS-32GB", "v100"),
+        ("Tesla V100-FHHL-16GB", "v100-pcie"),
+        ("NVIDIA RTX A4500", "a4500"),
+        ("NVIDIA GeForce RTX 3080 Ti", "rtx3080"),
+        ("NVIDIA TITAN RTX", "titan-rtx"),
+        ("NVIDIA GB10", "gb10"),
+        ("AMD Instinct MI308X", "mi308x"),
     ],
 )
 def test_products(product: str, model: str) -> None:
