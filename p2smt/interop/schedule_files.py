@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.contract import RULES
 from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
+from p2smt.files.text_kind import seems
 from p2smt.interop.msccl.parse import begins_late
 from p2smt.interop.msccl.read import FORMAT as MSCCL_XML
 from p2smt.interop.msccl.read import msccl_refusals, rccl_refusals, read_msccl
@@ -157,7 +158,8 @@ def schedule_text(path: str) -> str | None:
     named = _named(path)
     if named is not None and named.sign:
         signs = ", ".join(f"{row.title} {row.sign}" for row in reversed(FORMATS) if row.sign)
-        raise InputError(given, f"is not a schedule: {signs}", "docs/schedule-file.md shows one")
+        rule = f"{seems(text)}, and is not a schedule: {signs}"
+        raise InputError(given, rule, "docs/schedule-file.md shows one")
     return None
 
 

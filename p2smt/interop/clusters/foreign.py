@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from p2smt.errors import InputError
+from p2smt.files.text_kind import seems
 
 _HEAD = 256 * 1024
 _LABEL_KEY = re.compile(
@@ -101,23 +102,18 @@ def _keys(text: str, what: str) -> str:
     return f", and --labels {','.join(keys)}" if keys and "keys of labels and" in what else ""
 
 
-# What a text is of which no pattern is known: by its own first words.
+# A text of which no pattern is known: by its kind in Kubernetes, or its own first words.
 
 
-_WORD = r"([\w.:-]{1,60})"
-_XML = re.compile(rf"(?:\s|<\?[^>]*>|<!--[\s\S]*?-->|<![^>]*>)*<{_WORD}")
-_KIND = re.compile(rf"(?:^|[{{,])\s*[\"']?kind[\"']?\s*:\s*[\"']?{_WORD}", re.MULTILINE)
+_KIND = re.compile(r"(?:^|[{,])\s*[\"']?kind[\"']?\s*:\s*[\"']?(\w{1,60})", re.MULTILINE)
 _VERSION = re.compile(r"[\"']?apiVersion[\"']?\s*:\s*[\"']?([\w./-]{1,80})")
-_JSON_KEY = re.compile(rf"\"{_WORD}\"\s*:")
-_YAML_KEY = re.compile(rf"^{_WORD}:(?:\s|$)", re.MULTILINE)
 _OF_NODES = "nvidia-smi topo -m, rocm-smi --showtopo or NCCL's topology XML"
 _OF_HOSTS = "scontrol show topology, kubectl get nodes -o json or ibnetdiscover"
-_SHOWN_KEYS = 4
 
 
 def unknown(text: str, given: str) -> InputError:
     """The error for a text of no known kind, which says what it seems to be, and what is wanted."""
-    head = text[:_HEAD].lstrip("\ufeff \t\r\n")
+    head = text[:_HEAD]
     kind, version = _KIND.search(head), _VERSION.search(head)
     if kind and version:
         named = _LABEL_KEY.search(head) and "Topology" in kind[1]
@@ -125,19 +121,4 @@ def unknown(text: str, given: str) -> InputError:
         what = f"is a {kind[1]} of Kubernetes ({version[1]}){keys}"
         return InputError(given, what, f"give {_NODES}{_keys(head, what)}")
     remedy = f"give what joins hosts ({_OF_HOSTS}) or what is in a node ({_OF_NODES})"
-    return InputError(given, f"{_seems(head)}, and tells no cluster that p2smt knows", remedy)
-
-
-def _seems(head: str) -> str:
-    """What a text seems to be."""
-    if "\0" in head:
-        return "is binary"
-    if found := _XML.match(head):
-        return f"is XML of <{found[1]}>"
-    lines = (line.strip() for line in head.split("\n"))
-    first = next((line for line in lines if line and not line.startswith(("#", "---"))), "")
-    json = first[:1] in ("{", "[")
-    keys = list(dict.fromkeys((_JSON_KEY if json else _YAML_KEY).findall(head)))[:_SHOWN_KEYS]
-    if keys and (json or _YAML_KEY.match(first)):
-        return f"is {'JSON' if json else 'YAML'} with the keys {', '.join(keys)}"
-    return f"begins with {first[:60]!r}" if first else "is empty"
+    return InputError(given, f"{seems(head)}, and tells no cluster that p2smt knows", remedy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from p2smt.errors import InputError
@@ -14,6 +16,7 @@ from tests.interop.clusters.nodes.texts import (
     cells_of,
     cpu,
     devices,
+    gpu,
     input_file,
     matrix,
     meshed,
@@ -109,6 +112,27 @@ def test_chips_of_amd(gcn: str, model: str, rate: float) -> None:
     text = meshed([[0, 1], [1, 0]], "xgmi", gcn=gcn)
     expected = [("gpu", 2, "full-mesh", 1, rate, "xgmi")]
     assert inner(text) == inner(text, Told(model)) == expected
+
+
+@pytest.mark.parametrize(
+    ("device", "told", "said"),
+    [
+        ("0x2330", {"sm": 80}, "device 0x2330 is h100, and the GPU is said to be sm_80: h100"),
+        (
+            "0x20b0",
+            {"gcn": "90a"},
+            "device 0x20b0, gcn 90a is a100, and the GPU is said to be gfx90a",
+        ),
+        ("0x2330", {"sm": 90}, ""),
+        ("0x738c", {"gcn": "908"}, ""),
+        ("0x9999", {"sm": 80}, ""),
+    ],
+)
+def test_a_file_that_contradicts_itself(device: str, told: dict[str, Any], said: str) -> None:
+    gpus = [pci(bus(i), "0x030200", gpu(i, **told), device=device) for i in range(2)]
+    found = lost(system(cpu(0, "".join(gpus))))
+    assert said in found
+    assert bool(said) == ("is said to be" in found)
 
 
 def test_a_chip_that_is_not_known_is_named() -> None:
