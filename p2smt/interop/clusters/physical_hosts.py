@@ -52,7 +52,7 @@ def read_physical_hosts(text: str, source: str) -> Facts:
     """
     if len(text) > MAX_LINE_CHARACTERS and not _is_json(text):
         raise InputError(source, f"is longer than {MAX_LINE_CHARACTERS} characters", "shorten it")
-    data = parsed(text, source) if _is_json(text) else None
+    data: Any = parsed(text, source) if _is_json(text) else None
     found = _in_lines(text, source) if data is None else _in_json(data, source)
     paths: dict[str, Path] = {}
     loose: dict[str, None] = {}

@@ -58,6 +58,10 @@ def measurements_of(
         for path, count in zip(paths, counts, strict=True)
         for found in read_nccl_tests(path, operation, count)
     ]
+    if operation and all(measured.operation is not operation for measured in tables):
+        said = ", ".join(dict.fromkeys(measured.operation.value for measured in tables))
+        given = f"--collective {operation.value}, and the files say {said}"
+        raise InputError(given, "contradict each other", "drop --collective")
     start = topology or derived_topology(tables)
     named = [(measured, _file(measured.table.source, paths)) for measured in tables]
     return Measurements(
