@@ -118,9 +118,10 @@ def test_keys_of_other_things_are_no_racks(key: str) -> None:
 
 def instance(number: int, nodes: str, block: str = "") -> dict[str, object]:
     """As aws ec2 describe-instance-topology prints one."""
-    told = {"NetworkNodes": [f"nn-{one}" for one in nodes]} if nodes else {"NetworkNodes": None}
-    named = {"InstanceId": f"i-{number}", "InstanceType": "p5.48xlarge", "ZoneId": "usw2-az1"}
-    return named | told | ({"CapacityBlockId": block} if block else {})
+    over = [f"nn-{one}" for one in nodes] or None
+    found: dict[str, object] = {"InstanceId": f"i-{number}", "NetworkNodes": over}
+    found |= {"InstanceType": "p5.48xlarge", "ZoneId": "usw2-az1"}
+    return found | ({"CapacityBlockId": block} if block else {})
 
 
 def test_instances_of_amazon_are_under_their_network_nodes() -> None:
