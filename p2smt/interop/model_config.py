@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
@@ -157,6 +159,7 @@ def _name(keys: ConfigKeys) -> str:
 
 
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_SHOWN_KEYS, _DEPTH = 4, 1
 _SPARSE = ("index_topk", "compress_ratios")
 _TEXT_PARTS = ("text_config", "language_config", "llm_config")
 _WRAPPED = {"gemma3": "gemma3_text", "llama4": "llama4_text", "mistral3": "mistral"}
@@ -169,13 +172,26 @@ def text_part(keys: ConfigKeys) -> ConfigKeys:
     The tower for images or sound is left out.
     """
     kind = keys.data.get("model_type")
-    name = next((one for one in _TEXT_PARTS if isinstance(keys.data.get(one), dict)), None)
-    if name is None or kind in FAMILIES:
+    inner = [name for name, value in keys.data.items() if isinstance(value, dict)]
+    names = [one for one in _TEXT_PARTS if one in inner]
+    if kind in FAMILIES or not inner:
         return keys
-    part = keys.part(name).data
+    if not names:
+        held = list(_decoders(keys.data, _DEPTH))
+        return ConfigKeys(held[0], keys.source) if len(held) == 1 else keys
+    part = keys.part(names[0]).data
     named = part.get("model_type") or _WRAPPED.get(str(kind))
     above = {key: keys.data[key] for key in ("_name_or_path",) if key in keys.data}
     return ConfigKeys({**above, **part, "model_type": named}, keys.source)
+
+
+def _decoders(data: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+    """The parts of a configuration, of any name, whose type is read."""
+    for part in (one for one in data.values() if isinstance(one, dict)):
+        if part.get("model_type") in FAMILIES:
+            yield part
+        elif depth:
+            yield from _decoders(part, depth - 1)
 
 
 def check_type(keys: ConfigKeys) -> ConfigFamily:
@@ -186,7 +202,8 @@ def check_type(keys: ConfigKeys) -> ConfigFamily:
     """
     kind = keys.data.get("model_type")
     if not isinstance(kind, str) or not kind:
-        rule = "this key is missing, which says what the others mean"
+        found = ", ".join(str(key)[:40] for key in list(keys.data)[:_SHOWN_KEYS])
+        rule = f"this key is missing, which says what the others mean ({found or 'none'})"
         raise InputError(f"{keys.source}: model_type", rule, "give a whole config.json")
     if keys.switch("is_encoder_decoder", default=False):
         raise keys.error("model_type", kind, "has an encoder; decoders alone are modelled")
