@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -13,7 +14,7 @@ from p2smt.parallelism.matrix_count import matrix_count
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.training.axis_sizes import AxisSizes, possible_sizes
 from p2smt.training.search.question import PlanQuestion
-from p2smt.training.strategy import AXES
+from p2smt.training.strategy import AXES, EXPERT_AXES
 
 Entries = tuple[int, ...]
 
@@ -35,21 +36,59 @@ def matrix_share(
 def strategy_share(question: PlanQuestion) -> Share:
     """The number of axis sizes with a matrix in a cube, whose first decision are the sizes.
 
-    Sizes count that some valid strategy has; how many have the same is not counted.
+    Sizes count that some valid strategy has; how many have the same is not counted.  Of a mixture
+    these are sizes with a pair of matrices.
     """
-    levels, every = question.topology.sizes, possible_sizes(question)
+    axes, every = question.axes, possible_sizes(question)
+    count = _pairs if question.model.experts else _matrices
 
     def matrices(sizes: AxisSizes, path: Sequence[str]) -> int:
         if sizes not in every:
             raise InputError(f"sizes {sizes}", "are those of no valid strategy")
-        return matrix_count(levels, sizes, question.rules, rows_of(path, AXES))
+        return count(question, sizes, path)
 
     def share(cube: Subproblem) -> Fraction:
         if not cube.path:
             return Fraction(sum(matrices(sizes, ()) for sizes in every))
-        return Fraction(matrices(sizes_of(cube.path[0]), cube.path[1:]))
+        return Fraction(matrices(sizes_of(cube.path[0], axes), cube.path[1:]))
 
     return cache(share)
+
+
+def _matrices(question: PlanQuestion, sizes: AxisSizes, path: Sequence[str]) -> int:
+    return matrix_count(question.topology.sizes, sizes, question.rules, rows_of(path, AXES))
+
+
+def _pairs(question: PlanQuestion, sizes: AxisSizes, path: Sequence[str]) -> int:
+    """Pairs of matrices of these sizes: of each row of pp those of attention times of experts.
+
+    The last row of attention follows from the others: its first ones stand before those of experts.
+    """
+    levels, own = question.topology.sizes, len(AXES) - 1
+    rows = rows_of(path[:own], AXES)
+    others = rows_of(path[own:], EXPERT_AXES[1:])
+    attention = [rule for rule in question.rules if rule.axis < len(AXES)]
+    experts = [
+        replace(rule, axis=max(0, rule.axis - own))
+        for rule in question.rules
+        if not 0 < rule.axis < len(AXES)
+    ]
+    total = 0
+    for stages in rows[:1] or _splits(sizes[0], levels):
+        mine = matrix_count(levels, sizes[: own + 1], attention, rows or (stages,))
+        theirs = (sizes[0], *sizes[own + 1 :])
+        total += mine and mine * matrix_count(levels, theirs, experts, (stages, *others))
+    return total
+
+
+def _splits(size: int, levels: Sequence[int]) -> Iterator[Entries]:
+    """Every row of an axis: parts of the levels whose product is its size."""
+    if not levels:
+        yield from [()] * (size == 1)
+        return
+    for part in range(1, min(size, levels[0]) + 1):
+        if size % part == 0 and levels[0] % part == 0:
+            yield from ((part, *rest) for rest in _splits(size // part, levels[1:]))
 
 
 def rows_of(decisions: Sequence[str], names: Sequence[str]) -> tuple[Entries, ...]:
@@ -68,16 +107,16 @@ def rows_of(decisions: Sequence[str], names: Sequence[str]) -> tuple[Entries, ..
     return rows
 
 
-def sizes_of(decision: str) -> AxisSizes:
+def sizes_of(decision: str, axes: Sequence[str] = AXES) -> AxisSizes:
     """The sizes that a decision such as ``pp=1,dp=64,cp=1,tp=8`` stands for.
 
     Raises:
         InputError: it is none, or is written in another way.
     """
     sizes = _numbers(",".join(part.partition("=")[2] for part in decision.split(",")))
-    pairs = zip(AXES, sizes, strict=False)
-    if decision != ",".join(f"{axis}={size}" for axis, size in pairs) or len(sizes) != len(AXES):
-        raise InputError(f"decision {decision[:60]!r}", f"is no size of each of {', '.join(AXES)}")
+    pairs = zip(axes, sizes, strict=False)
+    if decision != ",".join(f"{axis}={size}" for axis, size in pairs) or len(sizes) != len(axes):
+        raise InputError(f"decision {decision[:60]!r}", f"is no size of each of {', '.join(axes)}")
     return sizes
 
 

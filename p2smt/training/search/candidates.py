@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.parallelism.folded import PP_OUTERMOST, pair_count
-from p2smt.parallelism.matrices import count_matrices
+from p2smt.parallelism.matrices import PlacementRules, count_matrices
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import RECOMPUTES, StrategyColumns
 from p2smt.training.pipeline import StageTimes, StrategyWork, combine, work
@@ -55,6 +55,11 @@ class OutlinedWork:
     def take(self, rows: IntArray) -> StrategyWork:
         """The work of some of the strategies."""
         return _work(self.question, self.columns.take(rows))
+
+    def part(self, rows: IntArray) -> OutlinedWork:
+        """The outline of some of the strategies."""
+        known = self.memory_bytes[rows], self.free_s[rows]
+        return OutlinedWork(self.question, self.columns.take(rows), *known)
 
 
 def _work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork:
@@ -116,6 +121,18 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def under(self, rows: IntArray, rules: PlacementRules) -> Candidates:
+        """Some of them under other rules, which leave each of them a placement."""
+        whole = self.work
+        return Candidates(
+            replace(self.question, rules=tuple(rules)),
+            self.columns.take(rows),
+            whole.part(rows) if isinstance(whole, OutlinedWork) else whole.take(rows),
+            self.sizes,
+            self.block[rows],
+            np.ones(len(self.sizes), dtype=np.int64),
+        )
 
     @property
     def whole_work(self) -> StrategyWork:

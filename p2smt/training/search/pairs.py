@@ -12,8 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
+from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.matrices import PlacementRules, matrices
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
 from p2smt.result import StopWatch
@@ -140,6 +143,15 @@ class PairedCandidates(PlacedCandidates):
         rest = (), nothing > 0, nothing, watch
         return PairedCandidates(candidates, shared_cache, *rest, sets=candidates.sets)
 
+    def part(self, candidates: Candidates, watch: StopWatch) -> PairedCandidates:
+        """Some of the candidates, maybe under more rules; under the same, what is known is shared.
+
+        No table of a side depends on which strategies there are.
+        """
+        if candidates.question.rules != self.candidates.question.rules:
+            return PairedCandidates.of(candidates, self.shared_cache, watch)
+        return replace(self, candidates=candidates, watch=watch)
+
     def at(self, shared_cache: SceneCache) -> PairedCandidates:
         """The same candidates and placements at the prices of a shelf of the same scenes."""
         return replace(self, shared_cache=shared_cache, _prices={}, _side_fronts={})
@@ -192,6 +204,22 @@ class PairedCandidates(PlacedCandidates):
         rows = np.array([row])
         return self._all_keys(rows, self.candidates.work.take(rows))[0]
 
+    def prices_on(self, row: int, rows: Matrix) -> dict[str, float]:
+        """Seconds of a call of each request of a row on the pair with these rows, found anew."""
+        pair, topology, found = FoldedPlacement.of_rows(rows), self.shared_cache.topology, {}
+        for name, key in self.asked(row).items():
+            axes, kind, payload_bytes = key
+            side = pair.experts if _is_experts(key) else pair.attention
+            scene = Scene.of(topology, side, _own(axes))
+            seconds = self.shared_cache.seconds_of(scene, kind, payload_bytes)
+            found[name] = seconds / self._reached(kind)
+        return found
+
+    def _reached(self, kind: AnyKind) -> float:
+        """The part of the library's rate at which tokens move in a training."""
+        layers = self.candidates.question.efficiency.layers or LayerConstants()
+        return layers.dispatch if kind is RequestKind.ALL_TO_ALL else 1.0
+
     def _all_keys(self, rows: IntArray, done: StrategyWork) -> list[dict[str, PriceKey]]:
         """The same of each of some rows, whose work this is."""
         found: list[dict[str, PriceKey]] = [{} for _ in range(len(done.vpp))]
@@ -234,9 +262,7 @@ class PairedCandidates(PlacedCandidates):
             axes, kind, payload_bytes = key
             numbers = self._side(side).scenes[axes].numbers
             seconds = np.array(self.shared_cache.seconds_on(numbers, kind, payload_bytes))
-            layers = self.candidates.question.efficiency.layers or LayerConstants()
-            part = layers.dispatch if kind is RequestKind.ALL_TO_ALL else 1.0
-            self._prices[side, key] = seconds / part
+            self._prices[side, key] = seconds / self._reached(kind)
         return self._prices[side, key]
 
     def _of_classes_of(self, side: _SideKey, key: PriceKey) -> Seconds:

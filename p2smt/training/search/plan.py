@@ -103,10 +103,6 @@ def plan(
     """
     check_even(question.topology)
     check_stated(question.topology)
-    if question.model.experts and spread is not None:
-        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
-        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
-        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
@@ -194,7 +190,7 @@ def _close(bounds_table: BoundsTable, timing: StrategyTiming, watch: StopWatch) 
 SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
 _FIRST = 8
 """So many strategies, those of the least bounds, set the first cutoff."""
-CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
+CUBE_RULE = "sizes of {axes}, then rows of the parallelism {matrix} in this order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +243,9 @@ class WidePlan:
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling)
         keep(space, PlanCache.of(question, self.bounds_table.candidates))
-        asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
+        matrix = "matrices" if question.model.experts else "matrix"
+        cubes = CUBE_RULE.format(axes=", ".join(question.axes), matrix=matrix)
+        asked = SearchTerms("plan", question.top, SCALE, cubes, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
             _fill(self.bounds_table, space, outcome)
