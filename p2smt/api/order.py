@@ -39,7 +39,6 @@ from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.training.iteration import predict_with, sent, trained_seconds
 from p2smt.training.pipeline import axis_requests, is_of_experts
 from p2smt.training.plan_block import efficiency_in, run_of
-from p2smt.training.strategy import AXES, EXPERT_AXES, EXPERT_SHARD_AXES, SHARD_AXES
 
 SEARCH_S = 1.5
 """Seconds of the search for an order, which a job waits for."""
@@ -225,14 +224,9 @@ def _iteration(fixed: _Fixed, there: Topology, block: TrainingBlock) -> Callable
     run, constants = run_of(block, given.source), efficiency_in(block, given.source)
     strategy, device = run.strategy, given.problem.topology.known_device
     asked = axis_requests(run.model, run.batch, strategy, constants.framework, constants)
-    copies = strategy.dp_replicate > 1
-    sides = (
-        (SHARD_AXES, strategy.shard_sizes) if copies else (AXES, strategy.sizes),
-        (EXPERT_SHARD_AXES, strategy.expert_shard_sizes)
-        if copies
-        else (EXPERT_AXES, strategy.expert_sizes),
-    )
-    attention = given.where.rank_tensor()  # its axes are those of AXES, in their order
+    rows = (strategy.rows(), strategy.rows(experts=True))
+    sides = tuple((tuple(one), tuple(one.values())) for one in rows)
+    attention = given.where.rank_tensor()  # its axes are those of the strategy, in their order
     pair = block.placement
     experts = attention if pair is None else _tensor(pair.experts)
 

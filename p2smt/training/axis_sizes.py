@@ -26,21 +26,22 @@ from p2smt.training.transformer import Experts
 
 AxisSizes = tuple[int, ...]
 """In the order of :data:`~p2smt.training.strategy.AXES`: pp, dp, cp, tp; of a mixture then ed, ep
-and et."""
+and et.  Where copies of shards are searched for, dp and ed are these and the shards."""
 
 
 def possible_sizes(question: PlanQuestion) -> frozenset[AxisSizes]:
     """The sizes of all axes that some valid strategy of a question has."""
     allowed = _Allowed(question)
     devices = question.topology.devices
-    every = _factorisations(devices, len(AXES))
-    found = (sizes for sizes in every if allowed.some_strategy(*sizes))
+    ways = _factorisations(devices, len(AXES))
+    found = (sizes for sizes in ways if allowed.some_strategy(*sizes))
     experts = question.model.experts
-    if experts is None:
-        return frozenset(found)
-    return frozenset(
-        (*sizes, *theirs) for sizes in found for theirs in allowed.of_experts(experts, *sizes)
+    every = (
+        (*sizes, *theirs)
+        for sizes in found
+        for theirs in ([()] if experts is None else allowed.of_experts(experts, *sizes))
     )
+    return frozenset(one for sizes in every for one in allowed.with_copies(sizes))
 
 
 def _factorisations(number: int, parts: int) -> Iterator[AxisSizes]:
@@ -117,6 +118,20 @@ class _Allowed:
             return allowed > 0
         hides = ep > 1 and self._model.mtp < 2 and (pp == 1 or max(chunks) > 1)
         return hides and len(beside) > len(whole)
+
+    def with_copies(self, sizes: AxisSizes) -> Iterator[AxisSizes]:
+        """The sizes with data parallelism divided into copies and shards, where it is."""
+        if not self._question.copied:
+            yield sizes
+            return
+        pp, dp, cp, tp, *theirs = sizes
+        most = self._question.most_copies
+        for copies in range(1, min(dp, most) + 1):
+            whole = dp % copies == 0 and not (theirs and theirs[0] % copies)
+            split = copies == 1 or (dp * cp > copies and max(self._stages) > 0)
+            if whole and split and self._may("dp_replicate", copies, most):
+                experts = (copies, theirs[0] // copies, *theirs[1:]) if theirs else ()
+                yield (pp, copies, dp // copies, cp, tp, *experts)
 
     def _chunks(self, pp: int, dp: int, cp: int, tp: int) -> frozenset[int]:
         """The chunks a stage of the valid strategies with these sizes of their axes."""

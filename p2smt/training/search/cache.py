@@ -19,7 +19,8 @@ from p2smt.search.programs import Task, price
 from p2smt.training.formulas.stages import MixtureColumns, StrategyColumns
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
-from p2smt.training.search.candidates import Candidates, axis_set, field_numbers
+from p2smt.training.search.candidates import Candidates, field_numbers
+from p2smt.training.search.copies import placed_rows, request_axes, row_names
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.pairs import PairedCandidates
 from p2smt.training.search.prices import PlacedCandidates, SceneCache, collective_s
@@ -69,7 +70,7 @@ class PlanCache:
             least.above(),
             ProgramCache.of(question.topology),
             {
-                sizes_text(question.axes, sizes): at
+                sizes_text(row_names(question), sizes): at
                 for at, sizes in enumerate(candidates.sizes.tolist())
             },
             PairedCandidates.of(candidates, singles, watch) if mixture else None,
@@ -98,8 +99,8 @@ class PlanCache:
         """
         one = StrategyColumns.of((strategy,))
         one = replace(one, mixture=one.mixture or MixtureColumns.none(1))
-        sizes = [int(one.ranks[axis][0]) for axis in self.question.axes]
-        block = self.blocks.get(sizes_text(self.question.axes, sizes))
+        sizes = [int(one.ranks[axis][0]) for axis in request_axes(self.question)]
+        block = self.blocks.get(sizes_text(row_names(self.question), sizes))
         rows = np.zeros(0, dtype=np.int64) if block is None else self.open_rows(block)
         columns = self.candidates.columns.take(rows)
         same = np.ones(len(rows), dtype=np.bool_)
@@ -125,7 +126,8 @@ class PlanCache:
         if self.pairs is not None:
             prices = self.pairs.prices_on(row, matrix)
         else:
-            prices = self._prices(row, Placement(matrix), programs)
+            own = placed_rows(matrix, self.candidates.copies(row))
+            prices = self._prices(row, Placement(own), programs)
         return float(combine(self.candidates.work.take(np.array([row])), prices)[0])
 
     def _prices(self, row: int, placement: Placement, programs: ProgramTexts) -> dict[str, float]:
@@ -148,7 +150,7 @@ class PlanCache:
             column = one.column
             if (column.calls[row] > 0).any():
                 sizes = int(column.payload_bytes[row])
-                found[column.name] = axis_set(column.axes), column.kind, sizes
+                found[column.name] = self.candidates.axis_set(column.axes), column.kind, sizes
         return found
 
     def _priced(

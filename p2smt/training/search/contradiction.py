@@ -14,7 +14,8 @@ import numpy as np
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.question import SEARCHED, PlanQuestion
+from p2smt.training.megatron_rules import GIVEN_RULES
+from p2smt.training.search.question import COPIES, SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import (
     FIELDS,
@@ -72,6 +73,19 @@ def switch_contradiction(
     given = ", ".join(choices.asked(name) for name in asked) or question.model.name[:40]
     rule = f"no strategy is valid on {devices:,} devices: {said} ({named})"
     return InputError(given, rule, "change one of these" if asked else chosen[0].remedy)
+
+
+def copies_contradiction(question: PlanQuestion, asked: Sequence[int]) -> InputError:
+    """No strategy can have as many copies of shards as are asked for."""
+    rules = [rule for rule in GIVEN_RULES if rule.name.startswith(COPIES)]
+    said = "it must divide dp, and of a mixture dp cp tp / (ep etp), ZeRO must shard something "
+    said += "(zero=1 to 3), and shards must lie on 2 ranks or more"
+    named = ", ".join(rule.name for rule in rules)
+    rule = f"no strategy is valid on {question.topology.devices:,} devices: {said} (rules {named})"
+    given = (
+        f"{COPIES} of {', '.join(map(str, asked))}" if len(asked) > 1 else f"{COPIES}={asked[0]}"
+    )
+    return InputError(given, rule, "take fewer copies, or drop it")
 
 
 def _said(rule: ValidityRule, question: PlanQuestion, devices: int) -> str:

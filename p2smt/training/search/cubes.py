@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.search.spaces.rows import MatrixRules, MatrixSubproblems
+from p2smt.training.search.copies import MANY, divides
 from p2smt.training.strategy import AXES, EXPERT_AXES
 
-_MANY = len(AXES)
 _OWN = EXPERT_AXES[1:]
 """Rows that experts have for themselves."""
 
@@ -24,16 +24,18 @@ class PlacementCubes:
 
     ``sizes`` are those of the rows of both, pp's once; ``rules`` count these rows.  A path is
     ``first``, the sizes as text, then rows: of a matrix the last row follows from the others.
+    ``copies``: of shards, into which the rows of data parallelism must be divided.
     """
 
     levels: tuple[int, ...]
     sizes: tuple[int, ...]
     rules: MatrixRules
     first: str
+    copies: int = 1
 
     def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One row more; none where the rows left are determined."""
-        if len(cube.path) < _MANY or not self._mixture:
+        if len(cube.path) < MANY or not self._mixture:
             return self._attention.split(cube)
         return self._experts(cube).split(cube)
 
@@ -44,39 +46,41 @@ class PlacementCubes:
             InputError: a decision is no row of its axis, or the rows exceed a level.
         """
         rows = dict(enumerate(self._attention.rows(self._of_attention(cube))))
-        if len(cube.path) > _MANY and self._mixture:
-            rows |= dict(enumerate(self._experts(cube).rows(cube), start=_MANY))
+        if len(cube.path) > MANY and self._mixture:
+            rows |= dict(enumerate(self._experts(cube).rows(cube), start=MANY))
         entries = [FixedEntry(i, j, n) for i, row in rows.items() for j, n in enumerate(row)]
         return (*self.rules, *entries)
 
     def empty(self, cube: Subproblem) -> bool:
         """Whether no placement of a cube obeys the rules."""
-        if next(self._attention.matrices(self._of_attention(cube)), None) is None:
+        attention = self._attention.matrices(self._of_attention(cube))
+        if not any(divides(rows[1], self.copies) for rows in attention):
             return True
         if not self._mixture:
             return False
         if len(cube.path) == 1:
             return all(self.empty(child) for child in self.split(cube))
-        return next(self._experts(cube).matrices(cube), None) is None
+        experts = self._experts(cube).matrices(cube)
+        return not any(divides(rows[0], self.copies) for rows in experts)
 
     @property
     def _mixture(self) -> bool:
-        return len(self.sizes) > _MANY
+        return len(self.sizes) > MANY
 
     @property
     def _attention(self) -> MatrixSubproblems:
-        rules = tuple(rule for rule in self.rules if rule.axis < _MANY)
-        return MatrixSubproblems(AXES, self.levels, self.sizes[:_MANY], rules, (self.first,))
+        rules = tuple(rule for rule in self.rules if rule.axis < MANY)
+        return MatrixSubproblems(AXES, self.levels, self.sizes[:MANY], rules, (self.first,))
 
     def _of_attention(self, cube: Subproblem) -> Subproblem:
         """The decisions on attention alone."""
-        return Subproblem(cube.path[:_MANY]) if self._mixture else cube
+        return Subproblem(cube.path[:MANY]) if self._mixture else cube
 
     def _experts(self, cube: Subproblem) -> MatrixSubproblems:
         """The rows of experts beside the row of pp that a cube has."""
         stages = self._attention.rows(self._of_attention(cube))[0]
         left = tuple(size // ways for size, ways in zip(self.levels, stages, strict=True))
         rules = tuple(
-            replace(rule, axis=rule.axis - _MANY) for rule in self.rules if rule.axis >= _MANY
+            replace(rule, axis=rule.axis - MANY) for rule in self.rules if rule.axis >= MANY
         )
-        return MatrixSubproblems(_OWN, left, self.sizes[_MANY:], rules, cube.path[:_MANY])
+        return MatrixSubproblems(_OWN, left, self.sizes[MANY:], rules, cube.path[:MANY])

@@ -44,6 +44,7 @@ from p2smt.training.search.branch import (
 )
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
+from p2smt.training.search.copies import row_names
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.known import (
     FAR,
@@ -57,6 +58,7 @@ from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
+    COPIES,
     MIXTURE_SEARCHED,
     SEARCHED,
     FieldValue,
@@ -244,7 +246,7 @@ class WidePlan:
         space = PlanSpace(question, tick_s, ceiling)
         keep(space, PlanCache.of(question, self.bounds_table.candidates))
         matrix = "matrices" if question.model.experts else "matrix"
-        cubes = CUBE_RULE.format(axes=", ".join(question.axes), matrix=matrix)
+        cubes = CUBE_RULE.format(axes=", ".join(row_names(question)), matrix=matrix)
         asked = SearchTerms("plan", question.top, SCALE, cubes, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
@@ -471,7 +473,7 @@ def _fitting(question: PlanQuestion) -> Strategy | None:
 def _words(strategy: Strategy) -> str:
     """A strategy by the fields that differ from the plainest one."""
     plain, shown = Strategy(), []
-    for name in (*SEARCHED, *MIXTURE_SEARCHED):
+    for name in (*SEARCHED, *MIXTURE_SEARCHED, COPIES):
         value = value_of(strategy, name)
         if value != value_of(plain, name):
             shown.append(f"{key_of(name)}={value_text(value)}")

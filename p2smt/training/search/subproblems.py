@@ -55,6 +55,7 @@ from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_
 from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact, sides_of
 from p2smt.training.search.cache import PlanCache, ProgramTexts
 from p2smt.training.search.candidates import Candidates, Seconds
+from p2smt.training.search.copies import joined_sizes
 from p2smt.training.search.cubes import PlacementCubes
 from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
@@ -172,9 +173,10 @@ class PlanSpace:
 
     def _cubes(self, cube: Subproblem) -> PlacementCubes:
         """How the cubes of the same axis sizes are cut."""
-        sizes = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
+        placed = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
+        sizes, copies = joined_sizes(self.question, placed)
         levels, rules = self.question.topology.sizes, self.question.rules
-        return PlacementCubes(levels, tuple(sizes), rules, cube.path[0])
+        return PlacementCubes(levels, sizes, rules, cube.path[0], copies)
 
     def _block(self, cube: Subproblem) -> int:
         found = plan_cache(self).blocks.get(cube.path[0]) if cube.path else None
