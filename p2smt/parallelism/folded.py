@@ -97,7 +97,7 @@ def with_copies(placement: Placement, copies: int) -> Placement:
 
 
 def divided(every: IntArray, copies: int) -> IntArray:
-    """The same of those of many matrices that can be: shape (matrices, axes, levels), one axis more.
+    """The same of those of many matrices that can be: (matrices, axes, levels), one axis more.
 
     From the outermost level on parts of the second row are copies, as long as there are more.
     """

@@ -216,12 +216,11 @@ class Strategy:
 
         Where shards have copies, dp is these and the shards.
         """
+        names: tuple[str, ...] = EXPERT_AXES if experts else AXES
+        sizes = self.expert_sizes if experts else self.sizes
         if self.dp_replicate > 1:
             names = EXPERT_SHARD_AXES if experts else SHARD_AXES
             sizes = self.expert_shard_sizes if experts else self.shard_sizes
-        else:
-            names = EXPERT_AXES if experts else AXES
-            sizes = self.expert_sizes if experts else self.sizes
         return dict(zip(names, sizes, strict=True))
 
     @property

@@ -20,8 +20,8 @@ from p2smt.training.formulas.stages import MixtureColumns, StrategyColumns
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.candidates import Candidates, field_numbers
-from p2smt.training.search.copies import placed_rows, request_axes, row_names
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.copies import placed_rows, request_axes, row_names
 from p2smt.training.search.pairs import PairedCandidates
 from p2smt.training.search.prices import PlacedCandidates, SceneCache, collective_s
 from p2smt.training.search.programs import ProgramCache, bound_s

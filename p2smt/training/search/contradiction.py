@@ -13,8 +13,8 @@ import numpy as np
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray
-from p2smt.training.search.choices import Choices, axis_tuples, least_values
 from p2smt.training.megatron_rules import GIVEN_RULES
+from p2smt.training.search.choices import Choices, axis_tuples, least_values
 from p2smt.training.search.question import COPIES, SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import (

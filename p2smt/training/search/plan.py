@@ -44,8 +44,8 @@ from p2smt.training.search.branch import (
 )
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
-from p2smt.training.search.copies import row_names
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.copies import row_names
 from p2smt.training.search.known import (
     FAR,
     ever_nearer,

@@ -273,7 +273,7 @@ def member_parts(member: Member) -> tuple[Strategy, Matrix]:
 
 
 def check_sides(rows: Matrix, question: PlanQuestion, strategy: Strategy) -> None:
-    """Raise InputError unless rows are those of a placement of a strategy, of a mixture of a pair."""
+    """Raise InputError unless rows are those of a placement, or pair, of a strategy."""
     levels = question.topology.sizes
     if question.model.experts:
         FoldedPlacement.of_rows(rows).check(levels, strategy.sizes, strategy.expert_sizes)

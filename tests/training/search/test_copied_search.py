@@ -107,15 +107,16 @@ def test_small_spaces_of_mixtures_are_those_of_enumeration(space: Space, copies:
 
 
 RULES = (AxisRule(1, 0, inside=False), FixedEntry(3, 2, 1))
+FEW = replace(MIXTURE, topology=expert_cluster((2, 2), (1e7, 1e10)))
 QUESTIONS = {
     "dense": DENSE,
     "rules": replace(DENSE, rules=RULES),
     "programs": replace(DENSE, prices=Prices.PROGRAMS, space=replace(DENSE.space, cp=1)),
-    "mixture": MIXTURE.question,
+    "mixture": FEW.question,
     "fixed": replace(
-        MIXTURE.question,
+        FEW.question,
         fixed=(("dp_replicate", 2),),
-        space=replace(MIXTURE.question.space, dp_replicate=None),
+        space=replace(FEW.question.space, dp_replicate=None),
     ),
 }
 

@@ -30,11 +30,13 @@ from tests.search.spaces.questions import Quiet
 from tests.training.search.test_mixture_plans import SPACES, cluster, most
 from tests.training.search.test_subproblems import told
 
-SPACE = SPACES["captured_in_part"]
+FEW = cluster((2, 2), (1e8, 1e10))
+SPACE = replace(SPACES["captured_in_part"], topology=FEW, most=most(tp=2, pp=2, ep=4))
 NARROW = replace(
     SPACES["rules_on_both"],
-    topology=cluster((2, 2, 2), (1e8, 1e9, 1e10)),
+    topology=FEW,
     most=most(tp=2, cp=2, pp=2, ep=4, etp=2),
+    more={"rules": (AxisRule(5, 0, inside=True), FixedEntry(3, 1, 1))},
 )
 """With a rule on a row of experts, and one on a row of attention."""
 QUESTION = replace(SPACE.question, within=0.5, top=5)
