@@ -106,7 +106,8 @@ def all_strategies(question: PlanQuestion, most_tp: int) -> Iterator[Strategy]:
 def with_copies_of_shards(question: PlanQuestion, one: Strategy) -> Iterator[Strategy]:
     """The strategy with as many copies of shards as are asked for, where it can have them."""
     fixed = dict(question.fixed).get("dp_replicate")
-    for copies in range(1, (question.space.dp_replicate or fixed or 1) + 1):
+    most = fixed if isinstance(fixed, int) else question.space.dp_replicate or 1
+    for copies in range(1, most + 1):
         each, rest = divmod(one.dp, copies)
         whole = rest == 0 and (question.model.experts is None or one.ed % copies == 0)
         shards = copies == 1 or (one.zero > 0 and each * one.cp > 1)

@@ -41,11 +41,11 @@ class RankLayout:
         experts: Placement | None = None,
     ) -> RankLayout:
         """Launched as attention numbers its ranks; None: devices in order."""
-        ranks = [
+        own, theirs = (
             default_ranks(sizes) if where is None else where.rank_tensor()
             for where, sizes in ((attention, strategy.sizes), (experts, strategy.expert_sizes))
-        ]
-        return RankLayout(topology, ranks[0].ravel(), *ranks, strategy.dp_replicate)
+        )
+        return RankLayout(topology, own.ravel(), own, theirs, strategy.dp_replicate)
 
     @staticmethod
     def of_plan(plan: PlacedPlan, strategy: Strategy, experts: Placement | None) -> RankLayout:

@@ -98,7 +98,8 @@ def test_rules_hold_on_the_matrix_of_their_axis(rule: str, key: str, axis: int) 
 
 
 def test_a_search_in_parts_answers_the_same_and_is_verified() -> None:
-    asked = ("--max-pp", "2", "--max-cp", "1")
+    few = ("--max-pp", "1", "--max-cp", "1", "--max-etp", "1", "--recompute", "none")
+    asked = (*few, "--zero", "1", "--max-mbs", "1")
     whole = cli("plan", *SCENE, *asked, "-o", "whole.json")
     parts = cli("plan", *SCENE, *asked, "-o", "parts.json", "--journal", "j.jsonl")
     assert (parts.code, parts.err) == (0, "")
