@@ -108,7 +108,7 @@ def divided(every: IntArray, copies: int) -> IntArray:
         left //= outer[:, level]
         whole &= (left == 1) | (outer[:, level] == row[:, level])
     parts = [every[:, :1], outer[:, None], (row // outer)[:, None], every[:, 2:]]
-    return np.concatenate(parts, axis=1)[whole & (left == 1)]
+    return np.asarray(np.concatenate(parts, axis=1)[whole & (left == 1)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
