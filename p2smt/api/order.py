@@ -222,7 +222,7 @@ def _iteration(fixed: _Fixed, there: Topology, block: TrainingBlock) -> Callable
     given = fixed.plan
     run, constants = run_of(block, given.source), efficiency_in(block, given.source)
     device = given.problem.topology.known_device
-    attention = given.where.rank_tensor()  # its axes are those of AXES, in their order
+    attention = given.where.rank_tensor()  # its axes are those of the strategy, in their order
     pair = block.placement
     experts = attention if pair is None else _tensor(pair.experts)
 

@@ -275,11 +275,6 @@ def write_training_plan(found: TrainingPlan, path: StrPath) -> None:
     """Write a plan file with its ``training`` block, which `verify`, `run` and `export` take.
 
     Raises:
-        InputError: on one device nothing is sent, so there is no plan; shards have copies, whose
-            requests a plan's axes cannot tell; or it cannot be written.
+        InputError: on one device nothing is sent, so there is no plan; or it cannot be written.
     """
-    copies = found.estimate.run.strategy.dp_replicate
-    if copies > 1:
-        rule = "has no plan file: its axes do not tell shards from their copies"
-        raise InputError(f"strategy dp_replicate={copies}", rule, "drop -o, or dp_replicate")
     write_atomically(os.fspath(path), json.dumps(training_plan_data(found)) + "\n")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from p2smt.cost.accuracy import most_in_node
 from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
-from p2smt.errors import InputError
+from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import (
     BoolArray,
     FloatArray,
@@ -253,13 +252,10 @@ def call_time(
     the way of one from each to the next that is there anyway: it adds nothing to the worst link.
     """
     experts = is_of_experts(request.axes)
-    names: tuple[str, ...] = EXPERT_AXES if experts else AXES
-    sizes = strategy.expert_sizes if experts else strategy.sizes
-    if strategy.dp_replicate > 1:
-        names = EXPERT_SHARD_AXES if experts else SHARD_AXES
-        sizes = strategy.expert_shard_sizes if experts else strategy.shard_sizes
-        if isinstance(placement, Placement):
-            placement = with_copies(placement, strategy.dp_replicate)
+    rows = strategy.rows(experts=experts)
+    names, sizes = list(rows), tuple(rows.values())
+    if strategy.dp_replicate > 1 and isinstance(placement, Placement):
+        placement = with_copies(placement, strategy.dp_replicate)
     axes = [names.index(axis) for axis in request.axes]
     if placement is None:
         placement = _expressed(topology, sizes)
@@ -273,25 +269,6 @@ def call_time(
     scene = Scene.of(topology, placement, axes)
     local = members_in_node(topology, scene.hierarchy, 0, scene.hierarchy.depth)
     return scene.fixed_time(request.kind, request.payload_bytes), local
-
-
-def with_copies(placement: Placement, copies: int) -> Placement:
-    """A placement whose second row, data parallelism, is divided: its outer parts are copies.
-
-    Raises:
-        InputError: the outer parts of that row do not multiply to so many copies.
-    """
-    row, left = placement.matrix[1], copies
-    outer = []
-    for part in row:
-        outer.append(gcd(part, left))
-        left //= outer[-1]
-        if left > 1 and outer[-1] < part:
-            rule = f"its parts {list(row)} of dp, from the outermost, do not multiply to that"
-            raise InputError(f"dp_replicate={copies} on {placement.text()}", rule, "take another")
-    inner = tuple(part // copy for part, copy in zip(row, outer, strict=True))
-    pp, _, *rest = placement.matrix
-    return Placement((pp, tuple(outer), inner, *rest))
 
 
 def is_of_experts(axes: Sequence[str]) -> bool:

@@ -211,6 +211,18 @@ class Strategy:
         copies = self.dp_replicate
         return (self.pp, copies, self.ed // copies, self.ep, self.etp)
 
+    def rows(self, *, experts: bool = False) -> Mapping[str, int]:
+        """The axes of a placement, outermost first, with their sizes, or those of one of experts.
+
+        Where shards have copies, dp is these and the shards.
+        """
+        names: tuple[str, ...] = EXPERT_AXES if experts else AXES
+        sizes = self.expert_sizes if experts else self.sizes
+        if self.dp_replicate > 1:
+            names = EXPERT_SHARD_AXES if experts else SHARD_AXES
+            sizes = self.expert_shard_sizes if experts else self.shard_sizes
+        return dict(zip(names, sizes, strict=True))
+
     @property
     def low_precision(self) -> bool:
         """Whether products are in 8 bits or fewer."""

@@ -464,6 +464,20 @@ def broken_switch_rules(
     return tuple(~rule.holds(setting, values) for rule in switch_rules(model))
 
 
+def obey_copies(model: Transformer, values: FieldValues) -> _BoolArray:
+    """Which strategies of arrays can have their copies of shards (``dp_replicate``).
+
+    The rules are those of :mod:`~p2smt.training.megatron_rules` on single strategies.
+    """
+    copies, sharded = values["dp_replicate"], values["dp"] * values["cp"]
+    found = _divides(copies, values["dp"])
+    if model.experts:
+        ed = sharded * values["tp"] // (values["ep"] * values["etp"])
+        found &= _divides(copies, ed)
+    split = (values["zero"] > 0) & (sharded > copies)
+    return np.asarray(found & ((copies == 1) | split), dtype=np.bool_)
+
+
 def _switch_violations(
     model: Transformer, batch: Batch, strategy: Strategy
 ) -> Iterator[InvalidStrategy]:

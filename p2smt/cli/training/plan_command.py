@@ -66,6 +66,9 @@ class StrategyOptions:
     max_mbs: Text = option("N", "Largest micro-batch.")
     max_ep: Text = option("N", "Of a mixture: largest ep; default: the experts.")
     max_etp: Text = option("N", "Of a mixture: largest etp.")
+    max_dp_replicate: Text = option(
+        "N", "Most copies of what ZeRO shards (HSDP); default: 1, for torchtitan any number."
+    )
     recompute: Text = option(
         "NAMES",
         "Some of none, selective, full; of a mixture also modules: none,moe_act+layernorm.",
@@ -140,6 +143,7 @@ class StrategyOptions:
             "micro_batch": self.max_mbs,
             "ep": self.max_ep,
             "etp": self.max_etp,
+            "dp_replicate": self.max_dp_replicate,
         }
         choices = {
             "recompute": self.recompute,
@@ -147,7 +151,7 @@ class StrategyOptions:
             "dispatcher": self.dispatcher,
             "overlap": self.overlap,
         }
-        options = {"micro_batch": "mbs"}
+        options = {"micro_batch": "mbs", "dp_replicate": "dp-replicate"}
         found: dict[str, Any] = {
             field: given.count_of(text, f"--max-{options.get(field, field)}", _MOST)
             for field, text in numbers.items()

@@ -239,9 +239,6 @@ def _strategy(fields: _Fields, model: Transformer, ranks: int) -> Strategy:
     if copies * shards * tp * cp * pp != ranks:
         rule = f"must be dp_replicate {copies} x dp_shard {shards} x cp {cp} x tp {tp} x pp {pp}"
         raise InputError(f"{fields.source}: {ranks} ranks", rule)
-    if copies > 1 and shards * cp > 1:
-        rule = "shards within parts of dp (HSDP): dp_replicate and dp_shard are above 1"
-        raise InputError(fields.source, rule, "name its strategy: --strategy dp_replicate=..")
     return Strategy(
         tp=tp,
         pp=pp,
@@ -251,6 +248,7 @@ def _strategy(fields: _Fields, model: Transformer, ranks: int) -> Strategy:
         etp=fields.whole("parallelism.expert_tensor_parallel_degree", tp if cut else 1),
         sequence_parallel=fields.flag("parallelism.enable_sequence_parallel", True) and tp > 1,
         zero=_zero(fields, shards * cp, pp),
+        dp_replicate=copies if shards * cp > 1 else 1,  # without shards nothing is copied
         recompute=_recompute(fields),
         dtype=_dtype(fields),
         dispatcher=_dispatcher(fields),

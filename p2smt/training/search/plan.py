@@ -47,6 +47,7 @@ from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.contradiction import placing_rules
+from p2smt.training.search.copies import row_names
 from p2smt.training.search.known import (
     FAR,
     ever_nearer,
@@ -59,6 +60,7 @@ from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
+    COPIES,
     MIXTURE_SEARCHED,
     SEARCHED,
     FieldValue,
@@ -105,10 +107,6 @@ def plan(
     """
     check_even(question.topology)
     check_stated(question.topology)
-    if question.model.experts and spread is not None:
-        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
-        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
-        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
@@ -196,7 +194,7 @@ def _close(bounds_table: BoundsTable, timing: StrategyTiming, watch: StopWatch) 
 SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
 _FIRST = 8
 """So many strategies, those of the least bounds, set the first cutoff."""
-CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
+CUBE_RULE = "sizes of {axes}, then rows of the parallelism {matrix} in this order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +247,9 @@ class WidePlan:
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling)
         keep(space, PlanCache.of(question, self.bounds_table.candidates))
-        asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
+        matrix = "matrices" if question.model.experts else "matrix"
+        cubes = CUBE_RULE.format(axes=", ".join(row_names(question)), matrix=matrix)
+        asked = SearchTerms("plan", question.top, SCALE, cubes, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
             _fill(self.bounds_table, space, outcome)
@@ -479,7 +479,7 @@ def _fitting(question: PlanQuestion) -> Strategy | None:
 def _words(strategy: Strategy) -> str:
     """A strategy by the fields that differ from the plainest one."""
     plain, shown = Strategy(), []
-    for name in (*SEARCHED, *MIXTURE_SEARCHED):
+    for name in (*SEARCHED, *MIXTURE_SEARCHED, COPIES):
         value = value_of(strategy, name)
         if value != value_of(plain, name):
             shown.append(f"{key_of(name)}={value_text(value)}")

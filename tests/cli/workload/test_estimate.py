@@ -85,21 +85,6 @@ def test_a_person_reads_the_same() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_copies_of_shards_have_no_plan_file_that_would_leave_their_requests_out() -> None:
-    refused = cli(*arguments(strategy="tp=2,dp=4,zero=1,dp_replicate=2"), "-o", "plan.json")
-    assert_one_error(refused)
-    assert "dp_replicate=2: has no plan file" in refused.err
-    assert not Path("plan.json").exists()
-    assert cli(*arguments(strategy="tp=2,dp=4,zero=1"), "-o", "plan.json").code == 0
-    data = json.loads(Path("plan.json").read_text())
-    data["training"]["strategy"]["dp_replicate"] = 2
-    Path("plan.json").write_text(json.dumps(data))
-    found = cli("verify", "plan.json")
-    assert found.code == 1
-    assert "shards have copies (dp_replicate)" in found.out
-
-
-@pytest.mark.usefixtures("folder")
 def test_order_of_keys_says_nothing() -> None:
     one, other = estimated(), estimated(strategy="zero=1,dp=2,pp=2,tp=2")
     assert one == other
@@ -178,7 +163,9 @@ def test_a_picture() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("strategy", ["tp=2,pp=2,dp=2,zero=1", "dp=8,zero=3"])
+@pytest.mark.parametrize(
+    "strategy", ["tp=2,pp=2,dp=2,zero=1", "dp=8,zero=3", "tp=2,dp=4,zero=1,dp_replicate=2"]
+)
 def test_a_plan_file(strategy: str) -> None:
     asked = arguments(strategy=strategy, output="made.json")
     assert cli(*asked).code == 0

@@ -75,8 +75,8 @@ def test_megatron_is_told_the_order_that_has_all_groups(
     for found in pairs(levels, strategy.sizes, strategy.expert_sizes):
         for folded in found.placements():
             for launched in launches(folded):
-                tensors = [one.rank_tensor() for one in (folded.attention, folded.experts)]
-                layout = RankLayout(DGX, launched, *tensors)
+                mine, theirs = folded.attention.rank_tensor(), folded.experts.rank_tensor()
+                layout = RankLayout(DGX, launched, mine, theirs)
                 order = next(
                     (one for one in (PP_LAST, DP_LAST) if fits(one, folded, launched.tolist())), ""
                 )

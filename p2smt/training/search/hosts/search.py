@@ -32,7 +32,7 @@ from p2smt.training.search.hosts.boxes import LoadBoxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds
 from p2smt.training.search.hosts.near import near_best
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
-from p2smt.training.search.question import PlanQuestion, Prices
+from p2smt.training.search.question import COPIES, PlanQuestion, Prices
 
 WITHOUT_LIMIT_S = 60.0
 """Seconds after which a search without a limit stops."""
@@ -291,7 +291,8 @@ def plan_on_hosts(
 
     Raises:
         InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch, or
-            what is asked is not searched on hosts: mixtures of experts, prices of programs.
+            what is asked is not searched on hosts: mixtures of experts, copies of shards, prices of
+            programs.
         EncodingBug: an order is faster than what was proved.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
@@ -300,6 +301,11 @@ def plan_on_hosts(
         rule = "is not searched on named hosts yet, which are for dense models"
         remedy = "estimate --hosts prices a strategy of it"
         raise InputError(f"mixture of experts {question.model.name[:40]}", rule, remedy)
+    if dict(question.fixed).get(COPIES, question.space.dp_replicate or 1) != 1:
+        rule = "are not searched for on named hosts yet"
+        remedy = "estimate --hosts prices a strategy with them"
+        raise InputError("copies of shards (dp_replicate)", rule, remedy)
+    question = replace(question, space=replace(question.space, dp_replicate=1))
     if question.prices is Prices.PROGRAMS:
         rule = "are not searched on named hosts, where a single collective answers each request"
         raise InputError("prices of programs", rule, "drop --prices")
