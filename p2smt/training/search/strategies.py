@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2smt.errors import InputError
 from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import (

@@ -90,8 +90,8 @@ class Unit:
     """A strategy with its batch and a matrix inside the nodes: what is left is the order of hosts.
 
     ``grids``: that of attention, and of a mixture that of experts, of as many cells, whose first
-    axis, pp, is the same.  ``bound_s``: seconds of a sequence that no order undercuts.  ``work``: of
-    that one strategy.
+    axis, pp, is the same.  ``bound_s``: seconds of a sequence that no order undercuts.  ``work``:
+    of that one strategy.
     """
 
     run: TrainingRun
@@ -104,6 +104,13 @@ class Unit:
     def grid(self) -> CellGrid:
         """That of attention."""
         return self.grids[0]
+
+    @property
+    def leading(self) -> int:
+        """The grid whose orders are searched, the other lying as is best beside it: the one with
+        more axes outside, as of these no order is best for all."""
+        split = [sum(size > 1 for size in grid.outer[1:]) for grid in self.grids]
+        return split.index(max(split))
 
     @property
     def sequences(self) -> int:
@@ -135,7 +142,8 @@ class Orders:
     _terms: dict[object, CellTerm] = field(default_factory=dict)
     _requests: dict[TrainingRun, tuple[AxisRequest, ...]] = field(default_factory=dict)
     _edges: dict[object, tuple[IntArray, IntArray]] = field(default_factory=dict)
-    _folds: dict[CellGrid, IntArray] = field(default_factory=dict)
+    _orders: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
+    _folds: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
 
     def sides(self, unit: Unit) -> tuple[AskedSide, ...]:
         """The requests of a unit by grid; of a grid along whose axes nothing is sent, none."""
@@ -181,23 +189,31 @@ class Orders:
 
     def known(self, unit: Unit) -> IntArray:
         """Orders that need no search: shape (orders, grids, cells)."""
-        outer, cells = unit.grid.outer, unit.grid.cells
-        blocks = [prod(outer[i:]) for i in range(len(outer))] + [n for n in outer if n > 1]
-        starts = list(self.uplinks.starts(cells, blocks))
-        every = chain(filled(unit.grid, starts), *(bands(unit.grid, one) for one in starts[:4]))
-        return self.folded(unit, np.unique(np.stack(list(every)), axis=0))
+        every = [self.folded(unit, self._known(one), n) for n, one in enumerate(unit.grids)]
+        return every[0] if len(every) == 1 else np.unique(np.concatenate(every), axis=0)
 
-    def folded(self, unit: Unit, orders: IntArray) -> IntArray:
-        """Orders of attention's cells, each with some of those that experts can have beside it."""
+    def _known(self, grid: CellGrid) -> IntArray:
+        if grid.outer not in self._orders:
+            outer, cells = grid.outer, grid.cells
+            blocks = [prod(outer[i:]) for i in range(len(outer))] + [n for n in outer if n > 1]
+            starts = list(self.uplinks.starts(cells, blocks))
+            every = chain(filled(grid, starts), *(bands(grid, one) for one in starts[:4]))
+            self._orders[grid.outer] = np.unique(np.stack(list(every)), axis=0)
+        return self._orders[grid.outer]
+
+    def folded(self, unit: Unit, orders: IntArray, number: int) -> IntArray:
+        """Orders of the cells of one grid, each with some of those that the other can have beside
+        it: every stage, and every pipeline, is on the same hosts in both."""
         if len(unit.grids) == 1:
             return orders[:, None]
-        columns = self._columns(unit.grids[1])
+        columns = self._columns(unit.grids[1 - number])
         places = orders.reshape(len(orders), unit.grid.outer[0], -1)
         ranked = np.lexsort(np.moveaxis(places, 1, 0)[::-1])
         beside = np.take_along_axis(places, ranked[:, None], axis=2)[:, :, columns]
         found = np.moveaxis(beside, 2, 1).reshape(len(orders), len(columns), -1)
-        found = np.concatenate([orders[:, None], found], axis=1)  # and as those of attention
+        found = np.concatenate([orders[:, None], found], axis=1)  # and the same as the one
         both = np.stack([np.broadcast_to(orders[:, None], found.shape), found], axis=2)
+        both = both[:, :, ::-1] if number else both
         return np.unique(both.reshape(-1, 2, orders.shape[1]), axis=0)
 
     def every(self, unit: Unit, tree: Tree) -> IntArray:
@@ -222,14 +238,14 @@ class Orders:
         return np.stack([mine, others], axis=1)
 
     def _columns(self, grid: CellGrid) -> IntArray:
-        """Ways to fill the cells of a stage with hosts in order: every significance of the axes, and
-        bands along each of them."""
-        if grid not in self._folds:
-            stage = CellGrid(grid.inside, (1, *grid.outer[1:]))
-            hosts = np.arange(stage.cells)
-            every = [*filled(stage, [hosts]), *bands(stage, hosts)]
-            self._folds[grid] = np.unique(np.stack(every), axis=0)
-        return self._folds[grid]
+        """Ways to fill the cells of a stage with hosts in order: every significance of the axes,
+        and bands along each of them."""
+        stage = (1, *grid.outer[1:])
+        if stage not in self._folds:
+            one, hosts = CellGrid(grid.inside, stage), np.arange(prod(stage))
+            every = [*filled(one, [hosts]), *bands(one, hosts)]
+            self._folds[stage] = np.unique(np.stack(every), axis=0)
+        return self._folds[stage]
 
     def seconds(self, unit: Unit, orders: IntArray) -> FloatArray:
         """Seconds of a sequence that each order takes at least."""
@@ -259,7 +275,7 @@ class Orders:
                 wire = np.maximum(wire, (loads * (unit / parts)).max(axis=1))
         values, which = np.unique(wire, return_inverse=True)
         payload = one.request.payload_bytes
-        seconds = [replace(way.way, seconds_per_byte=v).seconds(payload) for v in values.tolist()]
+        seconds = [way.way.seconds_at(payload, v) for v in values.tolist()]
         return np.array(seconds)[which.ravel()]
 
     def _loads(

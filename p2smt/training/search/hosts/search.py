@@ -193,7 +193,9 @@ class HostSearch:
             return unit.bound_s
         boxes = LoadBoxes(
             *(unit, sides, tree, self.watch),
-            lambda slots: self._cost(unit, self.orders.folded(unit, slots[None]), _COSTED),
+            lambda slots: self._cost(
+                unit, self.orders.folded(unit, slots[None], unit.leading), _COSTED
+            ),
             self._cutoff_s,
             self._answers,
         )

@@ -132,7 +132,9 @@ class OfMixtures(BruteForce):
             for request in requests:
                 if request.axes:
                     side = int(bool(EXPERTS_ALONE & set(request.axes)))
-                    each = self._each(run, pair[side], sides(run.strategy)[side][0], request, orders)
+                    each = self._each(
+                        run, pair[side], sides(run.strategy)[side][0], request, orders
+                    )
                     prices[request.name] = each[both[:, side]]
             found.append(float(combine(one, prices).min()) / batch.sequences)
         return min(found)
