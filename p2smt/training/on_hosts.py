@@ -64,6 +64,18 @@ class HostRanks:
         """The matrix inside each node; None: no matrix expresses how its ranks lie there."""
         return inside_matrix(self.ranks, self.topology)
 
+    @property
+    def experts_inside(self) -> Matrix | None:
+        """The same of experts; None also where they have the list of attention."""
+        return None if self.experts is None else inside_matrix(self.experts, self.topology)
+
+    @property
+    def expert_hosts(self) -> tuple[str, ...] | None:
+        """The hosts in the order of the ranks of experts; None: they have the list of attention."""
+        if self.experts is None:
+            return None
+        return tuple(dict.fromkeys(rank_hosts(self.topology, self.experts.ranks) or ()))
+
     def of_experts(self, strategy: Strategy) -> RankList:
         """The ranks of a strategy over its axes of experts."""
         return self.experts or RankList(self.ranks.ranks, strategy.expert_sizes)

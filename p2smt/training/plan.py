@@ -282,13 +282,19 @@ def training_plan_data(found: TrainingPlan) -> dict[str, Any]:
 def _no_plan(found: RunEstimate) -> InputError:
     given = f"a training on {found.topology.name}"
     if found.on_hosts is not None and found.run.model.experts is not None:
-        rule = "has no plan file: of a mixture it has two matrices, and hosts have a list of ranks"
-        return InputError(given, rule, "drop -o, or take a regular cluster")
+        return no_plan_on_hosts(found.topology)
     if found.run.strategy.devices > 1:
         rule = "has no plan file: no matrix expresses the order of its ranks"
         return InputError(given, rule, "give --placement, and of a mixture --expert-placement")
     rule = "has no plan file: a plan has requests, and here no device sends anything"
     return InputError(given, rule, "take more devices")
+
+
+def no_plan_on_hosts(topology: Topology) -> InputError:
+    """Why a mixture on named hosts has no plan file."""
+    rule = "has no plan file: of a mixture it has two matrices, and hosts have a list of ranks"
+    given = f"a training on {topology.name}"
+    return InputError(given, rule, "drop -o, or take a regular cluster")
 
 
 def _range(solutions: Sequence[Solution]) -> PriceRange | None:

@@ -247,7 +247,10 @@ GIVEN_ALONE = (
 OPTIONAL = {
     "calibrate": {"unmeasured"},
     "verify-schedule": {"fix", "cost"},
-    "estimate": {"expert_axes", "expert_matrix", "host_order", "idle", "inside"},
+    "estimate": {
+        *("expert_axes", "expert_matrix", "host_order", "idle", "inside"),
+        *("expert_hosts", "experts_inside"),
+    },
     "plan-training": {"expert_axes"},
 }
 """Keys that an output may have."""

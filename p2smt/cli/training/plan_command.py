@@ -305,11 +305,14 @@ def _on_hosts(
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.training.plan import no_plan_on_hosts
 
     for name, value in others.items():
         if value is not None:
             raise InputError(name, "does not apply to a search on named hosts", "drop it")
     output, svg, details, as_json = shown
+    if output is not None and question.model.experts is not None:
+        raise no_plan_on_hosts(question.topology)
     found = plan_on_hosts(question, listed, batches, limits)
     written, plan = [], found.plan
     if plan is not None and output is not None:

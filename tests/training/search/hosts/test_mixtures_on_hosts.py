@@ -38,6 +38,7 @@ from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
+from tests.tiers import but_the_first
 from tests.training.search.hosts.test_brute_force import (
     CLUSTERS,
     FOUR,
@@ -214,9 +215,9 @@ def test_more_mixtures_and_batches(
     assert few == 0 or found.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("name", ["scarce", "spines", "all"])
+@pytest.mark.parametrize("name", but_the_first("scarce", "spines", "all"))
 def test_no_pair_of_orders_undercuts_its_bounds(name: str) -> None:
-    """Loads of any order, the ideal leaf, and what boxes say of attention's order alone."""
+    """Loads of any order, the ideal leaf, and what boxes say of one side's order alone."""
     asked = question(name, 8, FEW)
     orders = Orders(Uplinks(asked.topology), asked.efficiency)
     tree, tried = switch_tree(asked.topology), 0
@@ -227,7 +228,7 @@ def test_no_pair_of_orders_undercuts_its_bounds(name: str) -> None:
             one = ideal.candidates.work.take(np.array([row]))
             for bound_s, found in list(ideal.insides(row))[::2]:
                 unit = Unit(ideal.run(row), found, one, bound_s)
-                every = orders.every(unit, tree)[::5]
+                every = orders.every(unit, tree)[::23]
                 seconds = orders.seconds(unit, every)
                 boxes = LoadBoxes(
                     *(unit, orders.sides(unit), tree, NO_LIMIT),
@@ -241,9 +242,9 @@ def test_no_pair_of_orders_undercuts_its_bounds(name: str) -> None:
                     exact = predict_on(unit.run, where, asked.efficiency).time.iteration_s / 8
                     assert exact >= least_s * (1 - 1e-12)
                     assert least_s >= bound_s * (1 - 1e-11)
-                    assert exact >= boxes._least_s(boxes._corner(pair[0])) * (1 - 1e-9)
+                    assert exact >= boxes._least_s(boxes._corner(pair[unit.leading])) * (1 - 1e-9)
                     tried += 1
-    assert tried > 100
+    assert tried > 10
 
 
 def test_no_mixture_takes_less_of_its_devices_than_computing_does() -> None:
@@ -281,8 +282,12 @@ levels:
   - {name: gpu, size: 2, link: {kind: switch, bandwidth: 200 GB/s, latency: 1 us, fabric: nvlink4}}
 """
     regular = parse_topology(text, "even")
-    named = parse_topology(text + "hosts: n[1-4]\n", "even")
-    asked = replace(question("ample", 8, FEW), topology=named)
+    switches = """switches:
+  - {name: a, hosts: "n[1-2]"}
+  - {name: b, hosts: "n[3-4]"}
+"""
+    named = parse_topology(text + switches, "even")
+    asked = replace(question("ample", 8, FEWEST), topology=named)
     found = plan_on_hosts(asked, names_of(asked), limits=SearchLimits(time_limit_s=600))
     best = plan(replace(asked, topology=regular)).best
     assert best is not None
