@@ -1,4 +1,4 @@
-"""The table of the page: ``python -m experiments.plan_hosts.bench`` prints it.
+"""The table of the page: ``python -m experiments.plan_hosts.bench [CASE] [SECONDS]`` prints it.
 
 llama-3-70b in sequences of 8,192 tokens on DGX H100 nodes under leaf switches, whose uplinks are
 oversubscribed where a leaf is full: 30 hosts of 32 under four leaves, with batches of 960 to 1,056
@@ -22,7 +22,6 @@ from p2smt.training.search.question import PlanQuestion
 
 UNEQUAL = (9, 24, 16, 20, 12, 10, 14, 22, 18, 16, 11, 13, 17, 21, 19, 14)
 """Hosts under each of 16 leaves, 256 in all."""
-LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def cluster(leaves: Sequence[int], ratio: int) -> Topology:
     return replace(base, levels=levels, hosts=Hosts(names, slots, switches))
 
 
-def answer(case: Case, ratio: int, limit_s: float = LIMIT_S) -> HostsAnswer:
+def answer(case: Case, ratio: int, limit_s: float) -> HostsAnswer:
     """What the search says within the limit."""
     topology = cluster(case.leaves, ratio)
     model, batch = p2smt.read_model(case.model), p2smt.Batch(case.batches[1], case.tokens)
@@ -90,14 +89,14 @@ def answer(case: Case, ratio: int, limit_s: float = LIMIT_S) -> HostsAnswer:
     return plan_on_hosts(asked, hosts, case.batches, p2smt.SearchLimits(time_limit_s=limit_s))
 
 
-def rows(chosen: str = "") -> Iterator[str]:
+def rows(chosen: str = "", limit_s: str = "60") -> Iterator[str]:
     """A line of the table for each ratio of the cases whose name has these letters."""
     yield "| case | uplinks | tokens/s | answer | gap | seconds | CPU s |"
     yield "|---|---|---|---|---|---|---|"
     for case in (one for one in CASES if chosen in one.name):
         for ratio in case.ratios:
             started = time.process_time()
-            found = answer(case, ratio)
+            found = answer(case, ratio, float(limit_s))
             used_s = time.process_time() - started
             best = found.best[0]
             words = p2smt.strategy_text(best.run.strategy)

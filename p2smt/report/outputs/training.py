@@ -211,7 +211,8 @@ class HostFigures(OutputPart):
         RankMatrix | None, Said("On named hosts the matrix inside each node: axes by levels there.")
     ] = None
     expert_hosts: Annotated[
-        Sequence[str] | None, Said("Of a mixture that was searched: in the order of experts' ranks.")
+        Sequence[str] | None,
+        Said("Of a mixture that was searched: in the order of experts' ranks."),
     ] = None
     experts_inside: Annotated[
         RankMatrix | None, Said("The same of experts: a row for each of pp, ed, ep, et.")

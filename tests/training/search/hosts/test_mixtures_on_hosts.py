@@ -203,6 +203,39 @@ def test_the_best_mixture_is_that_of_brute_force(
     assert len(found.best[0].where.hosts) > 1
 
 
+def test_both_orders_have_the_same_stages_and_pipelines() -> None:
+    """Of all pairs none is missing, and no known one is wrong."""
+    asked = question("scarce", 8, FEW)
+    tree = switch_tree(asked.topology)
+    pools = tree.pool_of()
+    ideal = Ideal.of(asked, (8, 8), 4, NO_LIMIT)
+    hosts = asked.topology.hosts
+    assert ideal is not None
+    assert hosts is not None
+    orders = Orders(Uplinks(asked.topology), asked.efficiency)
+    met = set()
+    for row in ideal.rows[::9].tolist():
+        work = ideal.candidates.work.take(np.array([row]))
+        for bound_s, found in ideal.insides(row):
+            unit = Unit(ideal.run(row), found, work, bound_s)
+            stages = unit.grid.outer[0]
+            key = tuple(grid.outer for grid in found)
+            if key in met:
+                continue
+            met.add(key)
+            every, both = orders_of(hosts.slots, stages, 4)
+
+            def kinds(pair: IntArray) -> tuple[int, ...]:
+                return tuple(pools[slot] for slot in pair.ravel().tolist())
+
+            wanted = {kinds(every[list(pair)]) for pair in both.tolist()}
+            assert {kinds(pair) for pair in orders.every(unit, tree)} == wanted
+            for pair in (*orders.every(unit, tree), *orders.known(unit)):
+                mine, other = (set(map(tuple, one.reshape(stages, -1).T.tolist())) for one in pair)
+                assert mine == other
+    assert {key[0][0] for key in met} >= {1, 2, 4}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("few", [0, 3000])
 @pytest.mark.parametrize("speed", [5, 20, 80])
