@@ -98,6 +98,9 @@ def rows(chosen: str = "", limit_s: str = "60") -> Iterator[str]:
             started = time.process_time()
             found = answer(case, ratio, float(limit_s))
             used_s = time.process_time() - started
+            if not found.best:
+                yield f"| {case.name} | {ratio}:1 | {found.status.value} |  |  |  | {used_s:.1f} |"
+                continue
             best = found.best[0]
             words = p2smt.strategy_text(best.run.strategy)
             said = f"{len(best.where.hosts)} hosts, batch {best.run.batch.sequences:,}: {words}"

@@ -43,6 +43,8 @@ UNRECORDED = {
     "--seq 8192 --strategy dp=14,cp=8,mbs=12,zero=3": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 -o plan.json": OWN,
+    "plan --model qwen3-30b-a3b -t cluster.yaml --hosts 'n[01-06]' --global-batch 480..512 "
+    "--seq 4096 --dispatcher flex --overlap 0 --max-etp 1 --max-mbs 4 --recompute none": OWN,
     "plan -m llama-3-8b -t dgx-h100:4 --use gpu=2 --global-batch 24 --seq 4096 "
     "--launcher megatron --fix pp=2 --fix dp=4 --fix vpp=1 --fix zero=1 -o train.json": OWN,
     "export train.json --to sbatch -o train.sh": OWN,
