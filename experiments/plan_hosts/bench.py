@@ -44,8 +44,13 @@ CASES = (
     Case("256 hosts, 16 leaves, batch 1024", UNEQUAL, (), (1024, 1024)),
     Case(
         "deepseek-v3, 30 of 32 hosts, batch 1920..2112",
-        *((8,) * 4, (5, 20), (1920, 2112)),
-        *("deepseek-v3", 4096, "fp8", (2, 8)),
+        (8,) * 4,
+        (5, 20),
+        (1920, 2112),
+        model="deepseek-v3",
+        tokens=4096,
+        dtype="fp8",
+        ratios=(2, 8),
     ),
 )
 
@@ -107,8 +112,7 @@ def rows(chosen: str = "", limit_s: str = "60") -> Iterator[str]:
             gap = "proved" if found.status is p2smt.Status.OPTIMAL else f"{found.gap:.1%}"
             rate = best.run.batch.tokens / best.sequence_s
             cells = case.name, f"{ratio}:1", f"{rate:,.0f}", said, gap, f"{found.stats.wall_s:.1f}"
-            cells = *cells, f"{used_s:.1f}"
-            yield f"| {' | '.join(cells)} |"
+            yield f"| {' | '.join((*cells, f'{used_s:.1f}'))} |"
 
 
 if __name__ == "__main__":

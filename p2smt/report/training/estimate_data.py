@@ -186,10 +186,10 @@ def _on_hosts(found: RunEstimate) -> dict[str, Any]:
     lie = found.on_hosts
     if lie is None:
         return {}
-    found = {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
-    if lie.experts is not None:
-        found |= {"expert_hosts": lie.expert_hosts, "experts_inside": lie.experts_inside}
-    return found
+    attention = {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
+    if lie.experts is None:
+        return attention
+    return attention | {"expert_hosts": lie.expert_hosts, "experts_inside": lie.experts_inside}
 
 
 def known_data(known: Known) -> KnownRuns:

@@ -195,7 +195,7 @@ class PairedCandidates(PlacedCandidates):
     def _seconds_on(self, row: int, places: IntArray) -> Seconds:
         done = self.candidates.work.take(np.array([row]))
         (keys,) = self._all_keys(np.array([row]), done)
-        free = {one.column.name: 0.0 for one in done.requests}
+        free = {one.column.name: np.zeros(len(places)) for one in done.requests}
         found = combine(done, free | self._of_places(row, keys, places))
         return np.broadcast_to(found, places.shape)
 

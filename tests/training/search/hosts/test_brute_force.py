@@ -231,10 +231,10 @@ def test_no_order_undercuts_its_loads_or_the_ideal_leaf(name: str) -> None:
         assert ideal is not None
         for row in ideal.rows[::5].tolist():
             one = ideal.candidates.whole_work.take(np.array([row]))
-            for bound_s, inside, outer in ideal.insides(row):
-                unit = Unit(ideal.run(row), CellGrid(inside, outer), one, bound_s)
+            for bound_s, found in ideal.insides(row):
+                unit = Unit(ideal.run(row), found, one, bound_s)
                 every = np.stack(list(every_order(tree, nodes)))[::7]
-                for slots, least_s in zip(every, orders.seconds(unit, every), strict=True):
+                for slots, least_s in zip(every, orders.seconds(unit, every[:, None]), strict=True):
                     where = HostRanks.of(asked.topology, names_of(asked), unit.grid.ranks(slots))
                     exact = predict_on(unit.run, where, asked.efficiency).time.iteration_s / 8
                     assert exact >= least_s * (1 - 1e-12) >= bound_s * (1 - 1e-11)
