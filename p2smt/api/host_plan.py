@@ -41,7 +41,7 @@ def plan_on_hosts(
     """The strategy of most tokens a second on some of the hosts that a job got, with a proof.
 
     Args:
-        question: its topology names its hosts, of a dense model.
+        question: its topology names its hosts.
         hosts: those that the job got; which of them stay idle, and the order of the others, is part
             of the answer.
         batches: the least and the largest global batch; None: that of the question.
