@@ -104,7 +104,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan-hosts": (
         f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3]",
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
-        f"{MIXED_ON_HOSTS} --global-batch 7..9 --hosts n[1-3]",
+        f"{MIXED_ON_HOSTS} --global-batch 30..34 --hosts n[1-3]",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
     ),
