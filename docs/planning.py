@@ -48,6 +48,7 @@ def with_tables(text: str) -> str:
 def rules() -> str:
     """Every rule of validity by its name, with the names of what has a number."""
     names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
+    names = (*names, "mamba_heads", "groups")
     named = {name: f"`{name}`" for name in names} | {"ahead": ""}
     rows = ((f"`{rule.name}`", rule.sentence.format(**named), SOURCES[rule.name]) for rule in RULES)
     return _table(("rule", "what must hold", "lines of Megatron-LM"), rows)
@@ -55,7 +56,7 @@ def rules() -> str:
 
 def given_rules() -> str:
     """Every rule on what goes with the degrees, and on what is given."""
-    names = ("most", "dp", "ed", "name", "experts", "width")
+    names = ("most", "dp", "ed", "name", "experts", "width", "shared_width")
     named = {name: f"`{name}`" for name in names}
     told: dict[str, str] = {"split": "a number for each chunk, whose sum is the layers"}
     told["experts"] = "ep, etp, overlap and dispatcher are of mixtures of experts"
@@ -100,13 +101,14 @@ def kind_formulas(mla: bool) -> str:
 
 
 TOLD_BY: Mapping[str, str] = {
-    "core": "of each chip; exponentials bound it (arXiv 2407.08608): runs of long sequences",
+    "core": "of each chip; exponentials bound it (FlashAttention-3, arXiv 2407.08608): runs of "
+    "long sequences",
     "memory": "streaming kernels reach less than the data sheet: elementwise work of all runs",
-    "edge": "each tile of outputs is started and written once (arXiv 2301.03598): runs in FP8 and "
-    "FP4, which are less fast than their peak, and narrow experts",
+    "edge": "each tile of outputs is started and written once (Stream-K, arXiv 2301.03598): "
+    "runs in FP8 and FP4, which are less fast than their peak, and narrow experts",
     "quantised": "2 bytes read, 1 written, more for scales and transposed: FP8 and FP4",
     "state_bytes": "inputs, gates, convolution and states of chunks, read and written by several "
-    "kernels (arXiv 2405.21060 section 6): hybrids",
+    "kernels (Mamba-2, arXiv 2405.21060): hybrids",
     "host_attention_s": "kernels launched one by one: small micro-batches without graphs",
     "host_mlp_s": "the same",
     "host_mamba_s": "the same: hybrids",

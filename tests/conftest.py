@@ -6,6 +6,7 @@ tried here ever after.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -82,6 +83,17 @@ def without_constants() -> None:
             "the constants of loaded modules now, and leave them out there"
         )
     vars(providers)["_get_local_constants"] = Constants
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end: the collector of garbage need not look at them again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

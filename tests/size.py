@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.imports import ROOT, imported_names
+from tests.imports import ROOT, imported_names, parsed
 
 BUDGET = ROOT / "size.toml"
 CODE = ("p2smt", "encodings")
@@ -88,7 +88,7 @@ def modules() -> tuple[Module, ...]:
 
 def _read(path: Path) -> Module:
     text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
+    tree = parsed(text)
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts if parts[0] == "p2smt" else ("p2smt", *parts)
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -19,6 +19,7 @@ from experiments.testbed.written.case_rows import CaseRows
 from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.workload import read_model
 from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
@@ -58,6 +59,11 @@ class Case:
         own = HERE / f"{self.topology}.yaml"
         return str(own) if own.exists() else self.topology
 
+    def cluster(self) -> Topology:
+        """The topology, of each node the GPUs that are used."""
+        whole = load_topology(self.file)
+        return trimmed(whole, {whole.names[-1]: self.gpus}) if self.gpus else whole
+
 
 CLUSTERS = (
     *(("dgx-h100:32", 4096, 0), ("gb200-nvl72:4", 4096, 64), ("dgx-h100:256", 4096, 0)),
@@ -96,9 +102,7 @@ class Row:
 
 def row_of(case: Case) -> Row:
     """Search a case."""
-    topology = load_topology(case.file)
-    if case.gpus:
-        topology = trimmed(topology, {topology.names[-1]: case.gpus})
+    topology = case.cluster()
     question = PlanQuestion(
         read_model(MODEL),
         Batch(case.sequences, TOKENS),

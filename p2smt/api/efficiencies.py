@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import Topology
 from p2smt.interop.trainers.option_table import find_trainer
+from p2smt.interop.trainers.trainer import flex_notes
 from p2smt.training.efficiencies.file import (
     default_efficiency,
     find_efficiency,
@@ -73,6 +74,11 @@ def launcher_notes(
     none = find_efficiency(topology.known_device, trainer.frameworks) is None
     why = f", of which no runs on {topology.known_device.name} were fitted" if none else ""
     return (f"{whose}{why}: what overlaps may differ",)
+
+
+def dispatcher_notes(found: RunEstimate) -> tuple[str, ...]:
+    """What its dispatcher takes on the devices that is not everywhere."""
+    return flex_notes(found.run.strategy) if found.topology.of_amd else ()
 
 
 def known_of(found: RunEstimate) -> Known:

@@ -54,7 +54,8 @@ def _solve(data: Mapping[str, Any]) -> RebuiltSpace:
 def _plan(data: Mapping[str, Any]) -> RebuiltSpace:
     _check_ticks(data)
     space = plan_space(data, launcher_lacks)
-    return RebuiltSpace(space, strategy_share(space.question), "axis sizes with a matrix")
+    what = "a pair of matrices" if space.question.model.experts else "a matrix"
+    return RebuiltSpace(space, strategy_share(space.question), f"axis sizes with {what}")
 
 
 def _synthesize(data: Mapping[str, Any]) -> RebuiltSpace:

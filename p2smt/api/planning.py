@@ -14,12 +14,20 @@ from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer, lacks_of
+from p2smt.interop.trainers.rank_layout import RankLayout
+from p2smt.interop.trainers.trainer import cuda_alone
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
+from p2smt.training.present.comparison import (
+    NearMeasured,
+    PresentRun,
+    RunComparison,
+    compare_with,
+)
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
 from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
@@ -45,27 +53,46 @@ def launcher_lacks(name: str, batch: Batch) -> Lacks:
 
 @dataclass(frozen=True, slots=True)
 class TrainerOptions:
-    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text."""
+    """A strategy as a trainer takes it; or what the trainer ``lacks``, and no text.
+
+    ``format``: what `export` calls it; ``placed``: whether ranks in the trainer's order have the
+    groups of the placement.
+    """
 
     name: str
     title: str
     text: str
     notes: tuple[str, ...]
     lacks: tuple[str, ...]
+    format: str
+    placed: bool = True
 
 
 def trainer_options(
-    model: Transformer, batch: Batch, strategy: Strategy, framework: Framework | None = None
+    model: Transformer,
+    batch: Batch,
+    strategy: Strategy,
+    framework: Framework | None = None,
+    estimate: RunEstimate | None = None,
 ) -> list[TrainerOptions]:
-    """A valid strategy as every trainer takes it that is known here.
+    """A valid strategy as every trainer takes it that is known here, its ranks in order.
 
     ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
+    ``estimate``: that of the strategy, which says where it runs; None: on machines of NVIDIA's.
     """
-    found = []
+    found, layout, real = [], None, None
+    if estimate is not None:
+        layout = RankLayout.of(estimate.topology, strategy, None)
+        real = RankLayout.of(estimate.topology, strategy, estimate.placement, estimate.experts)
     for trainer in TRAINERS:
         lacks = trainer.lacks(model, batch, strategy)
-        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework)
-        found.append(TrainerOptions(trainer.name, trainer.title, made.text, made.notes, lacks))
+        on_amd = estimate is not None and estimate.topology.of_amd
+        if on_amd and (cuda := cuda_alone(strategy)):
+            lacks = (*lacks, f"what replaces {cuda}")
+        made = Exported("") if lacks else trainer.export(model, batch, strategy, framework, layout)
+        placed = real is None or not trainer.ranks(strategy, real)
+        said = trainer.name, trainer.title, made.text, made.notes, lacks
+        found.append(TrainerOptions(*said, trainer.export_name, placed))
     return found
 
 
@@ -151,7 +178,7 @@ def plan(
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set; no programs are
     sought after it.
     """
-    number = _picked(pick, question.top)
+    number = picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
     mixture = question.model.experts is not None
@@ -174,13 +201,27 @@ def plan(
     said = {at: known_of(one.estimate) for at, one in sought.items()}
     run = Recommended(chosen + 1, why, sought[chosen], said[chosen])
     options = trainer_options(
-        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework)
+        *(question.model, question.batch, listed[chosen].strategy, question.efficiency.framework),
+        run.estimate,
     )
     estimates = tuple(one.estimate(question) for one in listed)
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])
 
 
-def _picked(pick: str | None, most: int) -> int:
+def compare_planned(
+    found: Planned, present: PresentRun, limits: SearchLimits | None = None
+) -> RunComparison:
+    """What somebody runs beside the fastest of a plan, and beside the one of the list that is
+    nearest to a measured run; ``limits``: of the search for its best placement."""
+    best = found.listed[0] if found.listed else None
+    near, run_near = None, found.answer.recommended
+    if run_near is not None:
+        one = run_near.planned.estimate(found.answer.question)
+        near = NearMeasured(one, run_near.run.name, run_near.distance)
+    return compare_with(found.answer.question, present, best, near, limits)
+
+
+def picked(pick: str | None, most: int) -> int:
     """The number that is picked; 0: none is.
 
     Raises:
@@ -234,11 +275,6 @@ def write_training_plan(found: TrainingPlan, path: StrPath) -> None:
     """Write a plan file with its ``training`` block, which `verify`, `run` and `export` take.
 
     Raises:
-        InputError: on one device nothing is sent, so there is no plan; shards have copies, whose
-            requests a plan's axes cannot tell; or it cannot be written.
+        InputError: on one device nothing is sent, so there is no plan; or it cannot be written.
     """
-    copies = found.estimate.run.strategy.dp_replicate
-    if copies > 1:
-        rule = "has no plan file: its axes do not tell shards from their copies"
-        raise InputError(f"strategy dp_replicate={copies}", rule, "drop -o, or dp_replicate")
     write_atomically(os.fspath(path), json.dumps(training_plan_data(found)) + "\n")

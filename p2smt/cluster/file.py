@@ -26,8 +26,8 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from p2smt.cluster.file_model import (
     TopologyModel,
@@ -87,13 +87,10 @@ def parse_topology(text: str, source: str) -> Topology:
     return topology_from_data(load_yaml(text, source, MAX_BYTES), source)
 
 
+@cache
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
-    return _names(files(_PRESETS))
-
-
-def _names(folder: Traversable) -> tuple[str, ...]:
-    names = (entry.name for entry in folder.iterdir())
+    names = (entry.name for entry in files(_PRESETS).iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
@@ -146,18 +143,22 @@ def _load(name: str, known: Callable[[str], Library]) -> tuple[Topology, str]:
 
 def _preset(name: str, profile: str | None) -> tuple[Topology, str]:
     """A preset, or a profile of it, with the note of those that differ from it."""
-    source = f"preset {name}"
-    model = validated(TopologyModel, load_yaml(preset_text(name), source, MAX_BYTES), source)
+    model, source = _preset_model(name), f"preset {name}"
     if profile is None:
         return build_topology(model, source), profiles_note(model)
     return build_topology(with_profile(model, profile, source), source), ""
 
 
+@cache
+def _preset_model(name: str) -> TopologyModel:
+    """What the file of a preset says; read once, as an import looks at every preset."""
+    source = f"preset {name}"
+    return validated(TopologyModel, load_yaml(preset_text(name), source, MAX_BYTES), source)
+
+
 def profiles(preset: str) -> tuple[tuple[str, str, str], ...]:
     """The profiles of a preset: its name, such as ``mi300x@cx7``, what it is, how it differs."""
-    source = f"preset {preset}"
-    model = validated(TopologyModel, load_yaml(preset_text(preset), source, MAX_BYTES), source)
-    found = model.profiles.items()
+    found = _preset_model(preset).profiles.items()
     return tuple((f"{preset}@{name}", one.what, one.differs) for name, one in found)
 
 
@@ -231,7 +232,7 @@ def _latencies(level: Level) -> _Latencies:
 
 
 def _unknown(name: str) -> InputError:
-    if name in _names(files(_PRESETS).joinpath("fabrics")):
+    if name + _SUFFIX in {one.name for one in files(_PRESETS).joinpath("fabrics").iterdir()}:
         rule = "is a fabric, of ranks and edges, and no topology of levels"
         return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
     presets = preset_names()

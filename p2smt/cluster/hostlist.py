@@ -166,7 +166,8 @@ def _ranges(numbers: Sequence[str]) -> Iterator[str]:
 # Hosts as people give them: a file with one on a line, or a host list.
 # Launchers' own files are read as well: ``n01 slots=8`` (Open MPI, DeepSpeed), ``n01:8`` (MPICH,
 # mpirun -H), ``rank 0=n01 slot=0`` (rankfiles), ``n01 8 n02 8`` (LSF), a line for each rank (PBS),
-# and the lines that p2smt export writes for torchrun.
+# the lines that p2smt export writes for torchrun, and lists as variables, YAML, JSON and kubectl
+# have them.
 
 
 MAX_BYTES = 2**24
@@ -210,6 +211,12 @@ _WORD = re.compile(r"[A-Za-z0-9_.:,-]+")
 _SETTING = re.compile(r"[A-Za-z][\w-]*=\S*")
 _COUNTED = re.compile(r"([^:]+):\d{1,6}")
 _RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)(?:\s+slots?\s*=\s*\S+)?", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"^(?:- +|(?:export\s+)?\w*(?:nodelist|hosts?)=|nodes?/)|[\"']|"
+    r"(?<![\w.@-])[\w.-]+@(?=[\w.-]+(?:[\s:,]|$))",
+    re.IGNORECASE,
+)
+"""What may stand before hosts or around them: a dash, a variable, a kind, a user, quotes."""
 _TORCHRUN = re.compile(r"(\S+) torchrun (?!.*--no-python)")
 
 
@@ -217,6 +224,9 @@ def _hosts_of(line: str) -> tuple[str, ...]:
     """The hosts of a line, without what a launcher is told of each."""
     if one := _RANK.fullmatch(line) or _TORCHRUN.match(line):
         return (one[1],)
+    if line[:1] + line[-1:] == "[]" and ("'" in line or '"' in line):
+        line = line[1:-1]  # a list in JSON
+    line = _ABOUT.sub("", re.sub(r"\s*=\s*", "=", line))
     words = [word for word in line.split() if not _SETTING.fullmatch(word)]
     if "[" in line or not words or not all(map(_WORD.fullmatch, words)):
         return parse_hostlist(line)

@@ -221,6 +221,11 @@ class Topology:
         return _library_name(self.library)
 
     @property
+    def of_amd(self) -> bool:
+        """Whether its devices are AMD's, by the fabric of a link."""
+        return any(level.link.fabric == "xgmi" for level in self.levels)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Level sizes, outermost first."""
         return tuple(level.size for level in self.levels)

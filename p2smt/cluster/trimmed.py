@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -143,6 +143,43 @@ def _kept(sizes: Sequence[int], used: Sequence[int]) -> list[int]:
         sum(digit * stride for digit, stride in zip(digits, strides, strict=True))
         for digits in product(*(range(count) for count in used))
     ]
+
+
+# The part of each entity whose size is a power of two.
+
+
+@dataclass(frozen=True, slots=True)
+class EvenPart:
+    """A topology of which each entity keeps a power of two of its children at one level.
+
+    ``use``: as --use takes it.  ``odd``: the odd factor of the ``size`` that there is.
+    """
+
+    topology: Topology
+    use: str
+    size: int
+    odd: int
+
+    @property
+    def words(self) -> str:
+        """How much is taken: ``64 of each 72``; of racks most jobs take that."""
+        usual = ", as most jobs on such racks take" if self.size > _MOST_LISTED else ""
+        return f"{self.use.partition('=')[2]} of each {self.size}{usual}"
+
+
+def even_part(topology: Topology) -> EvenPart | None:
+    """The part by the innermost level with an odd factor; None: sizes inside the outermost level
+    are powers of two, a part is used already, or none can be."""
+    odds = [level for level in topology.levels[1:] if level.size & (level.size - 1)]
+    if not odds or odds[-1].whole:
+        return None
+    name, size = odds[-1].name, odds[-1].size
+    kept = 1 << (size.bit_length() - 1)
+    try:
+        found = trimmed(topology, {name: kept})
+    except InputError:
+        return None
+    return EvenPart(found, f"{name}={kept}", size, size // (size & -size))
 
 
 def used_devices(topology: Topology) -> tuple[int, ...] | None:

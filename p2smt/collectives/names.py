@@ -89,9 +89,20 @@ COLLECTIVES = tuple(row.schedule for row in _TABLE)
 
 CUSTOM = "custom"
 
-_MARKS = re.compile(r"^[nr]ccl|(?:test)?(?:perf(?:mpi)?)?$")
+_MARKS = re.compile(
+    r"^(?:.*[./])?(?:[nr]ccl|mpi|lax)?|(?:intotensor|tensor|single|base|test|perf(?:mpi)?)*$"
+)
 _BY_PLAIN_NAME = {row.schedule.replace("_", ""): row for row in _TABLE}
-_BY_PLAIN_NAME |= {"send": _BY_PLAIN_NAME["sendrecv"], "bcast": _BY_PLAIN_NAME["broadcast"]}
+_BY_PLAIN_NAME |= {
+    alias: _BY_PLAIN_NAME[name]
+    for name, aliases in {
+        "allreduce": ("psum",),
+        "reducescatter": ("psumscatter",),
+        "broadcast": ("bcast",),
+        "sendrecv": ("send", "ppermute", "collectivepermute"),
+    }.items()
+    for alias in aliases
+}
 _STEPS: dict[str, Operation] = {
     "alltoall": RequestKind.ALL_TO_ALL,
     "sendrecv": RequestKind.SEND,
@@ -107,7 +118,8 @@ def collective_named(text: str) -> str | None:
     """The one of ``COLLECTIVES`` that people mean by a name; None: none.
 
     Hyphens, underscores and capitals do not count, nor that it is the name of a library's function
-    or test: all_reduce, AllReduce, ncclAllReduce and all_reduce_perf are one.
+    or test, with a path or without: all_reduce, AllReduce, ncclAllReduce, MPI_Allreduce, lax.psum
+    and ./build/all_reduce_perf are one, as are all_gather_into_tensor and allgather.
     """
     row = _row_named(text)
     return row.schedule if row else None

@@ -7,8 +7,8 @@ not) ``modeling_*.py`` beside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from p2smt.interop.config_keys import ConfigKeys
@@ -135,8 +135,7 @@ def switched_window(keys: ConfigKeys, layers: int) -> tuple[int, frozenset[int]]
     on."""
     if not keys.switch("use_sliding_window", default=False):
         return no_window(keys, layers)
-    first = keys.data.get("max_window_layers", 28)
-    last = range(first if isinstance(first, int) else 0, layers)
+    last = range(keys.whole("max_window_layers", 28), layers)
     return window(4096, lambda _: last)(keys, layers)
 
 
@@ -150,6 +149,12 @@ def chunks(keys: ConfigKeys, layers: int) -> tuple[int, frozenset[int]]:
 def every(period: int) -> Callable[[int], Iterable[int]]:
     """All layers but each so-manieth."""
     return lambda layers: (layer for layer in range(layers) if (layer + 1) % period)
+
+
+def patterned_window(keys: ConfigKeys, layers: int) -> tuple[int, frozenset[int]]:
+    """``sliding_window`` of all layers but each ``sliding_window_pattern``-th."""
+    period = keys.optional("sliding_window_pattern", 6)
+    return window(4096, every(period))(keys, layers)
 
 
 def windowed_layers(keys: ConfigKeys, layers: int, usual: Iterable[int]) -> frozenset[int]:
@@ -239,7 +244,7 @@ def after_dense(keys: ConfigKeys, layers: int) -> Iterable[int]:
 
 def by_step(keys: ConfigKeys, layers: int) -> Iterable[int]:
     """Each ``decoder_sparse_step``-th but ``mlp_only_layers``."""
-    step, dense = keys.optional("decoder_sparse_step", 1), keys.data.get("mlp_only_layers") or ()
+    step, dense = keys.optional("decoder_sparse_step", 1), keys.numbers("mlp_only_layers")
     return (layer for layer in range(layers) if (layer + 1) % step == 0 and layer not in dense)
 
 
@@ -293,7 +298,8 @@ class ConfigFamily:
     size and heads.  ``head_size``: elements of a head without ``head_dim`` (0: hidden / heads).
     ``tied``: whether embedding and logits are one matrix where ``tie_word_embeddings`` is absent.
     ``experts`` and ``sparse``: its experts, and which layers have them.  ``latent``: attention is
-    MLA; ``hybrid``: layers are those of a pattern; ``chunked``: windows are chunks.
+    MLA; ``hybrid``: layers are those of a pattern; ``chunked``: windows are chunks.  ``defaults``:
+    sizes that its published files leave to the configuration class ``of_class``.
     """
 
     gated: bool
@@ -309,6 +315,8 @@ class ConfigFamily:
     latent: bool = False
     hybrid: bool = False
     chunked: bool = False
+    defaults: Mapping[str, int] = field(default_factory=dict)
+    of_class: str = ""
 
 
 _DEEPSEEK = ConfigFamily(gated=True, experts=routed_experts, sparse=after_dense, latent=True)
@@ -326,7 +334,13 @@ FAMILIES: dict[str, ConfigFamily] = {
         gated=True, kv_heads=grouped_or(4), window=window(4096, every(2)), head_size=256, tied=True
     ),
     "gemma3_text": ConfigFamily(
-        gated=True, kv_heads=grouped_or(4), window=window(4096, every(6)), head_size=256, tied=True
+        gated=True,
+        kv_heads=grouped_or(4),
+        window=patterned_window,
+        head_size=256,
+        tied=True,
+        defaults={"vocab_size": 262_208, "num_attention_heads": 8},
+        of_class="Gemma3TextConfig",
     ),
     "gpt2": ConfigFamily(
         gated=False,
@@ -407,3 +421,37 @@ FAMILIES: dict[str, ConfigFamily] = {
     "qwen3_moe": _QWEN_MOE,
 }
 """Families by their ``model_type``."""
+
+_INDEXED = "has sparse attention to the tokens that an indexer picks, which is not modelled"
+_LINEAR = "has linear attention, which is not modelled"
+_DELTA = "has gated delta nets (linear attention), which are not modelled"
+_SCAN = "has Mamba-1 layers, which are not modelled (Mamba-2 layers are)"
+UNMODELLED: Mapping[str, str] = {
+    "deepseek_v32": _INDEXED,
+    "glm_moe_dsa": _INDEXED,
+    "qwen3_next": _DELTA,
+    "qwen3_5_text": _DELTA,
+    "qwen3_5_moe_text": _DELTA,
+    "kimi_linear": _DELTA,
+    "minimax": _LINEAR,
+    "minimax_text_01": _LINEAR,
+    "minimax_m1": _LINEAR,
+    **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7"), _LINEAR),
+    "recurrent_gemma": "has recurrent layers (RG-LRU), which are not modelled",
+    "mamba": _SCAN,
+    "falcon_mamba": _SCAN,
+    "jamba": _SCAN,
+    "zamba": _SCAN,
+    "zamba2": "has attention layers that share their weights, which is not modelled",
+    "falcon_h1": "has attention and Mamba-2 side by side in a layer, which is not modelled",
+    "gemma3n_text": "has an embedding in each layer, which is not modelled",
+}
+"""Types of decoders with layers of kinds that there are none of here, and which these are."""
+UNREAD: Mapping[str, str] = {
+    "mamba2": "has Mamba-2 layers alone, whose keys are not read (those of nemotron_h are)",
+    "bamba": "is a hybrid whose keys are not read (those of nemotron_h are)",
+    "granitemoehybrid": "is a hybrid whose keys are not read (those of nemotron_h are)",
+    "hunyuan_v1_moe": "may say experts layer by layer, in keys that are not read",
+    "ernie4_5_moe": "says experts in keys that are not read",
+}
+"""Types whose layers a model file can tell, and what of their keys is not read."""

@@ -35,13 +35,13 @@ class ConfigKeys:
             raise InputError(given, "this key is missing", "add it: the model's size rests on it")
         return self._whole(*self._found(*names))
 
-    def optional(self, name: str, default: int) -> int:
+    def optional(self, name: str, default: int, most: int = MAX_SIZE) -> int:
         """A whole number that need not be there.
 
         Raises:
             InputError: it is no whole number from 1 up.
         """
-        return self._whole(name, self.data[name]) if self.has(name) else default
+        return self._whole(name, self.data[name], most) if self.has(name) else default
 
     def whole(self, name: str, default: int) -> int:
         """As :meth:`optional`, where 0 is a value, too."""
@@ -71,10 +71,21 @@ class ConfigKeys:
     def _found(self, *names: str) -> tuple[str, Any]:
         return next((name, self.data[name]) for name in names if self.has(name))
 
-    def _whole(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
-            raise self.error(name, value, f"must be a whole number from 1 to {MAX_SIZE}")
+    def _whole(self, name: str, value: Any, most: int = MAX_SIZE) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise self.error(name, value, f"must be a whole number from 1 to {most}")
         return value
+
+    def numbers(self, name: str) -> frozenset[int]:
+        """Whole numbers from 0 up in a list; none where there is none.
+
+        Raises:
+            InputError: it is no list of these.
+        """
+        found = self.data[name] if self.has(name) else []
+        if not isinstance(found, list) or not all(_counts(one) for one in found):
+            raise self.error(name, found, "must be a list of whole numbers")
+        return frozenset(found)
 
     def part(self, name: str) -> ConfigKeys:
         """The keys under a key.
@@ -100,3 +111,7 @@ class ConfigKeys:
             rule = f"must have an entry for each of the {layers} layers"
             raise self.error(name, f"{len(found)} entries", rule)
         return found
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -50,7 +50,7 @@ WRITERS = (
     Writer("python", "torch.distributed: a function for each request", ".py", write_torch),
     Writer("jax", "JAX: a function for each request", ".py", write_jax),
     options_writer(MEGATRON, ""),
-    options_writer(MEGATRON_BRIDGE, ".py", MEGATRON_BRIDGE.name),
+    options_writer(MEGATRON_BRIDGE, ".py"),
     options_writer(TORCHTITAN, ""),
     options_writer(DEEPSPEED, ".json"),
     Writer("sbatch", "Slurm: the job of `plan -o` as a batch script", ".sh", write_sbatch),

@@ -239,19 +239,23 @@ def _jax_mesh(name: str, plan: PlacedPlan) -> list[str]:
 # cp), for experts with ep and what is left of dp (cp being part of it).  Both must give the same
 # pipelines; it asserts that the order ends in pp, or the two sizes of dp agree, which with ep or cp
 # they mostly do not.  A plan with ep beside cp has dp and ep as dense layers' dp, and dp and cp as
-# that of experts: dp lies between the two.  Sources: ``parallel_state.py`` (``RankGenerator``,
-# ``initialize_model_parallel``), ``training/initialize.py``.
+# that of experts: dp lies between the two.  Instances of the distributed optimizer are equal
+# stretches of the ranks of dp and cp: copies of shards are the outer part of dp.  Sources:
+# ``parallel_state.py`` (``RankGenerator``, ``initialize_model_parallel``),
+# ``training/initialize.py``.
 
 
-TOKENS = ("tp", "cp", "ep", "dp", "pp")
-"""Its axes in the order of its default, the fastest first."""
-_MAPPING = ("tp", "cp", "ep", "pp", "dp")
-_BESIDE_CONTEXT = ("tp", "cp", "dp", "ep", "pp")
+_COPIES = "copies"
+TOKENS = ("tp", "cp", "ep", "dp", _COPIES, "pp")
+"""Its axes in the order of its default, the fastest first, dp being shards and their copies."""
+_MAPPING = ("tp", "cp", "ep", "pp", "dp", _COPIES)
+_BESIDE_CONTEXT = ("tp", "cp", "dp", _COPIES, "ep", "pp")
 _MEGATRON_ROLES = {
     **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),
     **dict.fromkeys(("cp", "context"), "cp"),
     **dict.fromkeys(("ep", "expert"), "ep"),
-    **dict.fromkeys(("dp", "data", "fsdp"), "dp"),
+    **dict.fromkeys(("dp", "dps", "data", "fsdp"), "dp"),
+    "dpr": _COPIES,
     **dict.fromkeys(("pp", "pipe", "pipeline", "stage"), "pp"),
 }
 _MEGATRON_OPTIONS = {
@@ -259,6 +263,7 @@ _MEGATRON_OPTIONS = {
     "cp": "--context-parallel-size",
     "ep": "--expert-model-parallel-size",
     "pp": "--pipeline-model-parallel-size",
+    _COPIES: "--num-distributed-optimizer-instances",
 }
 
 
@@ -287,6 +292,10 @@ def write_megatron(plan: PlacedPlan, _path: str) -> Exported:
         return Exported("\n".join(lines or [f"{_MEGATRON_OPTIONS['tp']} 1"]) + "\n")
     if named and _fits(several, _MAPPING):
         return Exported("\n".join([*lines, "--use-tp-pp-dp-mapping"]) + "\n")
+    if _COPIES in several:
+        rule = "Megatron-LM has copies of shards as the outer part of dp, in its usual orders"
+        remedy = f"launch the ranks so: --launched {_launch(plan, roles)}"
+        raise InputError(f"{plan.source}: axis dpr", rule, remedy)
     order = "-".join(_whole(several))
     call = f'# initialize_model_parallel(.., order="{order}")'
     return Exported("\n".join([*lines, call]) + "\n", (_note(plan, roles, order),))
@@ -364,8 +373,8 @@ ORDER = ("pp", "dp_replicate", "dp_shard", "ep", "cp", "tp")
 
 _TITAN_ROLES = {
     **dict.fromkeys(("pp", "pipe", "pipeline", "stage"), "pp"),
-    **dict.fromkeys(("dp_replicate", "replicate", "hsdp"), "dp_replicate"),
-    **dict.fromkeys(("dp", "dp_shard", "fsdp", "data"), "dp_shard"),
+    **dict.fromkeys(("dp_replicate", "dpr", "replicate", "hsdp"), "dp_replicate"),
+    **dict.fromkeys(("dp", "dp_shard", "dps", "fsdp", "data"), "dp_shard"),
     **dict.fromkeys(("ep", "expert"), "ep"),
     **dict.fromkeys(("cp", "context"), "cp"),
     **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),

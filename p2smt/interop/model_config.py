@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
-from p2smt.interop.config_families import FAMILIES, ConfigFamily, hybrid_layers, mamba, mla
+from p2smt.interop.config_families import (
+    FAMILIES,
+    UNMODELLED,
+    UNREAD,
+    ConfigFamily,
+    hybrid_layers,
+    mamba,
+    mla,
+)
 from p2smt.interop.config_keys import ConfigKeys
 from p2smt.training.transformer import Attention, LayerKind, LayerRun, Mlp, Transformer
 
@@ -15,17 +25,19 @@ CONFIG = "config.json"
 MAX_BYTES = 4 * 1024 * 1024
 """Of a configuration: those with lists per layer or label have some hundred kilobytes."""
 MAX_NAME = 60
+MAX_POSITIONS = 10**9
+"""Positions that a model knows: 10 x 2^20 of Llama 4 Scout are more than any size."""
 
 
 def read_config(path: str) -> Transformer:
     """The model that a ``config.json`` describes, or the one in a folder that has such a file.
 
     Keys that are absent have the defaults of transformers' configuration class of that type; sizes
-    must be there.
+    must be there, but for those that published files of that type leave out (``assumed``).
 
     Raises:
-        InputError: no such file, not JSON, an unknown ``model_type``, a key that is missing or has
-            a bad value, a mixture of experts, or a sliding window.
+        InputError: no such file, not JSON, a ``model_type`` that is unknown or has layers that are
+            not modelled, or a key that is missing or has a bad value.
     """
     file = os.path.join(path, CONFIG) if os.path.isdir(path) else path
     data = read_json(file, f"model file {file!r}", f"give a {CONFIG}", MAX_BYTES)
@@ -45,7 +57,9 @@ def config_model(data: object, source: str) -> Transformer:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
 
 
-def _model(keys: ConfigKeys, family: ConfigFamily) -> Transformer:
+def _model(given: ConfigKeys, family: ConfigFamily) -> Transformer:
+    missing = {name: size for name, size in family.defaults.items() if not given.has(name)}
+    keys = ConfigKeys({**given.data, **missing}, given.source)
     layers_name, hidden_name, heads_name = family.names
     layers = keys.count(*_names(layers_name, "num_hidden_layers"))
     hidden = keys.count(*_names(hidden_name, "hidden_size"))
@@ -74,6 +88,10 @@ def _model(keys: ConfigKeys, family: ConfigFamily) -> Transformer:
         chunked=bool(window) and family.chunked,
         order=() if set(kinds) == alike else LayerRun.of(kinds),
         mtp=0 if family.hybrid else _ahead(keys),
+        assumed=tuple(
+            f"{given.source} leaves {name} out: {size} is taken, the default of {family.of_class}"
+            for name, size in missing.items()
+        ),
     )
 
 
@@ -95,7 +113,7 @@ def layer_kinds(keys: ConfigKeys, family: ConfigFamily, layers: int) -> tuple[li
     if family.hybrid:
         return hybrid_layers(keys, layers), 0
     tokens, windowed = family.window(keys, layers)
-    longest = keys.optional("max_position_embeddings", 0)
+    longest = keys.optional("max_position_embeddings", 0, MAX_POSITIONS)
     windowed = frozenset() if longest and tokens >= longest else windowed
     sparse = set(family.sparse(keys, layers)) if family.experts else set()
     kinds = [
@@ -141,6 +159,7 @@ def _name(keys: ConfigKeys) -> str:
 
 
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_SHOWN_KEYS, _DEPTH = 4, 1
 _SPARSE = ("index_topk", "compress_ratios")
 _TEXT_PARTS = ("text_config", "language_config", "llm_config")
 _WRAPPED = {"gemma3": "gemma3_text", "llama4": "llama4_text", "mistral3": "mistral"}
@@ -153,13 +172,26 @@ def text_part(keys: ConfigKeys) -> ConfigKeys:
     The tower for images or sound is left out.
     """
     kind = keys.data.get("model_type")
-    name = next((one for one in _TEXT_PARTS if isinstance(keys.data.get(one), dict)), None)
-    if name is None or kind in FAMILIES:
+    inner = [name for name, value in keys.data.items() if isinstance(value, dict)]
+    names = [one for one in _TEXT_PARTS if one in inner]
+    if kind in FAMILIES or not inner:
         return keys
-    part = keys.part(name).data
+    if not names:
+        held = list(_decoders(keys.data, _DEPTH))
+        return ConfigKeys(held[0], keys.source) if len(held) == 1 else keys
+    part = keys.part(names[0]).data
     named = part.get("model_type") or _WRAPPED.get(str(kind))
     above = {key: keys.data[key] for key in ("_name_or_path",) if key in keys.data}
     return ConfigKeys({**above, **part, "model_type": named}, keys.source)
+
+
+def _decoders(data: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+    """The parts of a configuration, of any name, whose type is read."""
+    for part in (one for one in data.values() if isinstance(one, dict)):
+        if part.get("model_type") in FAMILIES:
+            yield part
+        elif depth:
+            yield from _decoders(part, depth - 1)
 
 
 def check_type(keys: ConfigKeys) -> ConfigFamily:
@@ -170,15 +202,19 @@ def check_type(keys: ConfigKeys) -> ConfigFamily:
     """
     kind = keys.data.get("model_type")
     if not isinstance(kind, str) or not kind:
-        rule = "this key is missing, which says what the others mean"
+        found = ", ".join(str(key)[:40] for key in list(keys.data)[:_SHOWN_KEYS])
+        rule = f"this key is missing, which says what the others mean ({found or 'none'})"
         raise InputError(f"{keys.source}: model_type", rule, "give a whole config.json")
     if keys.switch("is_encoder_decoder", default=False):
         raise keys.error("model_type", kind, "has an encoder; decoders alone are modelled")
     for key in _SPARSE:
         if keys.has(key):
             raise keys.error(key, keys.data[key], "sparse or compressed attention is not modelled")
+    if kind in UNMODELLED:
+        raise keys.error("model_type", kind, UNMODELLED[kind])
     if kind not in FAMILIES:
-        rule = f"is none of the families that are read: {', '.join(sorted(FAMILIES))}"
+        others = f"is none of the families that are read: {', '.join(sorted(FAMILIES))}"
+        rule = UNREAD.get(kind, others)
         raise keys.error("model_type", kind, rule, "write its sizes as a model file")
     if FAMILIES[kind].experts is None:
         _check_experts(keys)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class NoKind(InputError):
+    """A file names no collective, or none that it can be: it may be valid as some other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a file does not say, or says wrongly for this use; None: it is not said here either.

@@ -7,12 +7,14 @@ ends says which row writes it.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import RULES
 from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
+from p2smt.files.text_kind import seems
 from p2smt.interop.msccl.parse import begins_late
 from p2smt.interop.msccl.read import FORMAT as MSCCL_XML
 from p2smt.interop.msccl.read import msccl_refusals, rccl_refusals, read_msccl
@@ -76,7 +78,7 @@ def _is_msccl(text: str) -> bool:
 
 
 def _is_mscclpp(text: str) -> bool:
-    return _start(text) == "{" and '"gpus"' in text
+    return _start(text) == "{" and re.search(r'"gpus"\s*:', text) is not None
 
 
 def _is_yaml(text: str) -> bool:
@@ -157,7 +159,8 @@ def schedule_text(path: str) -> str | None:
     named = _named(path)
     if named is not None and named.sign:
         signs = ", ".join(f"{row.title} {row.sign}" for row in reversed(FORMATS) if row.sign)
-        raise InputError(given, f"is not a schedule: {signs}", "docs/schedule-file.md shows one")
+        rule = f"{seems(text)}, and is not a schedule: {signs}"
+        raise InputError(given, rule, "docs/schedule-file.md shows one")
     return None
 
 
@@ -218,28 +221,37 @@ MAX_ROOTS = 64
 
 
 def valid_as(
-    text: str, source: str, reading: Reading, wrong: Schedule, fifo_depth: int
+    text: str, source: str, reading: Reading, wrong: Schedule | None, fifo_depth: int
 ) -> tuple[str, ...]:
     """As what a schedule that is invalid as its file says would be valid, with how to say so.
 
-    Tried are other collectives, the same one in place, and other roots, if none was asked for.
+    Tried are other collectives, the same one in place, and other roots, if none was asked for; if
+    it is none of these, other collectives in place.  ``wrong``: None where the file names no kind.
     """
     found = format_of(text)
-    if found is None or len(wrong.steps) > MAX_STEPS_AGAIN:
+    steps = len(wrong.steps) if wrong else text.count("<step")
+    if found is None or steps > MAX_STEPS_AGAIN:
         return ()
-    is_wrong, wants = wrong.contract.collective, found.wants
-    tried = [
-        (f"{name} (--collective {name})", replace(reading, collective=name))
+    is_wrong, wants = wrong.contract.collective if wrong else "", found.wants
+    others = {
+        f"{name} (--collective {name})": replace(reading, collective=name)
         for name in COLLECTIVES
         if "collective" in wants and reading.collective is None and name != is_wrong
-    ]
-    if "in_place" in wants and not wrong.in_place and reading.in_place is None:
-        here = replace(reading, in_place=True)
-        tried.append((f'{is_wrong} in place (write inplace="1" into <algo>)', here))
-    if is_wrong in RULES and RULES[is_wrong].rooted and "root" in wants and reading.root is None:
-        roots = range(1, min(wrong.ranks, MAX_ROOTS))
-        tried += [(f"{is_wrong} (--root {r})", replace(reading, root=r)) for r in roots]
-    return tuple(what for what, other in tried if _is_valid(text, source, other, fifo_depth))
+    }
+    tried, here = dict(others), 'in place (write inplace="1" into <algo>)'
+    if "in_place" not in wants or (wrong and wrong.in_place) or reading.in_place is not None:
+        others = {}
+    elif is_wrong:
+        tried[f"{is_wrong} {here}"] = replace(reading, in_place=True)
+    if wrong and is_wrong in RULES and RULES[is_wrong].rooted and "root" in wants:
+        roots = range(1, min(wrong.ranks, MAX_ROOTS)) if reading.root is None else ()
+        tried |= {f"{is_wrong} (--root {r})": replace(reading, root=r) for r in roots}
+    inside = {f"{what}, {here}": replace(one, in_place=True) for what, one in others.items()}
+    for each in (tried, inside):
+        right = tuple(k for k, one in each.items() if _is_valid(text, source, one, fifo_depth))
+        if right:
+            return right
+    return ()
 
 
 def _is_valid(text: str, source: str, reading: Reading, fifo_depth: int) -> bool:

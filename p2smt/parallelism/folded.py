@@ -76,6 +76,39 @@ DP_OUTERMOST = FoldedAxes(("dp", PIPELINE, "cp", "tp"), ("ed", PIPELINE, "ep", "
 HSDP = FoldedAxes((PIPELINE, "dpr", "dps", "cp", "tp"), (PIPELINE, "dpr", "eds", "ep", "et"))
 """Replicas of shards, dp = dpr dps and ed = dpr eds: torchtitan's meshes (``parallel_dims.py``; pp,
 dp_replicate, dp_shard, cp, tp; pp, dp_replicate, efsdp, ep), where et is 1."""
+WITH_COPIES = FoldedAxes((PIPELINE, "dpr", "dps", "cp", "tp"), (PIPELINE, "edr", "eds", "ep", "et"))
+"""Those of ``PP_OUTERMOST`` where what ZeRO shards has copies: dp is copies, the outer parts of its
+row, and the ranks over which one is sharded; so is ed, by itself."""
+
+
+def with_copies(placement: Placement, copies: int) -> Placement:
+    """A placement whose second row, data parallelism, is divided: its outer parts are copies.
+
+    Raises:
+        InputError: the outer parts of that row do not multiply to so many copies.
+    """
+    every = np.array(placement.matrix, dtype=np.int64)[None]
+    found = divided(every, copies)
+    if not len(found):
+        row = list(placement.matrix[1])
+        rule = f"its parts {row} of dp, from the outermost, do not multiply to that"
+        raise InputError(f"dp_replicate={copies} on {placement.text()}", rule, "take another")
+    return Placement(_as_matrix(found[0]))
+
+
+def divided(every: IntArray, copies: int) -> IntArray:
+    """The same of those of many matrices that can be: (matrices, axes, levels), one axis more.
+
+    From the outermost level on parts of the second row are copies, as long as there are more.
+    """
+    row, left = every[:, 1], np.full(len(every), copies, dtype=np.int64)
+    outer, whole = np.ones_like(row), np.ones(len(every), dtype=np.bool_)
+    for level in range(row.shape[1]):
+        outer[:, level] = np.gcd(row[:, level], left)
+        left //= outer[:, level]
+        whole &= (left == 1) | (outer[:, level] == row[:, level])
+    parts = [every[:, :1], outer[:, None], (row // outer)[:, None], every[:, 2:]]
+    return np.asarray(np.concatenate(parts, axis=1)[whole & (left == 1)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

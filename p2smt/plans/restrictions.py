@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, assert_never
 
 from p2smt.cost.step_time import chunk_counts
-from p2smt.parallelism.placement import FixedEntry
+from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.parallelism.request import Problem
 
 _Kind = Literal[
@@ -27,13 +27,7 @@ def restriction_data(problem: Problem) -> list[dict[str, Any]]:
 
 def _data(problem: Problem) -> list[dict[str, Any]]:
     axes, levels = problem.axis_names, problem.topology.names
-    found: list[dict[str, Any]] = []
-    for rule in problem.rules:
-        at = {"axis": axes[rule.axis], "level": levels[rule.level]}
-        if isinstance(rule, FixedEntry):
-            found.append({"kind": "fixed-entry", **at, "entry": rule.value})
-        else:
-            found.append({"kind": "axis-rule", **at, "within": rule.inside})
+    found = [_rule_data(rule, axes, levels) for rule in problem.rules]
     found.append({"kind": "max-length", "instructions": problem.max_length})
     forms = sorted(form.value for form in problem.forbidden_forms)
     found += [{"kind": "forbidden-form", "form": form} for form in forms]
@@ -44,6 +38,20 @@ def _data(problem: Problem) -> list[dict[str, Any]]:
     if problem.pipeline != 1:
         found.append({"kind": "pipeline", "chunks": problem.pipeline})
     return found
+
+
+def _rule_data(
+    rule: AxisRule | FixedEntry, axes: Sequence[str], levels: Sequence[str]
+) -> dict[str, Any]:
+    at = {"axis": axes[rule.axis], "level": levels[rule.level]}
+    if isinstance(rule, FixedEntry):
+        return {"kind": "fixed-entry", **at, "entry": rule.value}
+    return {"kind": "axis-rule", **at, "within": rule.inside}
+
+
+def rule_text(rule: AxisRule | FixedEntry, axes: Sequence[str], levels: Sequence[str]) -> str:
+    """A rule on axes and levels of these names, as ``--require`` and ``--fix`` take it."""
+    return restriction_text(_rule_data(rule, axes, levels))
 
 
 def restriction_text(data: dict[str, Any]) -> str:

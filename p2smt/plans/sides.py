@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2smt.errors import InputError
-from p2smt.parallelism.folded import PP_OUTERMOST, FoldedPlacement
+from p2smt.parallelism.folded import (
+    PIPELINE,
+    PP_OUTERMOST,
+    WITH_COPIES,
+    FoldedPlacement,
+    with_copies,
+)
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.plans.file_model import AnyPlan, AxisModel, PlanModel, Restriction
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import ATTENTION, EXPERTS, PlacementBlock
+from p2smt.plans.training.file_model import ATTENTION, EXPERTS, PlacementBlock, TrainingBlock
 from p2smt.result import Status
 
 
@@ -47,8 +53,8 @@ def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
         return (PlanSide("", plan, tuple(range(len(plan.requests)))),)
     where = f"{source}: training.placement"
     with located(where):
-        pair = folded_placement(block.placement)
-    mine = several(PP_OUTERMOST.attention, pair.attention)
+        attention_rows, expert_rows = sides_of_block(block)
+    mine = several(*attention_rows)
     given = [list(row) for row in mine[1]]
     if plan.matrix != given or [(axis.name, axis.size) for axis in plan.axes] != mine[0]:
         raise InputError(f"{where}.attention", "is not the plan's matrix on its axes")
@@ -56,7 +62,7 @@ def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
         rule = "must be sum where a plan has two matrices"
         raise InputError(f"{source}: objective {plan.objective}", rule)
     attention = _side(plan, ATTENTION, *mine)
-    experts = _side(plan, EXPERTS, *several(PP_OUTERMOST.experts, pair.experts))
+    experts = _side(plan, EXPERTS, *several(*expert_rows))
     return (attention, experts) if experts.numbers else (attention,)
 
 
@@ -90,6 +96,25 @@ def folded_placement(block: PlacementBlock) -> FoldedPlacement:
         Placement(tuple(map(tuple, rows))) for rows in (block.attention, block.experts)
     )
     return FoldedPlacement(attention, experts)
+
+
+def sides_of_block(
+    block: TrainingBlock,
+) -> tuple[tuple[Sequence[str], Placement], tuple[Sequence[str], Placement]]:
+    """Both matrices of a training, each with the names of its rows.
+
+    Where shards have copies, the row of data parallelism is divided into these and the shards.
+
+    Raises:
+        InputError: there are none, they are no consistent pair, or no rows divide so.
+    """
+    if block.placement is None:
+        raise InputError("a training", "has no placement of experts")
+    pair, copies = folded_placement(block.placement), block.strategy.dp_replicate
+    if copies == 1:
+        return (PP_OUTERMOST.attention, pair.attention), (PP_OUTERMOST.experts, pair.experts)
+    attention, experts = (with_copies(one, copies) for one in (pair.attention, pair.experts))
+    return (WITH_COPIES.attention, attention), (WITH_COPIES.experts, experts)
 
 
 def several(names: Sequence[str], placement: Placement) -> tuple[list[tuple[str, int]], Matrix]:
@@ -131,7 +156,8 @@ def _concerns(restriction: Restriction, name: str) -> bool:
     axis = getattr(restriction, "axis", None)
     if axis is None:
         return True
-    return axis in PP_OUTERMOST.experts if name == EXPERTS else axis not in PP_OUTERMOST.experts[1:]
+    own = {*PP_OUTERMOST.experts[1:], *WITH_COPIES.experts[1:]}
+    return axis in {PIPELINE, *own} if name == EXPERTS else axis not in own
 
 
 def _total(requests: Iterable[Any], value: Callable[[Any], float | None]) -> float | None:

@@ -237,9 +237,10 @@ def estimate_range(found: RunEstimate) -> EstimateRange:
     """The ranges of an estimate: all calls are as short, or as long, as they may be together."""
     run, topology = found.run, found.topology
     own_s = {one.request.name: one.call_s for one in found.prediction.requests}
-    lie, placed, placed_experts = found.on_hosts, found.placement, found.experts
-    attention = placed if lie is None else lie.ranks
-    experts = placed_experts if lie is None else lie.of_experts(run.strategy)
+    lie, experts = found.on_hosts, found.ranks or found.experts
+    attention = found.ranks or found.placement
+    if lie is not None:
+        attention, experts = lie.ranks, lie.of_experts(run.strategy)
     calls: dict[str, PriceRange] = {}
     free: dict[str, float] = {}
     framework = found.efficiency.framework

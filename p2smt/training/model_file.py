@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from p2smt.errors import InputError
@@ -50,10 +51,15 @@ def read_model(name_or_path: str) -> Transformer:
         InputError: there is no such model or file (near names are listed), or the file is bad.
     """
     if name_or_path in model_names():
-        return _parsed(model_text(name_or_path), f"model {name_or_path}")
+        return _packaged(name_or_path)
     if name_or_path.endswith(_FILE_SUFFIXES) or os.path.exists(name_or_path):
         return _parsed(read_text(name_or_path, "model file"), name_or_path)
-    name = known_as(name_or_path)
+    return _packaged(known_as(name_or_path))
+
+
+@cache
+def _packaged(name: str) -> Transformer:
+    """A model that comes with the package; read once, as studies name one many times."""
     return _parsed(model_text(name), f"model {name}")
 
 

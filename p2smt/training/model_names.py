@@ -41,10 +41,12 @@ _ALIASES: Mapping[str, str] = MappingProxyType(
 
 _REFUSED: tuple[tuple[str, str], ...] = (
     (r"deepseek-?v3\.2|deepseek-?v4|glm-?5", "attends to chosen or compressed tokens (sparse)"),
-    (r"qwen-?3-?next|qwen-?3\.5", "has gated delta nets"),
+    (r"qwen-?3-?next|qwen-?3\.5|kimi-?linear", "has gated delta nets (linear attention)"),
+    (r"minimax-?(text|01|m1)|rwkv", "has linear attention"),
     (r"deepseek-?vl|qwen-?.*-?vl|llava|internvl", "has a tower for images"),
     (r"\bt5\b|\bbart\b|\bbert\b|whisper", "has an encoder"),
-    (r"jamba|zamba|falcon-?h1|rwkv|mamba", "has layers that are not known here"),
+    (r"jamba|zamba|falcon-?mamba|\bmamba-?(1|\d+\.\d+b|\d+m)", "has Mamba-1 or shared layers"),
+    (r"falcon-?h1", "has attention and Mamba-2 side by side in a layer"),
 )
 """Names of models that are not modelled, and why."""
 
@@ -54,6 +56,7 @@ _DRESSING = re.compile(
 """What publishers append to the name of a model of the same sizes."""
 
 
+@cache
 def model_names() -> tuple[str, ...]:
     """The models that come with the package, sorted."""
     names = (entry.name for entry in files(_PACKAGED).iterdir())
@@ -114,7 +117,7 @@ def _unknown(name: str) -> InputError:
     given = f"model {name[:MAX_NAME]!r}"
     for pattern, reason in _REFUSED:
         if re.search(pattern, name[:MAX_NAME], re.I):
-            return InputError(given, f"{reason}, which is not modelled", "see p2smt models")
+            return InputError(given, f"{reason}: not modelled", "see p2smt models")
     known = model_names()
     near = difflib.get_close_matches(name[:MAX_NAME].lower(), known, n=MOST_NEAR, cutoff=0.5)
     remedy = f"did you mean {', '.join(near)}?" if near else "p2smt models lists the known ones"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from p2smt.cost.accuracy import most_in_node
 from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
-from p2smt.errors import InputError
+from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import (
     BoolArray,
     FloatArray,
@@ -247,15 +246,16 @@ def call_seconds(
 def call_time(
     topology: Topology, strategy: Strategy, request: AxisRequest, placement: RankMap | None
 ) -> tuple[StepTime, int]:
-    """The time of the same, and how many members of a group are in a node."""
+    """The time of the same, and how many members of a group are in a node.
+
+    On a matrix all lines go the same way through every switch, and a send from last to first takes
+    the way of one from each to the next that is there anyway: it adds nothing to the worst link.
+    """
     experts = is_of_experts(request.axes)
-    names: tuple[str, ...] = EXPERT_AXES if experts else AXES
-    sizes = strategy.expert_sizes if experts else strategy.sizes
-    if strategy.dp_replicate > 1:
-        names = EXPERT_SHARD_AXES if experts else SHARD_AXES
-        sizes = strategy.expert_shard_sizes if experts else strategy.shard_sizes
-        if isinstance(placement, Placement):
-            placement = with_copies(placement, strategy.dp_replicate)
+    rows = strategy.rows(experts=experts)
+    names, sizes = list(rows), tuple(rows.values())
+    if strategy.dp_replicate > 1 and isinstance(placement, Placement):
+        placement = with_copies(placement, strategy.dp_replicate)
     axes = [names.index(axis) for axis in request.axes]
     if placement is None:
         placement = _expressed(topology, sizes)
@@ -263,30 +263,12 @@ def call_time(
         ranks: IntArray = default_ranks(sizes)
         if isinstance(placement, RankList):
             ranks = placement.rank_tensor().reshape(sizes)
-        step = single_time(topology, ranks, axes, request.kind, request.payload_bytes)
+        asked = topology, ranks, axes, request.kind, request.payload_bytes
+        step = single_time(*asked, closed=request.closed)
         return step, most_in_node(topology, rank_groups(ranks, axes))
     scene = Scene.of(topology, placement, axes)
     local = members_in_node(topology, scene.hierarchy, 0, scene.hierarchy.depth)
     return scene.fixed_time(request.kind, request.payload_bytes), local
-
-
-def with_copies(placement: Placement, copies: int) -> Placement:
-    """A placement whose second row, data parallelism, is divided: its outer parts are copies.
-
-    Raises:
-        InputError: the outer parts of that row do not multiply to so many copies.
-    """
-    row, left = placement.matrix[1], copies
-    outer = []
-    for part in row:
-        outer.append(gcd(part, left))
-        left //= outer[-1]
-        if left > 1 and outer[-1] < part:
-            rule = f"its parts {list(row)} of dp, from the outermost, do not multiply to that"
-            raise InputError(f"dp_replicate={copies} on {placement.text()}", rule, "take another")
-    inner = tuple(part // copy for part, copy in zip(row, outer, strict=True))
-    pp, _, *rest = placement.matrix
-    return Placement((pp, tuple(outer), inner, *rest))
 
 
 def is_of_experts(axes: Sequence[str]) -> bool:
@@ -304,7 +286,8 @@ class RequestColumn:
     ``payload_bytes``: shape (strategies,).  ``calls``: for a micro-batch of a stage, or in an
     iteration where it is ``once``: shape (strategies, stages), 0 where its axes have one rank.
     ``part`` of its time may hide (same shape).  ``axes`` are those that it may run along: of a
-    strategy, those of more than one rank.
+    strategy, those of more than one rank.  ``closes``: with several chunks a stage the last rank
+    sends to the first one, too.
     """
 
     name: str
@@ -315,6 +298,7 @@ class RequestColumn:
     part: FloatArray
     once: bool
     cover: Cover
+    closes: bool = False
 
     def most_calls(self, micro_batches: FloatArray) -> FloatArray:
         """Calls in an iteration on the stage with most: shape (strategies,)."""
@@ -337,8 +321,8 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
     sizes = columns.ranks
     for row in _sent(counted):
         ranks = np.prod([sizes[axis] for axis in row.axes], axis=0)
-        payload = counted.of_stage(row.row("payload").name).max(axis=1)
-        calls = counted.of_stage(row.row("calls").name) * (ranks > 1)[:, None]
+        payload = counted.of_stage(row.row_name("payload")).max(axis=1)
+        calls = counted.of_stage(row.row_name("calls")) * (ranks > 1)[:, None]
         found.append(
             RequestColumn(
                 row.name,
@@ -346,9 +330,10 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
                 row.axes,
                 np.ceil(payload).astype(np.int64),
                 calls,
-                counted.of_stage(row.row("part").name),
+                counted.of_stage(row.row_name("part")),
                 row.once,
                 row.cover,
+                row.closes,
             )
         )
     return tuple(found)
@@ -397,7 +382,8 @@ def axis_request(column: RequestColumn, strategy: Strategy, row: int, calls: int
     axes = tuple(axis for axis in named if sizes[axis] > 1)
     payload_bytes = int(column.payload_bytes[row])
     cover = column.cover if column.part[row].any() else Cover.NOTHING
-    return AxisRequest(column.name, column.kind, axes, payload_bytes, calls, cover)
+    closed = column.closes and strategy.vpp > 1
+    return AxisRequest(column.name, column.kind, axes, payload_bytes, calls, cover, closed)
 
 
 # What strategies take without communication, and what their communication can hide under.
@@ -502,6 +488,6 @@ def work_of(timed: Quantities, columns: StrategyColumns) -> StrategyWork:
 def _covered(timed: Quantities, columns: StrategyColumns) -> tuple[CoveredRequest, ...]:
     sent = request_columns(timed, columns)
     return tuple(
-        CoveredRequest(column, timed.of_stage(row.row("cover_s").name), row.edge)
+        CoveredRequest(column, timed.of_stage(row.row_name("cover_s")), row.edge)
         for row, column in zip(_sent(timed), sent, strict=True)
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from p2smt.cluster.file_model import build_topology
-from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.cost.accuracy import PriceRange, summed
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
+from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import FixedEntry, Matrix, ParallelismAxis, Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
@@ -19,7 +19,7 @@ from p2smt.plans.check.plan import Note, PlanReport, check_plan
 from p2smt.plans.file import plan_data, range_data
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.ranges import range_of
-from p2smt.plans.sides import folded_placement, joined, several
+from p2smt.plans.sides import joined, several, sides_of_block
 from p2smt.plans.solution import (
     Allocation,
     Alternative,
@@ -36,10 +36,10 @@ from p2smt.solvers.ask import Solver
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict_with, sent, trained_seconds
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.pipeline import axis_requests, is_of_experts
+from p2smt.training.pipeline import axis_requests, call_seconds, is_of_experts
 from p2smt.training.plan_block import efficiency_in, misstated, run_of, training_data
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
-from p2smt.training.strategy import AXES, EXPERT_AXES, Strategy
+from p2smt.training.strategy import Strategy
 from p2smt.training.validity import violations
 
 
@@ -326,9 +326,7 @@ def plan_axes(strategy: Strategy, side: str = ATTENTION) -> tuple[ParallelismAxi
 
 def _sizes_of(strategy: Strategy, side: str) -> list[tuple[str, int]]:
     """The rows of a matrix: names and sizes."""
-    if side == EXPERTS:
-        return list(zip(EXPERT_AXES, strategy.expert_sizes, strict=True))
-    return list(zip(AXES, strategy.sizes, strict=True))
+    return list(strategy.rows(experts=side == EXPERTS).items())
 
 
 def plan_request(strategy: Strategy, asked: AxisRequest) -> Request | None:
@@ -365,8 +363,10 @@ def named_seconds(
 
 
 def plan_matrix(strategy: Strategy, matrix: Matrix, side: str = ATTENTION) -> Matrix:
-    """The rows of the plan's axes."""
+    """The rows of the plan's axes; of a matrix whose dp is copies of shards that row is divided."""
     kept = [axis.name for axis in plan_axes(strategy, side)]
+    if strategy.dp_replicate > 1:
+        matrix = with_copies(Placement(matrix), strategy.dp_replicate).matrix
     rows = zip(_sizes_of(strategy, side), matrix, strict=True)
     return tuple(row for (name, _), row in rows if name in kept)
 
@@ -436,7 +436,8 @@ def _notes(
     yield from _wrong_requests(plan, run, constants)
     if report.violations:
         return
-    prediction = _again(run, topology.device, constants, report.seconds)
+    listed = RankList(tuple(plan.ranks), run.strategy.sizes) if plan.matrix is None else None
+    prediction = _again(run, topology, constants, report.seconds, listed)
     if prediction is None:
         return
     yield from misstated(block.prediction, prediction)
@@ -448,8 +449,8 @@ def _wrong_axes(plan: PlanModel, block: TrainingBlock, strategy: Strategy) -> It
     """Whether axes of attention and of experts have the sizes of the strategy."""
     found = [(ATTENTION, [(axis.name, axis.size) for axis in plan.axes])]
     if block.placement is not None:
-        rows = folded_placement(block.placement).experts
-        found.append((EXPERTS, several(EXPERT_AXES, rows)[0]))
+        theirs = sides_of_block(block)[1]
+        found.append((EXPERTS, several(*theirs)[0]))
     for side, axes in found:
         wanted = [(axis.name, axis.size) for axis in plan_axes(strategy, side)]
         if axes != wanted:
@@ -459,9 +460,6 @@ def _wrong_axes(plan: PlanModel, block: TrainingBlock, strategy: Strategy) -> It
 
 def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) -> Iterator[str]:
     """Whether the requests of the plan are those of the strategy, each on its matrix."""
-    if run.strategy.dp_replicate > 1:
-        yield "shards have copies (dp_replicate), and its axes do not tell one from the other"
-        return
     asked = sent_requests(run, constants)
     sides = (ATTENTION, EXPERTS)
     expected = [(on, one) for on in sides for one in plan_requests(run.strategy, asked, on)]
@@ -477,14 +475,25 @@ def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) ->
 
 
 def _again(
-    run: TrainingRun, device: Device, constants: Efficiency, seconds: Sequence[float]
+    run: TrainingRun,
+    topology: Topology,
+    constants: Efficiency,
+    seconds: Sequence[float],
+    listed: RankList | None,
 ) -> Prediction | None:
-    """The prediction with the plan's programs; None: its requests are not the strategy's."""
+    """The prediction with the plan's programs; None: its requests are not the strategy's.
+
+    Requests of plans send along a chain: what a send takes that is closed is computed for ranks
+    that are ``listed``.
+    """
     asked = sent_requests(run, constants)
     if sum(plan_request(run.strategy, one) is not None for one in asked) != len(seconds):
         return None
     call_s = named_seconds(run, constants, asked, seconds)
-    return predict_with(run, device, constants, call_s)
+    if listed is not None:
+        closed = (one for one in asked if one.closed)
+        call_s |= {one.name: call_seconds(topology, run.strategy, one, listed) for one in closed}
+    return predict_with(run, topology.known_device, constants, call_s)
 
 
 def _sizes(axes: Sequence[tuple[str, int]]) -> str:

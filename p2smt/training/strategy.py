@@ -211,6 +211,18 @@ class Strategy:
         copies = self.dp_replicate
         return (self.pp, copies, self.ed // copies, self.ep, self.etp)
 
+    def rows(self, *, experts: bool = False) -> Mapping[str, int]:
+        """The axes of a placement, outermost first, with their sizes, or those of one of experts.
+
+        Where shards have copies, dp is these and the shards.
+        """
+        names: tuple[str, ...] = EXPERT_AXES if experts else AXES
+        sizes = self.expert_sizes if experts else self.sizes
+        if self.dp_replicate > 1:
+            names = EXPERT_SHARD_AXES if experts else SHARD_AXES
+            sizes = self.expert_shard_sizes if experts else self.shard_sizes
+        return dict(zip(names, sizes, strict=True))
+
     @property
     def low_precision(self) -> bool:
         """Whether products are in 8 bits or fewer."""
@@ -456,6 +468,23 @@ def spread_strategy(text: str, devices: int) -> Strategy:
         rule = f"its tp * pp * cp = {found.devices} does not divide the {devices} devices"
         raise InputError(given, rule, "choose other degrees, or other devices")
     return replace(found, dp=dp)
+
+
+def with_given(strategy: Strategy, text: str, given: Mapping[str, Any]) -> Strategy:
+    """A strategy, which ``text`` told, with fields that are given beside it.
+
+    Raises:
+        InputError: the text says another value of one of them.
+    """
+    told = [part.partition("=")[0].strip() for part in text.split(",")]
+    for name, value in given.items():
+        key, own = key_of(name), getattr(strategy, name)
+        if key in told and own != value:
+            write = _KEYS[key].write
+            rule = f"is {key}={write(value)} in an option beside it"
+            remedy = "keep one of them, or let them agree"
+            raise InputError(f"strategy {key}={write(own)}", rule, remedy)
+    return replace(strategy, **given)
 
 
 def spread_text(strategy: Strategy) -> str:

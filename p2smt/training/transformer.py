@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from itertools import groupby
 
@@ -140,7 +140,8 @@ class Transformer:
     ``window``: tokens that windowed attention sees, itself among them; ``chunked``: those of its
     chunk of so many instead.  ``order`` tells the kinds of all layers; empty, all are alike: with
     full attention, and with experts if the model has any.  ``mtp``: further layers, of the last
-    kind, that predict later tokens in training (multi-token prediction).
+    kind, that predict later tokens in training (multi-token prediction).  ``assumed``: what its
+    file leaves to defaults, in words.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Transformer:
     chunked: bool = False
     order: tuple[LayerRun, ...] = ()
     mtp: int = 0
+    assumed: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for key in ("layers", "hidden", "heads", "kv_heads", "vocab", "head_size"):
@@ -169,9 +171,9 @@ class Transformer:
         for key in ("window", "mtp"):
             self._check_size(key, getattr(self, key), least=0)
         for name, part in (("experts", self.experts), ("mla", self.mla), ("mamba", self.mamba)):
-            for field in fields(part) if part else ():
-                least = 0 if field.default == 0 else 1
-                self._check_size(f"{name} {field.name}", getattr(part, field.name), least)
+            for size in fields(part) if part else ():
+                least = 0 if size.default == 0 else 1
+                self._check_size(f"{name} {size.name}", getattr(part, size.name), least)
         if self.heads % self.kv_heads:
             given = f"model {self.name[:40]}: {self.heads} heads, {self.kv_heads} kv_heads"
             raise InputError(given, "kv_heads must divide heads")

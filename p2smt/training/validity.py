@@ -157,36 +157,42 @@ RULES: tuple[ValidityRule, ...] = (
         "change dp",
         _devices,
     ),
-    ValidityRule("heads", ("tp",), "tp must divide the {heads} heads", "", _heads),
+    ValidityRule(
+        "heads", ("tp",), "tp must divide the {heads} heads", "take a divisor of them", _heads
+    ),
     ValidityRule(
         "kv_heads",
         ("tp",),
         "tp must divide the {kv_heads} heads of keys and values, or be a multiple of them",
-        "",
+        "take a divisor or a multiple",
         _kv_heads,
     ),
     ValidityRule(
         "ffn",
         ("tp",),
         "tp must divide the width {ffn} of the MLP",
-        "",
+        "take a divisor of it",
         _ffn,
     ),
     ValidityRule(
-        "mamba", ("tp",), "tp must divide the heads and the groups of Mamba-2", "", _mamba
+        "mamba",
+        ("tp",),
+        "tp must divide the {mamba_heads} heads and the {groups} groups of Mamba-2",
+        "take a divisor of both",
+        _mamba,
     ),
     ValidityRule(
         "sequence",
         ("cp",),
         "2 cp must divide the {tokens} tokens of a sequence (a device has two parts of it)",
-        "",
+        "take a smaller cp, or sequences of another length",
         _sequence,
     ),
     ValidityRule(
         "sequence_parallel",
         ("cp", "tp", "sequence_parallel"),
         "cp, and cp * tp with sp=1, must divide the {tokens} tokens of a sequence",
-        "",
+        "take a smaller cp or tp, or sp=0",
         _sequence_parallel,
     ),
     ValidityRule(
@@ -207,7 +213,7 @@ RULES: tuple[ValidityRule, ...] = (
         "batch",
         ("dp", "micro_batch"),
         "dp * mbs must divide the global batch of {sequences} sequences",
-        "",
+        "take another dp or mbs, or another batch",
         _batch,
     ),
     ValidityRule(
@@ -288,6 +294,9 @@ def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: i
         sequences=batch.sequences,
         experts=model.experts.count if model.experts else 0,
         width=model.experts.width if model.experts else 0,
+        shared_width=model.experts.shared_width if model.experts else 0,
+        mamba_heads=model.mamba.heads if model.mamba else 0,
+        groups=model.mamba.groups if model.mamba else 0,
     )
 
 
@@ -417,7 +426,7 @@ MIXTURE_RULES: tuple[ValidityRule, ...] = (
     ValidityRule(
         "shared-width",
         ("tp",),
-        "tp must divide the width of shared experts",
+        "tp must divide the width {shared_width} of shared experts",
         "take a divisor of it",
         _shared_width,
     ),
@@ -453,6 +462,20 @@ def broken_switch_rules(
     """Where strategies of arrays break each of these, in their order."""
     setting = _Setting(model, batch, 0)
     return tuple(~rule.holds(setting, values) for rule in switch_rules(model))
+
+
+def obey_copies(model: Transformer, values: FieldValues) -> _BoolArray:
+    """Which strategies of arrays can have their copies of shards (``dp_replicate``).
+
+    The rules are those of :mod:`~p2smt.training.megatron_rules` on single strategies.
+    """
+    copies, sharded = values["dp_replicate"], values["dp"] * values["cp"]
+    found = _divides(copies, values["dp"])
+    if model.experts:
+        ed = sharded * values["tp"] // (values["ep"] * values["etp"])
+        found &= _divides(copies, ed)
+    split = (values["zero"] > 0) & (sharded > copies)
+    return np.asarray(found & ((copies == 1) | split), dtype=np.bool_)
 
 
 def _switch_violations(

@@ -24,6 +24,15 @@ THREE = ("n1", "n02", "n-3.x.org")
         "{0} 8 {1} 8 {2} 8\n",
         "{0} 8\n{1} 8\n{2} 8\n",
         "# hosts\n\n{0}   slots=4 # first\n\t{1} slots=4\n{2}\tslots=4\n",
+        "{0} slots = 8\n{1} slots = 8 max_slots = 8\n{2}\n",
+        "root@{0}\nroot@{1}:8\nme@{2} slots=8\n",
+        "- {0}\n- {1}\n- {2}\n",
+        "node/{0}\nnode/{1}\nnode/{2}\n",
+        "SLURM_JOB_NODELIST={0},{1},{2}\n",
+        "   NodeList={0},{1},{2}\n",
+        "export HOSTS='{0},{1},{2}'\n",
+        '["{0}", "{1}", "{2}"]\n',
+        '"{0}","{1}","{2}"\n',
         "rank 0={0} slot=0\nrank 1={1} slot=0:0-3\nrank 2={2} slot=0\n",
         "{0} torchrun --nnodes=3 --node-rank=0\n{1} torchrun --nnodes=3\n{2} torchrun --nnodes=3\n",
     ],
@@ -42,11 +51,11 @@ def test_a_line_for_each_rank_names_each_host_once(tmp_path: Path) -> None:
 
 def test_what_mpirun_takes_as_hosts() -> None:
     assert hosts_named("n1:8,n2:8") == ("n1", "n2")
-    assert hosts_named("n[1-2]") == ("n1", "n2")
+    assert hosts_named("NodeList=n[1-2]") == hosts_named("n[1-2]") == ("n1", "n2")
     assert hosts_named("fe80::1:8") == ("fe80::1:8",)
 
 
-@pytest.mark.parametrize("line", ["n[1-2] slots", "slots=8", "n1; n2", "n1 max_slots"])
+@pytest.mark.parametrize("line", ["n[1-2] slots", "slots=8", "n1; n2", "n1 max_slots", "n1@n2@n3"])
 def test_what_is_no_line_of_hosts(tmp_path: Path, line: str) -> None:
     (tmp_path / "h").write_text(f"n0\n{line}\n", "utf-8")
     with pytest.raises(InputError, match="line 2"):

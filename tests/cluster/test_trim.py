@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology, topology_from_data
-from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes, used_devices
+from p2smt.cluster.trimmed import even_part, parse_uses, trimmed, use_notes, used_devices
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.accuracy import system_name
 from p2smt.cost.bounds import single_time
@@ -152,6 +152,18 @@ def test_measured_errors_are_of_whole_nodes() -> None:
     whole = replace(load_topology("dgx-h100"), calibrated=True, errors=(("node", one),))
     assert trimmed(whole, {"gpu": 6}).errors == ()
     assert trimmed(whole, {"node": 1}).errors == whole.errors
+
+
+def test_the_part_of_a_rack_that_is_a_power_of_two() -> None:
+    rack = load_topology("gb200-nvl72:3")
+    part = even_part(rack)
+    assert part is not None
+    assert part.topology == trimmed(rack, {"gpu": 64})
+    assert (part.use, part.size, part.odd) == ("gpu=64", 72, 9)
+    assert part.words == "64 of each 72, as most jobs on such racks take"
+    assert even_part(part.topology) is None
+    assert even_part(trimmed(rack, {"gpu": 48})) is None  # asked for so
+    assert even_part(load_topology("dgx-h100:3")) is None  # as many nodes as are asked for
 
 
 def test_a_part_has_the_name_of_no_whole_node() -> None:

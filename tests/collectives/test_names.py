@@ -16,11 +16,14 @@ from p2smt.collectives.names import (
 from p2smt.interop.reading import Reading
 
 WRITTEN = {
-    "allreduce": "all-reduce all_reduce AllReduce allReduce ncclAllReduce all_reduce_perf",
-    "allgather": "all-gather ALLGATHER rcclAllGather all_gather_perf_mpi allgather_test_perf",
-    "reduce_scatter": "reducescatter reduce-scatter ReduceScatter reduce_scatter_perf",
-    "alltoall": "all-to-all all_to_all AllToAll alltoall_perf alltoall_test_perf",
-    "sendrecv": "send send-recv send_recv SendRecv sendrecv_perf",
+    "allreduce": "all-reduce all_reduce AllReduce allReduce ncclAllReduce all_reduce_perf "
+    "dist.all_reduce MPI_Allreduce lax.psum ./build/all_reduce_perf",
+    "allgather": "all-gather ALLGATHER rcclAllGather all_gather_perf_mpi allgather_test_perf "
+    "all_gather_into_tensor _all_gather_base MPI_Allgather",
+    "reduce_scatter": "reducescatter reduce-scatter ReduceScatter reduce_scatter_perf "
+    "torch.distributed.reduce_scatter_tensor psum_scatter",
+    "alltoall": "all-to-all all_to_all AllToAll alltoall_perf alltoall_test_perf all_to_all_single",
+    "sendrecv": "send send-recv send_recv SendRecv sendrecv_perf ppermute collective-permute",
     "broadcast": "Broadcast bcast ncclBcast broadcast_perf",
     "reduce": "Reduce reduce_perf",
     "gather": "Gather gather_perf",
@@ -43,7 +46,9 @@ def test_every_name_of_the_program_is_read() -> None:
     assert set(found) == set(known)
 
 
-@pytest.mark.parametrize("text", ["", "perf", "nccl", "all", "alltoallv", "allreduces", "custom"])
+@pytest.mark.parametrize(
+    "text", ["", "perf", "nccl", "all", "alltoallv", "allreduces", "custom", "tensor", "mpi", "a/"]
+)
 def test_other_names_are_none(text: str) -> None:
     assert collective_named(text) is None
     assert operation_named(text) is None

@@ -6,11 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from p2smt.interop.config_families import FAMILIES, UNMODELLED, UNREAD
 from p2smt.interop.model_config import config_model
 from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Transformer
-from tests.refusals import refusal
+from tests.interop.test_model_config import VALUES
+from tests.refusals import found_or_refusal, refusal
 
 Config = dict[str, Any]
 
@@ -139,7 +143,12 @@ PUBLISHED: dict[str, Config] = {
     "gpt-oss-20b": GPT_OSS,
     "nemotron-3-nano": NANO,
     "llama-4-maverick": {"model_type": "llama4", "text_config": LLAMA_4, "vision_config": {}},
-    "llama-4-scout": LLAMA_4 | {"num_local_experts": 16, "interleave_moe_layer_step": 1},
+    "llama-4-scout": LLAMA_4
+    | {
+        "num_local_experts": 16,
+        "interleave_moe_layer_step": 1,
+        "max_position_embeddings": 10_485_760,
+    },
     "gemma-3-4b": {"model_type": "gemma3", "text_config": GEMMA_3},
     "gemma-2-2b": usual(
         ("gemma2", 26, 2304, 8, 256_000),
@@ -246,6 +255,31 @@ def test_dense_layers_of_qwen_are_named_or_stepped_over() -> None:
     assert model.ffn == 12_288
 
 
+def test_sizes_that_a_published_file_leaves_out_are_those_of_its_class() -> None:
+    """The text part of the 4B Gemma 3 names neither its vocabulary nor its heads."""
+    left = ("vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim")
+    part = {key: size for key, size in GEMMA_3.items() if key not in left}
+    model = config_model({"model_type": "gemma3", "text_config": part}, "c.json")
+    assert sizes(model) == sizes(read_model("gemma-3-4b"))
+    assert model.assumed == tuple(
+        f"c.json leaves {name} out: {size} is taken, the default of Gemma3TextConfig"
+        for name, size in (("vocab_size", 262_208), ("num_attention_heads", 8))
+    )
+    assert config_model(GEMMA_3, "c.json").assumed == ()
+    hidden = {key: size for key, size in part.items() if key != "hidden_size"}
+    assert "hidden_size: this key" in refusal(config_model, hidden, "c.json")
+
+
+def test_the_pattern_of_gemma_says_which_layers_see_all() -> None:
+    model = config_model(GEMMA_3 | {"sliding_window_pattern": 2}, "c.json")
+    assert sum(many for one, many in model.kinds().items() if one.attention.value == "full") == 17
+
+
+def test_no_type_is_both_read_and_refused() -> None:
+    assert not {*UNMODELLED, *UNREAD} & {*FAMILIES}
+    assert not {*UNMODELLED} & {*UNREAD}
+
+
 def test_a_wrapper_names_its_text_part_by_itself() -> None:
     mistral = {"model_type": "mistral3", "text_config": PUBLISHED["mistral-7b-v0.1"]}
     assert config_model(mistral, "c.json") == config_model(PUBLISHED["mistral-7b-v0.1"], "c.json")
@@ -255,11 +289,18 @@ def test_a_wrapper_names_its_text_part_by_itself() -> None:
     ("config", "said"),
     [
         (DEEPSEEK_V3 | {"index_topk": 2048}, "index_topk '2048': sparse or compressed attention"),
-        (usual(("qwen3_next", 2, 64, 8, 99)), "is none of the families that are read"),
+        (usual(("falcon", 2, 64, 8, 99)), "is none of the families that are read"),
+        (usual(("deepseek_v32", 61, 7168, 128, 9), **MLA), "'deepseek_v32': has sparse attention"),
+        (usual(("qwen3_next", 2, 64, 8, 99)), "has gated delta nets (linear attention), which"),
+        ({"model_type": "mamba2", "num_heads": 8}, "'mamba2': has Mamba-2 layers alone, whose"),
+        ({"model_type": "x", "text_config": {"model_type": "qwen3_5_text"}}, "gated delta nets"),
         (GPT_OSS | {"layer_types": ["sliding_attention"]}, "entry for each of the 24 layers"),
         (GPT_OSS | {"layer_types": ["linear_attention"] * 24}, "layers other than full_attention"),
         (NANO | {"hybrid_override_pattern": "MX"}, "must be 52 letters"),
         (NANO | {"num_hidden_layers": 51}, "must be 51 letters"),
+        (QWEN3 | {"mlp_only_layers": 5}, "mlp_only_layers '5': must be a list of whole numbers"),
+        (QWEN3 | {"mlp_only_layers": ["0"]}, "mlp_only_layers 'list': must be a list of whole"),
+        (QWEN3 | {"use_sliding_window": True, "max_window_layers": "a"}, "max_window_layers 'a'"),
         (DEEPSEEK_V3 | {"n_routed_experts": 0}, "n_routed_experts '0': must be a whole number"),
         (DEEPSEEK_V3 | {"num_experts_per_tok": 257}, "256 experts, 257 active"),
         (DEEPSEEK_V3 | {"topk_group": 9}, "8 groups, top_groups 9"),
@@ -273,3 +314,18 @@ def test_what_is_not_read_is_named(config: Config, said: str) -> None:
     text = refusal(config_model, config, "config.json")
     assert said in text
     assert "\n" not in text
+
+
+KEYS = sorted(
+    {key for config in PUBLISHED.values() for key in config.get("text_config", config)}
+    | {"mlp_only_layers", "max_window_layers", "sliding_window_pattern", "moe_layer_freq"}
+)
+
+
+@given(
+    st.sampled_from(sorted(PUBLISHED)), st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3)
+)
+def test_any_change_gives_a_model_or_one_clear_error(name: str, change: Config) -> None:
+    config = PUBLISHED[name].get("text_config", PUBLISHED[name])
+    found, said = found_or_refusal(config_model, config | change, "config.json")
+    assert found.parameters > 0 if found else said.startswith("config.json")

@@ -304,6 +304,28 @@ def test_of_a_model_of_several_parts_that_of_its_text_is_read(name: str, kind: s
     assert config_model(config, "x.json") == config_model(LLAMA_3_70B, "x.json")
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "vl", "language_model": LLAMA_3_70B, "vision_config": {"hidden_size": 8}},
+        {"model_type": "omni", "thinker_config": {"model_type": "a", "text_config": LLAMA_3_70B}},
+        {"backbone": LLAMA_3_70B},
+    ],
+)
+def test_the_only_part_that_is_a_decoder_is_read(config: dict[str, object]) -> None:
+    assert config_model(config, "x.json") == config_model(LLAMA_3_70B, "x.json")
+
+
+def test_of_two_decoders_none_is_guessed() -> None:
+    text = refused({"model_type": "x", "draft": LLAMA_3_70B, "target": LLAMA_3_70B})
+    assert "is none of the families that are read" in text
+    assert "(draft, target)" in refused({"draft": LLAMA_3_70B, "target": LLAMA_3_70B})
+    deep: dict[str, object] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    assert "this key is missing" in refused(deep)
+
+
 @pytest.mark.parametrize("part", [{"model_type": "siglip"}, None, "llama", [1]])
 def test_a_part_that_cannot_be_read_is_named(part: object) -> None:
     text = refused({"model_type": "gemma3", "text_config": part})
@@ -313,7 +335,7 @@ def test_a_part_that_cannot_be_read_is_named(part: object) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "mamba2"}, "model_type 'mamba2': is none of the families that.*: dbrx,"),
+        ({"model_type": "falcon"}, "model_type 'falcon': is none of the families that.*: dbrx,"),
         ({"model_type": "t5", "is_encoder_decoder": True}, "has an encoder"),
         ({"model_type": None}, "model_type: this key is missing"),
         ({"model_type": 3}, "model_type: this key is missing"),

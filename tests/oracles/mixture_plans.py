@@ -19,7 +19,7 @@ from p2smt.training.strategy import Recompute, Strategy
 from p2smt.training.transformer import Transformer
 from tests.oracles.placements import all_matrices, obeys
 from tests.oracles.plans import Enumerated
-from tests.oracles.strategies import RULES_IN_WORDS
+from tests.oracles.strategies import RULES_IN_WORDS, is_divided, with_copies_of_shards
 
 Pair = tuple[Matrix, Matrix]
 SWITCHES = ("sequence_parallel", "zero", "again", "dispatcher", "overlap")
@@ -88,7 +88,7 @@ def all_mixtures(
             found = _strategy(question, (pp, dp, cp, tp), values)
             idle = found.ep == 1 and found.dispatcher != tried["dispatcher"][0]
             if not idle and runs(question, found):
-                yield found
+                yield from with_copies_of_shards(question, found)
 
 
 def _in(allowed: tuple[Any, ...] | None, one: object) -> bool:
@@ -140,7 +140,8 @@ class Prices:
         return [float(seconds) for seconds in found]
 
     def _seconds(self, run: TrainingRun, one: Any, matrix: Matrix) -> float:
-        key = (one.name, one.kind, one.payload_bytes, one.axes, matrix, run.strategy.dispatcher)
+        way = run.strategy.dispatcher, run.strategy.dp_replicate
+        key = (one.name, one.kind, one.payload_bytes, one.axes, matrix, way)
         if key not in self.known:
             where, topology = Placement(matrix), self.question.topology
             self.known[key] = (
@@ -155,10 +156,13 @@ def pairs_of(question: PlanQuestion, strategy: Strategy) -> list[Pair]:
     """Every pair of matrices with the same row of pp that obeys the rules, the rows of attention
     before those of experts."""
     levels = question.topology.sizes
-    experts = list(all_matrices(levels, strategy.expert_sizes))
+    copies = strategy.dp_replicate
+    every = all_matrices(levels, strategy.expert_sizes)
+    experts = [other for other in every if is_divided(other[1], copies)]
     return [
         (mine, other)
         for mine in all_matrices(levels, strategy.sizes)
+        if is_divided(mine[1], copies)
         for other in experts
         if mine[0] == other[0] and all(obeys((*mine, *other[1:]), rule) for rule in question.rules)
     ]
@@ -176,7 +180,7 @@ def enumerated_mixtures(
     for strategy in all_mixtures(question, most, again):
         counts["strategies"] += 1
         run = TrainingRun(question.model, question.batch, strategy)
-        sizes = strategy.sizes, strategy.expert_sizes
+        sizes = strategy.sizes, strategy.expert_sizes, (strategy.dp_replicate,)
         pairs = known[sizes] = known.get(sizes) or pairs_of(question, strategy)
         counts["placements"] += len(pairs)
         done = work(

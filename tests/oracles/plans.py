@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.training.efficiency import TrainingRun
-from p2smt.training.iteration import predict
+from p2smt.training.iteration import predict, predict_with
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import Strategy
 from tests.oracles.strategies import all_strategies, placements_of
@@ -66,7 +67,8 @@ def enumerated(question: PlanQuestion, most_tp: int) -> Enumerated:
         run = TrainingRun(question.model, question.batch, strategy)
         matrices = placements_of(question, strategy, question.rules)
         placements += len(matrices)
-        memory[strategy] = predict(run, question.topology, question.efficiency).memory.total
+        device, free = question.topology.known_device, defaultdict[str, float](float)
+        memory[strategy] = predict_with(run, device, question.efficiency, free).memory.total
         if memory[strategy] > capacity:
             too_large += 1
             continue

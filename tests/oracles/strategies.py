@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
+from math import prod
 from typing import Any
 
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
@@ -98,7 +100,34 @@ def all_strategies(question: PlanQuestion, most_tp: int) -> Iterator[Strategy]:
             )
             cut = found.graphs == "partial" and found.recompute is Recompute.FULL
             if not cut and runs(question.model, question.batch, found, devices):
-                yield found
+                yield from with_copies_of_shards(question, found)
+
+
+def with_copies_of_shards(question: PlanQuestion, one: Strategy) -> Iterator[Strategy]:
+    """The strategy with as many copies of shards as are asked for, where it can have them."""
+    fixed = dict(question.fixed).get("dp_replicate")
+    most = fixed if isinstance(fixed, int) else question.space.dp_replicate or 1
+    for copies in range(1, most + 1):
+        each, rest = divmod(one.dp, copies)
+        whole = rest == 0 and (question.model.experts is None or one.ed % copies == 0)
+        shards = copies == 1 or (one.zero > 0 and each * one.cp > 1)
+        if whole and shards and fixed in (None, copies):
+            yield replace(one, dp_replicate=copies)
+
+
+def is_divided(row: tuple[int, ...], copies: int) -> bool:
+    """Whether a row is copies times shards so that no shard is outside of a copy."""
+    parts = [[n for n in range(1, size + 1) if size % n == 0] for size in row]
+    for outer in product(*parts):
+        inner = [size // n for size, n in zip(row, outer, strict=True)]
+        held = all(
+            outer[later] == 1 or inner[level] == 1
+            for later in range(len(row))
+            for level in range(later)
+        )
+        if prod(outer) == copies and held:
+            return True
+    return False
 
 
 def placements_of(
@@ -110,4 +139,5 @@ def placements_of(
         matrix
         for matrix in all_matrices(levels, strategy.sizes)
         if all(obeys(matrix, rule) for rule in rules)
+        and is_divided(matrix[1], strategy.dp_replicate)
     ]

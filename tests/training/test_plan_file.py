@@ -34,6 +34,7 @@ from p2smt.training.plan_block import efficiency_in, run_of, training_data
 from p2smt.training.prediction import MemoryParts
 from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Strategy
 from p2smt.training.transformer import DENSE_KEYS, Transformer
+from p2smt.units import format_time
 from tests.cli.tools import H100, TINY, cli
 from tests.refusals import refusal
 
@@ -269,6 +270,17 @@ def test_commands_take_the_file(file: str) -> None:
     options = cli("export", file, "--to", "megatron-options")
     assert options.code == 0
     assert "--tensor-model-parallel-size 2" in options.out.splitlines()
+
+
+def test_its_cost_is_told_from_the_time_of_the_training(file: str) -> None:
+    lines = cli("cost", file).out.splitlines()
+    said = data()["training"]["prediction"]
+    total = format_time(data()["objective_s"])
+    assert any(line.startswith(f"{total} of communication per iteration") for line in lines)
+    whole = format_time(said["iteration_s"])
+    shown = format_time(sum(one["seconds"] for one in said["communication"]))
+    shows = f"of which {shown} is communication that nothing hides"
+    assert f"iteration of the training: {whole}, {shows}" in lines
 
 
 def test_trainers_that_are_told_in_python_get_python(tmp_path: Path) -> None:

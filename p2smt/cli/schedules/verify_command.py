@@ -324,6 +324,7 @@ def verify_schedule(
 ) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cluster.allocation import unstated_levels
+    from p2smt.interop.reading import NoKind
     from p2smt.interop.schedule_files import read_schedule, runnable, valid_as
     from p2smt.report.schedules.schedule_data import schedule_data, wrapped
     from p2smt.report.text import no_time_line
@@ -331,7 +332,12 @@ def verify_schedule(
 
     depth, limit_s = asked.depth(), how.limits().time_limit_s
     scene, wanted = asked.scene(), asked.wanted()
-    schedule = read_schedule(text, source, asked.reading())
+    try:
+        schedule = read_schedule(text, source, asked.reading())
+    except NoKind as error:
+        others = valid_as(text, source, asked.reading(), None, depth)
+        remedy = "; ".join((error.remedy, *(f"valid as {other}" for other in others)))
+        raise InputError(error.given, error.rule, remedy) from None
     runs = runnable(schedule, wanted, text, source)
     report = verify(schedule, depth, limit_s)
     search = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ _RANGE = ".."
 MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
-    "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
+    "Such as llama-3-70b, a YAML file, a config.json of Hugging Face, or an answer of p2smt.",
     "-m",
 )
 _EXAMPLES = {
@@ -35,8 +36,9 @@ _EXAMPLES = {
 DETAILS = flag("All tables behind the first screen.")
 FORCE = flag("Take a measurement that is 20 times off.")
 MEASURED = option(
-    "STRATEGY: TIME[, MEMORY]",
-    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB': scales the times.",
+    "STRATEGY|FILE: TIME[, MEMORY]",
+    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB', or 'run.sh: 31.2s' "
+    "of a launch script or an answer: scales the times.",
 )
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
 
@@ -49,8 +51,11 @@ def anchor_of(
     efficiency: Efficiency,
     given_fields: Mapping[str, Any],
     force: bool,
+    settings: Texts = None,
 ) -> Anchor | None:
     """What the cluster reaches of the model, by --measured; None: nothing was measured.
+
+    ``settings``: what files in --measured leave open.
 
     Raises:
         InputError: a run cannot be, or is far off.
@@ -63,7 +68,9 @@ def anchor_of(
         return None
     from p2smt.api.anchoring import anchor, parse_measured
 
-    runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
+    told = settings_of(settings)
+    asked = topology, given_fields, trained, batch, told
+    runs = [parse_measured(text, *asked) for text in measured]
     return anchor(trained, topology, batch, runs, efficiency, force=force)
 
 
@@ -82,7 +89,7 @@ def launched(
     """
     from p2smt.errors import InputError
 
-    told = dict(_setting(text) for text in settings or [])
+    told = settings_of(settings)
     if file is None:
         if told:
             raise InputError("--set", "tells what a launch script leaves open", "give that, too")
@@ -90,18 +97,55 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
-    from p2smt.api.workload import read_model
-    from p2smt.cli.output import note
+    found = read_run(file, told, model, workload.seq, devices)
+    note_launch(found)
+    return found
+
+
+def read_run(
+    file: str, told: Mapping[str, str], model: Text, seq: Text, devices: int | None
+) -> Launch:
+    """The run that a file starts, with notes; ``told``: what it leaves open.
+
+    Raises:
+        InputError: the file cannot be read, or does not say enough.
+    """
+    from p2smt.errors import InputError
     from p2smt.interop.trainers.launches import read_launch
 
-    told |= {"seq": workload.seq} if workload.seq else {}
-    named = None if model is None else read_model(model)
+    named = None if model is None else _read(model)
+    told = {**told, **({"seq": seq} if seq else {})}
     found = read_launch(file, told, model=named, devices=devices)
+    if seq and seq != str(found.batch.tokens):
+        rule = f"{file[:40]} has sequences of {found.batch.tokens:,} tokens"
+        raise InputError(f"--seq {seq[:40]}", rule, "drop it")
+    return found
+
+
+def note_launch(found: Launch) -> None:
+    """Say what a file leaves to defaults, and how much of it counts for nothing here."""
+    from p2smt.cli.output import note
+
     for text in found.assumed:
         note(text)
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
+
+
+def settings_of(texts: Texts) -> dict[str, str]:
+    """The values of --set by name."""
+    return dict(_setting(text) for text in texts or [])
+
+
+def _read(model: str) -> Transformer:
+    """The model; which defaults of its file are taken is said beside the answer."""
+    from p2smt.api.workload import read_model
+    from p2smt.cli.output import note_beside
+
+    found = read_model(model)
+    for text in found.assumed:
+        note_beside(text)
     return found
 
 
@@ -114,9 +158,46 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+@contextmanager
+def hinting_at_part(topology: Topology, valid_on: Callable[[Topology], object]) -> Iterator[None]:
+    """Say with an error that a power of two of each rack would do: 64 of 72.
+
+    ``valid_on``: raises where what is asked is not valid on a topology.
+
+    Raises:
+        InputError: the one that is raised inside.
+    """
+    from p2smt.cluster.trimmed import even_part
+    from p2smt.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        part = even_part(topology)
+        if part is None or _valid(valid_on, topology) or not _valid(valid_on, part.topology):
+            raise
+        remedies = (error.remedy, f"--use {part.use} makes it valid: {part.words}")
+        raise InputError(error.given, error.rule, "; ".join(filter(None, remedies))) from None
+
+
+def _valid(valid_on: Callable[[Topology], object], topology: Topology) -> bool:
+    from p2smt.errors import InputError
+
+    try:
+        valid_on(topology)
+    except InputError:
+        return False
+    return True
+
+
 def and_words(names: Sequence[str]) -> str:
     """Names in a row: ``model, topology and strategy``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def after_tables(lines: Sequence[str], details: bool) -> Sequence[str]:
+    """Lines that follow an answer, apart from its tables."""
+    return ["", *lines] if details and lines and lines[0] else lines
 
 
 def memory_bytes(text: Text) -> int | None:
@@ -147,13 +228,17 @@ class WorkloadOptions:
         "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
-    def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
-        """The model and the batch, which must be given; of ``ranges`` the largest."""
-        from p2smt.api.workload import read_model
+    def of(
+        self, model: Text, *, ranges: bool = False, trained: Transformer | None = None
+    ) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given; of ``ranges`` the largest.
+
+        ``trained``: the model, where a file says it.
+        """
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
-        self.check_given({"model": model})
+        self.check_given({"model": model} if trained is None else {})
         if _RANGE in (self.global_batch or "") and not ranges:
             rule = "is a range, which plan searches on named hosts"
             raise InputError(f"--global-batch {self.global_batch}", rule, "give one number")
@@ -161,7 +246,7 @@ class WorkloadOptions:
             self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return read_model(model or ""), batch
+        return trained or _read(model or ""), batch
 
     def check_given(self, others: Mapping[str, Text]) -> None:
         """Hold that these, the batch and the sequence length are given: all that lack at once.

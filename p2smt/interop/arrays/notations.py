@@ -3,7 +3,8 @@
 Here a layout lists tensor dimensions, ``S(x),R``, as JAX, GSPMD and Shardy do; DTensor lists mesh
 axes, so that its ``[Shard(0), Replicate()]`` has an entry for each of two axes of a mesh, whatever
 number of dimensions the array has.  Every notation is told from ours by its first characters, or
-by a number where ours has the name of an axis.
+by a number where ours has the name of an axis.  What stands around it is passed over: the DTensor
+or spec whose placements they are, the operation of HLO whose sharding it is.
 """
 
 from __future__ import annotations
@@ -79,19 +80,36 @@ def _entries(text: str) -> list[str]:
     return entries if entries[-1] else entries[:-1]
 
 
+def _inside(text: str, start: int) -> str:
+    """What stands behind an opening bracket, up to the one that closes it."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] in "([{") - (text[place] in ")]}")
+        if not depth:
+            return text[start:place]
+    return text[start:]
+
+
 # DTensor: an entry for each axis of the mesh; of several axes of one dimension the first is major.
 
 
 _TORCH_FORM = "write one Shard(dim), Replicate() or Partial() for each axis of the mesh"
 _PLACEMENT = re.compile(
     r"(?:\w+\.)*(?:(?:Shard|S)\((?:dim\s*=\s*)?(?P<dim>-?\d{1,3})\)|(?P<whole>Replicate\(\)|R)|"
-    r"(?:Partial|P)\((?:reduce_op\s*=\s*)?[\"']?(?P<op>\w*)[\"']?\))"
+    r"(?:_?Partial|P)\((?:reduce_op\s*=\s*)?[\"']?(?P<op>\w*)[\"']?\))"
 )
+_RUN = re.compile(rf"(?:{_PLACEMENT.pattern})+".replace("?P<", "?P<_"))
+"""Placements one after the other, as a DTensorSpec prints them: ``S(0)R``."""
+_PLACEMENTS = re.compile(r"\bplacements\s*=\s*[(\[]")
 
 
 def _torch(text: str, mesh: Mesh, dimensions: int) -> Layout:
-    inside = text[1:-1] if text[0] + text[-1] in ("[]", "()") else text
+    whole = re.match(r"[(\[]", text) if text[0] + text[-1] in ("[]", "()") else None
+    found = _PLACEMENTS.search(text) or whole
+    inside = _inside(text, found.end()) if found else text
     entries, count = _entries(inside), len(mesh.axes)
+    if len(entries) == 1 and _RUN.fullmatch(inside):
+        entries = [one[0] for one in _PLACEMENT.finditer(inside)]
     if "_StridedShard" in text:
         rule = "a strided shard has another order of axes than the mesh"
         raise _refused(text, rule, "write it in the order of the shards, such as 'S(tp,dp),R'")
@@ -125,19 +143,13 @@ _JAX_FORM = "write P('x', None), P(('x', 'y')) or P('x', unreduced={'y'})"
 
 
 def _jax(text: str, mesh: Mesh, dimensions: int) -> Layout:
-    start = re.search(r"\b(?:P|PartitionSpec)\(", text)
-    if start is None or not text.endswith(")"):
+    start = re.search(r"\b(?:P|PartitionSpec)\(|^[(\[]", text)
+    if start is None or text[-1] not in ")]":
         raise _refused(text, "is no PartitionSpec", _JAX_FORM)
-    inside, end = text[start.end() :], len(text) - start.end()
-    depth = 1
-    for place, letter in enumerate(inside):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            end = place
-            break
+    inside = _inside(text, start.end())
     dims: list[_Parts] = []
     partial: _Parts = ()
-    for entry in _entries(inside[:end]):
+    for entry in _entries(inside):
         if entry.replace(" ", "").startswith("unreduced="):
             partial = _names(entry.partition("=")[2].strip(), text, mesh)
         else:
@@ -157,6 +169,7 @@ def _names(entry: str, text: str, mesh: Mesh) -> _Parts:
 
 
 _GSPMD_FORM = "write {devices=[4,1]<=[4]} with one number of tiles for each dimension"
+_SHARDING = re.compile(r"^.*sharding\s*=\s*[\"']?(?=\{)|[\"']$")
 _TILES = re.compile(
     r"\{devices=\[(?P<tiles>[\d,]+)\](?:<=\[(?P<iota>[\d,]+)\](?:T\((?P<turn>[\d,]+)\))?|"
     r"(?P<ids>[\d,]+))\s*(?P<last>last_tile_dim_replicate|last_tile_dims=\{replicated\})?\}"
@@ -164,6 +177,8 @@ _TILES = re.compile(
 
 
 def _gspmd(text: str, mesh: Mesh, dimensions: int) -> Layout:
+    text = _SHARDING.sub("", text)
+    text = text if text.startswith("{") else f"{{{text}}}"
     if text.replace(" ", "") == "{replicated}":
         return Layout(((),) * dimensions)
     match = _TILES.fullmatch(text)
@@ -237,10 +252,16 @@ def _shardy(text: str, mesh: Mesh, _: int) -> Layout:
 _DIMENSIONS = "tensor dimensions"
 NOTATIONS = (
     Notation(
+        "JAX's",
+        _DIMENSIONS,
+        re.compile(r"[\[(]\s*(?:[\[(]\s*)?(?:[\"']|None\b)"),
+        _jax,
+    ),
+    Notation(
         "DTensor's",
         "mesh axes",
         re.compile(
-            r"[\[(](?!\s*\{)|.*\b_?(?:StridedShard|Shard|Replicate|Partial)\b|.*\bS\(\s*-?\d"
+            r"[\[(](?!\s*\{)|.*\b_?(?:StridedShard|Shard|Replicate|Partial)\b|.*(?:\b|R)S\(\s*-?\d"
         ),
         _torch,
     ),
@@ -250,7 +271,10 @@ NOTATIONS = (
         re.compile(r"(?:[\w.]*NamedSharding\(.*)?[\w.]*\b(?:P|PartitionSpec)\("),
         _jax,
     ),
-    Notation("GSPMD's", "tiles of tensor dimensions", re.compile(r"\{"), _gspmd),
+    Notation(
+        *("GSPMD's", "tiles of tensor dimensions"),
+        *(re.compile(r"\{|devices=\[|.*\bsharding\s*=\s*[\"']?\{"), _gspmd),
+    ),
     Notation("Shardy's", _DIMENSIONS, re.compile(r"\[\s*\{|<@|#sdy"), _shardy),
 )
 """The notations that are read; the first whose sign a text has."""

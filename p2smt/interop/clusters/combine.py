@@ -274,11 +274,7 @@ _EFFECTIVE = "paper-"  # presets of effective, not nominal rates
 
 def presets_like(inside: InsideFacts) -> tuple[str, ...]:
     """The presets with such a node, sorted; by its inside alone where its network is not told."""
-    return tuple(
-        name
-        for name in preset_names()
-        if not name.startswith(_EFFECTIVE) and _alike(inside, load_topology(name))
-    )
+    return _with_network(inside, _same_inside(inside))
 
 
 def measured_like(inside: InsideFacts) -> tuple[InsideFacts, tuple[str, ...]]:
@@ -288,7 +284,7 @@ def measured_like(inside: InsideFacts) -> tuple[InsideFacts, tuple[str, ...]]:
     them agree on: its efficiencies, and reduction by its switches.
     """
     levels, told = list(inside.levels), []
-    like = [(name, load_topology(name)) for name in _same_inside(inside)]
+    like = _same_inside(inside)
     for j in range(0 if inside.link_known else 1, len(levels)):
         mine = [(name, one.levels[one.node_level + j].link) for name, one in like]
         names = [name for name, link in mine if link.fabric == levels[j].link.fabric]
@@ -301,9 +297,19 @@ def measured_like(inside: InsideFacts) -> tuple[InsideFacts, tuple[str, ...]]:
     return replace(inside, levels=tuple(levels)), tuple(told)
 
 
-def _same_inside(inside: InsideFacts) -> tuple[str, ...]:
-    """The presets whose nodes have such an inside, whatever leaves them."""
-    return presets_like(replace(inside, link_known=False))
+_Presets = Sequence[tuple[str, Topology]]
+
+
+def _same_inside(inside: InsideFacts) -> _Presets:
+    """The presets whose nodes have such an inside, whatever leaves them, sorted by name."""
+    names = (name for name in preset_names() if not name.startswith(_EFFECTIVE))
+    presets = [(name, load_topology(name)) for name in names]
+    return [(name, one) for name, one in presets if _is_inside(inside.levels[1:], one)]
+
+
+def _with_network(inside: InsideFacts, presets: _Presets) -> tuple[str, ...]:
+    """Those whose nodes also have such a network, as far as it is told."""
+    return tuple(n for n, one in presets if not inside.link_known or _leaves(inside, one))
 
 
 def _measured(link: Link) -> tuple[tuple[tuple[str, float], ...], int]:
@@ -313,7 +319,8 @@ def _measured(link: Link) -> tuple[tuple[tuple[str, float], ...], int]:
 def likeness_note(inside: InsideFacts) -> str:
     """One line that names presets with such a node, or its inside, whose measured constants it has;
     empty if there is none."""
-    names, within = presets_like(inside), _same_inside(inside)
+    presets = _same_inside(inside)
+    names, within = _with_network(inside, presets), [name for name, _ in presets]
     shown = " or ".join(names or within)
     if names and inside.link_known:
         return f"looks like {shown}, and has its measured efficiencies"
@@ -325,13 +332,13 @@ def likeness_note(inside: InsideFacts) -> str:
     return f"{said}: --node {names[0] if len(names) == 1 else 'NAME'} also has its network cards"
 
 
-def _alike(inside: InsideFacts, preset: Topology) -> bool:
-    node, own = preset.node_level, inside.levels
-    if node < 0 or not _same(own[1:], preset.levels[node + 1 :]):
-        return False
-    if not inside.link_known:
-        return True
-    mine, theirs = own[0].link, preset.levels[node].link
+def _is_inside(own: Sequence[Level], preset: Topology) -> bool:
+    node = preset.node_level
+    return node >= 0 and _same(own, preset.levels[node + 1 :])
+
+
+def _leaves(inside: InsideFacts, preset: Topology) -> bool:
+    mine, theirs = inside.levels[0].link, preset.levels[preset.node_level].link
     total = mine.ports * mine.nominal_bytes_per_s
     same = mine.fabric == theirs.fabric and mine.ports == theirs.ports
     return same and _close(total, theirs.ports * theirs.nominal_bytes_per_s)

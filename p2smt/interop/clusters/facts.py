@@ -118,8 +118,10 @@ class ClusterFormat:
 
 
 _NOWHERE = re.compile(
-    r"(?:no[ _-]?topology|unknown|default|none|null|n/?a|nil|undefined|unset|unassigned|"
-    r"not[ _-]?(?:available|set|found|applicable)|-+|0{8}(?:-0{4}){3}-0{12}(?:\.0+)?)?",
+    r"(?:(?:no|unknown|missing|default|without|invalid)(?:[ _-]?(?:topology|switch|leaf|spine|core|"
+    r"block|rack|domain|place|location|clique))|unknown|default|none|null|n/?a|nil|undefined|unset|"
+    r"unassigned|missing|invalid|tb[ad]|not[ _-]?(?:available|set|found|known|applicable)|[-?]+|"
+    r"0{8}(?:-0{4}){3}-0{12}(?:\.0+)?)?",
     re.IGNORECASE,
 )
 

@@ -30,7 +30,8 @@ _PORT = re.compile(
     r'\[(\d+)\](?:\([0-9a-f]+\))?\s*"([SHR])-([0-9a-f]+)"\[(\d+)\](?:\([0-9a-f]+\))?'
     r'\s*#?\s*(?:"([^"]*)")?.*?\b(\d{1,2})x([A-Z]+\d*)\s*$'
 )
-_HOST = re.compile(r"([A-Za-z0-9][\w.:-]*) +(?:HCA-\d+|[a-z]\w*_\w+|ib\w*|rocep?\w*|hfi\w*)")
+_CARD = r"(?:HCA-\d+|[a-z]\w*_\w+|ib\w*|rocep?\w*|hfi\w*)"
+_HOST = re.compile(rf"([A-Za-z0-9][\w.:-]*) +{_CARD}|(?!MT\d|{_CARD}$)([A-Za-z][\w.:-]*\d[\w.:-]*)")
 _SHARP = "Aggregation Node"
 _LOCAL = "localhost"
 _LANES = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
@@ -116,10 +117,11 @@ def _add(found: _Network, switch: str, port: re.Match[str], where: str) -> None:
         found.names.setdefault(other, said or "")
     elif kind == "H" and _SHARP not in (said or ""):
         host = _HOST.fullmatch((said or "").strip("' "))
-        if host is None or is_nowhere(host[1]) or host[1] == _LOCAL:
+        name = (host[1] or host[2]) if host else ""
+        if is_nowhere(name) or name == _LOCAL:
             found.unnamed += 1
         else:
-            found.ports[host[1]].append((switch, rate))
+            found.ports[name].append((switch, rate))
 
 
 def _usual(network: _Network) -> int:

@@ -2,9 +2,11 @@
 
 Which keys those are differs by cloud.  ``PRESETS`` has them by name, outermost first; any others
 can be given.  Topograph writes its own: docs/reference/node-labels.md of NVIDIA/topograph has them,
-and those of AWS, Google and Oracle; CoreWeave's are in its documentation of Kueue, those of OKE's
-RDMA networks in oracle-quickstart/oci-hpc-oke.  Other labels say which nodes one NVLink domain
-joins: ``RACKS``.
+and those of AWS, Google and Oracle (what releases before 0.3 wrote, its docs/k8s.md of then);
+CoreWeave's are in its documentation of Kueue, those of OKE's RDMA networks in
+oracle-quickstart/oci-hpc-oke, Nebius's in docs.nebius.com (compute/clusters/gpu), Alibaba's
+in its documentation of ACK Lingjun.  Other labels say which nodes one NVLink domain joins:
+``RACKS``.
 """
 
 from __future__ import annotations
@@ -29,18 +31,27 @@ from p2smt.interop.clusters.facts import (
 _AWS = "topology.k8s.aws/network-node-layer-"
 _FABRIC = "fabric.topograph.run/tier-"
 _NVIDIA = "network.topology.nvidia.com/"
+_K8S = "network.topology.kubernetes.io/"
+_EARLY = ("datacenter", "spine", "block")
+_NEBIUS = "topology.nebius.com/"
+_ALIBABA = "alibabacloud.com/"
 _GCE = "cloud.google.com/gce-topology-"
 _OCI = "oci.oraclecloud.com/"
 _OCI_PARTS = ("hpc_island_id", "network_block_id", "local_block_id")
-_COREWEAVE = "backend.coreweave.cloud/"
+_COREWEAVE = ("fabric", "superpod", "leafgroup")
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "topograph": tuple(f"{_FABRIC}{tier}" for tier in range(5, -1, -1)),
     "topograph-old": tuple(f"{_NVIDIA}{tier}" for tier in ("core", "spine", "leaf")),
+    "topograph-0.2": tuple(f"{_NVIDIA}{tier}" for tier in _EARLY),
+    "topograph-0.1": tuple(f"{_K8S}{tier}" for tier in _EARLY),
     "aws": tuple(f"{_AWS}{layer}" for layer in (1, 2, 3, 4)),
     "gcp": (f"{_GCE}block", f"{_GCE}subblock"),
     "oci": tuple(f"{_OCI}rdma.{part}" for part in _OCI_PARTS),
     "oci-host": tuple(f"{_OCI}host.{part}" for part in (*_OCI_PARTS, "rack_id")),
-    "coreweave": tuple(f"{_COREWEAVE}{part}" for part in ("fabric", "superpod", "leafgroup")),
+    "coreweave": tuple(f"backend.coreweave.cloud/{part}" for part in _COREWEAVE),
+    "coreweave-ib": tuple(f"ib.coreweave.cloud/{part}" for part in _COREWEAVE),
+    "nebius": (f"{_NEBIUS}gpu-cluster-id", f"{_NEBIUS}tier-2", f"{_NEBIUS}tier-1"),
+    "alibaba": (f"{_ALIBABA}point-of-delivery", f"{_ALIBABA}asw-id"),
 }
 """Label keys by who writes them, outermost first; those that no node has are left out.
 
@@ -48,13 +59,29 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """
 RACKS = (
     *("nvidia.com/gpu.clique", "topology.k8s.aws/ultraserver-id", "ds.coreweave.com/nvlink.domain"),
-    *("accelerator.topograph.run/domain", f"{_NVIDIA}accelerator", f"{_GCE}subblock"),
+    *("accelerator.topograph.run/domain", f"{_NVIDIA}accelerator", f"{_K8S}accelerator"),
+    *(f"{_OCI}host.gpu_memory_cluster_id", f"{_OCI}host.gpu_memory_fabric_id"),
+    *(f"{_NEBIUS}nvl-instance-group-id", f"{_NEBIUS}tier-0", f"{_GCE}subblock"),
 )
-"""Label keys of NVLink domains, the surest first; a subblock of Google's is one of A4X machines."""
+"""Label keys of NVLink domains, the surest first; a subblock of Google's is one of A4X machines.
+
+Then those of others whose last part is one of ``_RACK_WORDS``.
+"""
+_RACK_WORDS = re.compile(
+    r"(?:.*[/._-])?(?:clique|ultraserver|gpu[._-]memory[._-](?:cluster|fabric)|(?:nvlink|nvl\d*|mnnvl|imex)[._-]?"
+    r"(?:domain|group|rack|partition|clique))(?:[._-]?id)?",
+    re.IGNORECASE,
+)
 MAX_KEYS = 6
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 _SHOWN = 3
+_PLACE = re.compile(
+    r"topology|rack|switch|block|leaf|spine|zone|island|domain|fabric|superpod|pod[._-]id|tier|tor\b"
+)
+_HEAD = 64 * 1024
+_KIND = re.compile(r"\"kind\"\s*:\s*\"(\w+)\"")
+_TABLE = re.compile(r"NAME\s+STATUS\b[^\n]*\sLABELS[ \t]*\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +99,12 @@ class KubeNode:
 
 
 def recognises_kubernetes(text: str) -> bool:
-    """Whether a text looks like a list of nodes in JSON."""
-    return text.lstrip()[:1] == "{" and '"metadata"' in text and '"labels"' in text
+    """Whether a text looks like nodes in JSON, or a table of them with all their labels."""
+    if _TABLE.match(text):
+        return True
+    kinds = set(_KIND.findall(text, 0, _HEAD))
+    nodes = kinds <= {"List"} or not kinds.isdisjoint(("Node", "NodeList"))
+    return nodes and text.lstrip()[:1] == "{" and '"metadata"' in text and '"labels"' in text
 
 
 def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
@@ -86,8 +117,7 @@ def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
         InputError: no list of nodes, no node has the labels, or those with GPUs have unequal
             numbers of them.
     """
-    nodes = [_node(item, where) for item, where in each_of(parsed(text, source), source, "items")]
-    nodes, lost = _with_gpus(nodes, source)
+    nodes, lost = _with_gpus(_nodes(text, source), source)
     chosen, name = _keys(nodes, keys, source)
     used = [key for key in chosen if any(node.place(key) for node in nodes)]
     if twice := [one for one, count in Counter(node.name for node in nodes).items() if count > 1]:
@@ -99,9 +129,29 @@ def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
     lost.append(f"{source}: {name}, outermost first: {', '.join(used)}")
     rack = _rack_key(nodes, None if keys is None or keys in PRESETS else chosen)
     racks = _by_labels(nodes, [rack]).holders if rack else ()
-    by = rack or f"give --labels KEY with what names a rack; known are {', '.join(RACKS)}"
+    by = rack or f"give --labels KEY with what names a rack, as {RACKS[0]} does{_near(nodes)}"
     outside = replace(outside, racks=racks, racks_by=by)
     return Facts(source, outside, lost=tuple(lost), devices=nodes[0].gpus)
+
+
+def _nodes(text: str, source: str) -> list[KubeNode]:
+    if _TABLE.match(text):
+        return [_in_table(line, f"{source}, line {n}") for n, line in _rows(text)]
+    found = parsed(text, source)
+    single = isinstance(found, dict) and found.get("kind") == "Node"
+    return [_node(*each) for each in each_of([found] if single else found, source, "items")]
+
+
+def _rows(text: str) -> list[tuple[int, str]]:
+    """The lines under the heading of a table, with their numbers."""
+    return [(n, line) for n, line in enumerate(text.split("\n"), 1) if n > 1 and line.strip()]
+
+
+def _in_table(line: str, where: str) -> KubeNode:
+    """A row of ``kubectl get nodes --show-labels``: its name first, its labels last."""
+    name, *_, last = line.split()
+    pairs = (pair.partition("=")[::2] for pair in last.split(",") if "=" in pair)
+    return _node({"metadata": {"name": name, "labels": dict(pairs)}}, where)
 
 
 def _by_labels(nodes: Sequence[KubeNode], keys: Sequence[str]) -> OutsideFacts:
@@ -113,7 +163,9 @@ def _by_labels(nodes: Sequence[KubeNode], keys: Sequence[str]) -> OutsideFacts:
 
 def _rack_key(nodes: Sequence[KubeNode], given: Sequence[str] | None) -> str:
     """The key whose labels name racks: of those given the known one, or the innermost; or empty."""
-    among = RACKS if given is None else [key for key in RACKS if key in given] or given[-1:]
+    keys = dict.fromkeys(key for node in nodes for key in node.labels if _RACK_WORDS.fullmatch(key))
+    known = (*RACKS, *keys)
+    among = known if given is None else [key for key in known if key in given] or given[-1:]
     return next((key for key in among if _covered(nodes, [key])), "")
 
 
@@ -144,12 +196,10 @@ def _covered(nodes: Sequence[KubeNode], keys: Sequence[str]) -> int:
 
 
 def _near(nodes: Sequence[KubeNode]) -> str:
-    """Keys of labels that may be meant."""
-    words = ("topology", "rack", "switch", "block", "leaf", "spine", "zone", "island", "domain")
-    counts = Counter(
-        key for node in nodes for key in node.labels if any(word in key for word in words)
-    )
-    found = [key for key, _ in counts.most_common(6)]
+    """Keys of labels that may be meant: those that more nodes have in common first."""
+    keys = dict.fromkeys(key for node in nodes for key in node.labels if _PLACE.search(key))
+    values = {key: {place for node in nodes if (place := node.place(key))} for key in keys}
+    found = sorted(filter(values.get, keys), key=lambda key: len(values[key]))[:MAX_KEYS]
     return f"; they have {', '.join(found)}" if found else ""
 
 

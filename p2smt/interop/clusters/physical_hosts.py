@@ -1,4 +1,4 @@
-"""Where Google Cloud says that virtual machines are: ``resourceStatus.physicalHost``.
+"""Where clouds say that virtual machines are: Google's ``physicalHost``, Amazon's NetworkNodes.
 
 Either as JSON (``gcloud compute instances list --format=json``), or as lines of names and locations
 in any order, with commas or blanks between them, as Google's cluster-toolkit asks for them:
@@ -9,12 +9,15 @@ in any order, with commas or blanks between them, as Google's cluster-toolkit as
 A location is ``/block/subblock/host``, on older machines ``/cluster/rack/host``, and one more level
 goes before it on some; the last part is the machine itself, and is no level.
 (cloud.google.com/compute/docs, sort_nodes.py of GoogleCloudPlatform/cluster-toolkit.)
+
+``aws ec2 describe-instance-topology`` lists instances with the network nodes over them, outermost
+first, and, of UltraServers, the capacity block that is one (docs.aws.amazon.com, InstanceTopology).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +26,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import (
     ClusterFormat,
     Facts,
+    Holder,
     Path,
     each_of,
     is_nowhere,
@@ -34,6 +38,7 @@ from p2smt.interop.clusters.slurm import MAX_CHARACTERS as MAX_LINE_CHARACTERS
 MAX_PARTS = 6
 _LINE = re.compile(r"^[^#\n/]{0,300}(^|[ \t,])/[\w.-]+/[\w.-]+", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+_AMAZON, _BLOCK = "Instances", "CapacityBlockId"
 _PARTS = ("cluster", "block", "subblock", "host")
 _HEADINGS = ("name", "zone", "physical_host", "physicalhost")
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z]")
@@ -47,7 +52,8 @@ def read_physical_hosts(text: str, source: str) -> Facts:
     """
     if len(text) > MAX_LINE_CHARACTERS and not _is_json(text):
         raise InputError(source, f"is longer than {MAX_LINE_CHARACTERS} characters", "shorten it")
-    found = _in_json(text, source) if _is_json(text) else _in_lines(text, source)
+    data: Any = parsed(text, source) if _is_json(text) else None
+    found = _in_lines(text, source) if data is None else _in_json(data, source)
     paths: dict[str, Path] = {}
     loose: dict[str, None] = {}
     for name, location, where in found:
@@ -62,15 +68,29 @@ def read_physical_hosts(text: str, source: str) -> Facts:
             loose[name] = None
     depths = {len(path): name for name, path in paths.items()}
     if not paths:
-        rule = "names no machine with a physicalHost"
+        rule = "names no machine with a physicalHost or NetworkNodes"
         raise InputError(source, rule, "they need a compact placement, or a machine type that has")
     if len(depths) > 1:
         few, many = (depths[depth] for depth in (min(depths), max(depths)))
         rule = f"has fewer parts in its physicalHost than {many[:80]}"
         raise InputError(f"{source}: {few[:80]}", rule, "list machines of one kind")
     outside = outside_of(paths, tuple(loose))
-    racks = tuple(holder for holder in outside.holders if holder.hosts)
-    return Facts(source, replace(outside, racks=racks, racks_by="subblocks of physicalHost"))
+    racks, by = tuple(one for one in outside.holders if one.hosts), "subblocks of physicalHost"
+    if _is_amazon(data):
+        racks, by = _ultraservers(data[_AMAZON], paths)
+    return Facts(source, replace(outside, racks=racks, racks_by=by))
+
+
+def _is_amazon(data: Any) -> bool:
+    return isinstance(data, dict) and _AMAZON in data
+
+
+def _ultraservers(items: list[Any], placed: Container[str]) -> tuple[tuple[Holder, ...], str]:
+    """The instances that one UltraServer holds, by its block; and what they are told by."""
+    blocks = {item["InstanceId"]: (str(item.get(_BLOCK) or ""),) for item in items}
+    known = {name: path for name, path in blocks.items() if name in placed and path != ("",)}
+    named = f"give instances that have a {_BLOCK}, as those of UltraServers do"
+    return outside_of(known).holders, _BLOCK if known else named
 
 
 def _is_json(text: str) -> bool:
@@ -85,15 +105,27 @@ def _path(location: str, where: str) -> Path:
     return parts[:-1]
 
 
-def _in_json(text: str, source: str) -> Iterator[tuple[str, str, str]]:
-    data = parsed(text, source)
-    if isinstance(data, dict) and "items" not in data:
+def _in_json(data: Any, source: str) -> Iterator[tuple[str, str, str]]:
+    amazon = _is_amazon(data)
+    if isinstance(data, dict) and not amazon and "items" not in data:
         data = [data]
-    for item, where in each_of(data, source, "items"):
-        name = item.get("name") if isinstance(item, dict) else None
+    for item, where in each_of(data, source, _AMAZON if amazon else "items"):
+        key = "InstanceId" if amazon else "name"
+        name = item.get(key) if isinstance(item, dict) else None
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(where, "has no name", "give gcloud compute instances list")
-        yield name, _location(item.get("resourceStatus"), where), where
+            raise InputError(where, f"has no {key}", "give the whole output of the command")
+        status = item.get("resourceStatus")
+        yield name, _network_nodes(item, name, where) if amazon else _location(status, where), where
+
+
+def _network_nodes(item: dict[str, Any], name: str, where: str) -> str:
+    """The network nodes over an instance and itself as one location, or an empty text."""
+    nodes = item.get("NetworkNodes") or []
+    if not isinstance(nodes, list) or not all(
+        isinstance(n, str) and _NAME.fullmatch(n) for n in nodes
+    ):
+        raise InputError(f"{where}: NetworkNodes", "must be names", "give the output as it is")
+    return "".join(f"/{one}" for one in (*nodes, name)) if nodes else ""
 
 
 def _location(status: Any, where: str) -> str:
@@ -124,8 +156,10 @@ def _in_lines(text: str, source: str) -> Iterator[tuple[str, str, str]]:
 
 def _recognises(text: str) -> bool:
     if _is_json(text):
-        return '"physicalHost' in text or '"resourceStatus"' in text
+        return any(key in text for key in ('"physicalHost', '"resourceStatus"', '"NetworkNodes"'))
     return _LINE.search(text) is not None
 
 
-PHYSICAL_HOSTS = ClusterFormat("list of physicalHost", _recognises, read_physical_hosts)
+PHYSICAL_HOSTS = ClusterFormat(
+    "list of physicalHost or NetworkNodes", _recognises, read_physical_hosts
+)

@@ -18,7 +18,7 @@ from p2smt.files.yaml_text import dump_yaml, parts_of, read_text
 from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
-from p2smt.interop.clusters.foreign import check_foreign
+from p2smt.interop.clusters.foreign import check_foreign, unknown
 from p2smt.interop.clusters.hypernodes import HYPERNODES
 from p2smt.interop.clusters.ibnetdiscover import IBNETDISCOVER
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
@@ -104,8 +104,7 @@ def facts_of(path: str, options: ImportOptions) -> Facts:
         if one.recognises(text):
             return one.read(text, os.path.basename(path)[:100])
     check_foreign(text, given)
-    rule = f"is none of: {', '.join(one.name for one in known)}"
-    raise InputError(given, rule, "give one of them")
+    raise unknown(text, given)
 
 
 # The formats that tell what is inside a node.

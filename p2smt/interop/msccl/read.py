@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
-from p2smt.errors import TooLarge, did_you_mean
+from p2smt.errors import InputError, TooLarge, did_you_mean
 from p2smt.interop.msccl.parse import STEP_TYPES, parse_msccl
-from p2smt.interop.reading import AS_IT_STANDS
+from p2smt.interop.reading import AS_IT_STANDS, NoKind
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _contract(algo: RawAlgo, reading: Reading, in_place: bool) -> Contract:
         chunks, rest = divmod(chunks, algo.ranks)
         if rest:
             rule = f"nchunksperloop of {name} is not a multiple of ngpus={algo.ranks}"
-            raise algo.error(rule, "give every rank as many chunks")
+            raise _no_kind(algo.error(rule, "give every rank as many chunks"))
     return contract(name, algo.ranks, chunks, in_place=in_place, root=reading.root_of(name))
 
 
@@ -90,11 +90,16 @@ def _stated(algo: RawAlgo) -> str:
     if name is None or name == CUSTOM:
         has = "coll is missing" if name is None else "coll is custom"
         rule = f"{has}, so the file does not say what it must produce"
-        raise algo.error(rule, "name a collective with --collective")
+        raise _no_kind(algo.error(rule, "name a collective with --collective"))
     known = (*MSCCL_NAMES, CUSTOM)
     shown = ascii(name if len(name) <= 40 else f"{name[:40]}...")
     rule = f"<algo> has coll={shown}, not one of {', '.join(known)}"
-    raise algo.error(rule, did_you_mean(name, known) or "name a collective with --collective")
+    remedy = did_you_mean(name, known) or "name a collective with --collective"
+    raise _no_kind(algo.error(rule, remedy))
+
+
+def _no_kind(error: InputError) -> NoKind:
+    return NoKind(error.given, error.rule, error.remedy)
 
 
 def _beside(algo: RawAlgo) -> Iterator[str]:

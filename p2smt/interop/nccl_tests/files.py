@@ -58,6 +58,10 @@ def measurements_of(
         for path, count in zip(paths, counts, strict=True)
         for found in read_nccl_tests(path, operation, count)
     ]
+    if operation and all(measured.operation is not operation for measured in tables):
+        said = ", ".join(dict.fromkeys(measured.operation.value for measured in tables))
+        given = f"--collective {operation.value}, and the files say {said}"
+        raise InputError(given, "contradict each other", "drop --collective")
     start = topology or derived_topology(tables)
     named = [(measured, _file(measured.table.source, paths)) for measured in tables]
     return Measurements(
@@ -260,6 +264,8 @@ def operation_of(table: TimingTable, given: Operation | None = None) -> Operatio
     if reduced:
         return Collective.ALL_REDUCE
     if given is None:
+        for timing in table.timings:
+            _check_together(table, timing)
         rule = "does not say which collective it measured"
         raise InputError(table.where, rule, "name it with --collective")
     return given
@@ -353,6 +359,12 @@ def per_host_of(table: TimingTable, ranks: int) -> int | None:
     return found.hosts_of(ranks) if found else None
 
 
+def _check_together(table: TimingTable, timing: Timing) -> None:
+    """Refuse a row of one rank, as each of several processes that ran alone prints it."""
+    if not timing.busbw and timing.algbw > 10 * timing.busbw_error > 0:
+        raise ran_alone(f"{table.at(timing)}: busbw 0 at algbw {timing.algbw:g} GB/s")
+
+
 def ranks_shown(table: TimingTable, operation: Operation) -> tuple[int, int]:
     """The least and most ranks that agree with every row; ``UNKNOWN`` where the rows do not tell.
 
@@ -362,9 +374,8 @@ def ranks_shown(table: TimingTable, operation: Operation) -> tuple[int, int]:
     low, high = UNKNOWN
     for timing in table.timings:
         least, most = _row_ranks(timing, operation)
-        if operation in _PASSES and not timing.busbw and timing.algbw > 10 * timing.busbw_error > 0:
-            given = f"{table.at(timing)}: busbw 0 at algbw {timing.algbw:g} GB/s"
-            raise ran_alone(given)
+        if operation in _PASSES:
+            _check_together(table, timing)
         if least > most:
             raise InputError(
                 f"{table.at(timing)}: busbw {timing.busbw:g} at algbw {timing.algbw:g} GB/s",

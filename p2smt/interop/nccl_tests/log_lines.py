@@ -35,6 +35,13 @@ def plain_lines(text: str) -> list[str]:
     return [_unmarked(line, shapes) for line in lines] if shapes else lines
 
 
+def without_marks(lines: list[str], what: re.Pattern[str]) -> list[str]:
+    """Lines without the marks that stand before those of a kind; a mark of blanks is none."""
+    marks = dict.fromkeys(filter(None, map(str.strip, _marks(lines, what))))
+    shapes = [re.compile(_shape(mark), re.ASCII) for mark in list(marks)[:MAX_SHAPES]]
+    return [_unmarked(line, shapes) for line in lines] if shapes else lines
+
+
 def is_json_log(text: str) -> bool:
     """Whether the first line is a JSON object that holds the text of a line of a log."""
     return text[:1] == "{" and _json_text(text.partition("\n")[0]) is not None

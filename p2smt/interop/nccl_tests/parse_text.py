@@ -18,6 +18,7 @@ from typing import Any
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
 from p2smt.files.json_text import loads
+from p2smt.files.text_kind import seems
 from p2smt.interop.nccl_tests.elements import (
     DeviceList,
     RankCount,
@@ -128,7 +129,10 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
         raise InputError(reading.where(reading.cut), rule, remedy)
     reading.finish()
     if not reading.tables:
-        rule = "has no table of nccl-tests (a line with size and time, and rows under it)"
+        table = "no table of nccl-tests (a line with size and time, and rows under it)"
+        rule = f"{seems(text)}, and has {table}"
+        if reading.rows:
+            rule = "has rows without bytes or time alone, which tell nothing"
         raise InputError(source, rule, "give the output of a run such as all_reduce_perf")
     ran = ran_in(text)
     return [replace(table, ran=ran) for table in reading.tables]

@@ -267,6 +267,7 @@ def _ranks_wrong(strategy: Strategy, layout: RankLayout) -> str:
 
 MEGATRON_BRIDGE = Trainer(
     name="megatron-bridge",
+    format="megatron-bridge",
     title="Megatron-Bridge",
     commit="067f987df03b8355b03192d88d70f1709fedf51a",
     frameworks=("megatron-bridge", "megatron-core", "nemo"),

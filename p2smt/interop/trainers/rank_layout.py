@@ -24,13 +24,14 @@ class RankLayout:
     """Devices by rank as launched, by the coordinates of attention, and by those of experts.
 
     ``launched``: shape (ranks,); ``attention`` and ``experts``: the sizes of ``AXES`` and of
-    ``EXPERT_AXES``.
+    ``EXPERT_AXES``.  ``copies``: of shards, the outer part of dp and of ed.
     """
 
     topology: Topology
     launched: IntArray
     attention: IntArray
     experts: IntArray
+    copies: int = 1
 
     @staticmethod
     def of(
@@ -40,16 +41,16 @@ class RankLayout:
         experts: Placement | None = None,
     ) -> RankLayout:
         """Launched as attention numbers its ranks; None: devices in order."""
-        ranks = [
+        own, theirs = (
             default_ranks(sizes) if where is None else where.rank_tensor()
             for where, sizes in ((attention, strategy.sizes), (experts, strategy.expert_sizes))
-        ]
-        return RankLayout(topology, ranks[0].ravel(), *ranks)
+        )
+        return RankLayout(topology, own.ravel(), own, theirs, strategy.dp_replicate)
 
     @staticmethod
     def of_plan(plan: PlacedPlan, strategy: Strategy, experts: Placement | None) -> RankLayout:
-        """As a plan's ranks are launched; its axes are those of ``AXES`` with several ranks."""
-        names = [name for name in AXES if name in plan.problem.axis_names]
+        """As a plan's ranks are launched; its axes are those of the strategy with several ranks."""
+        names = [name for name in strategy.rows() if name in plan.problem.axis_names]
         order = [plan.problem.axis_names.index(name) for name in names]
         attention = plan.where.rank_tensor().transpose(order).reshape(strategy.sizes)
         launched = np.array([place.device for place in plan.places], dtype=np.int64)
@@ -81,10 +82,20 @@ class RankLayout:
         return replace(self, launched=self.attention.ravel())
 
     def _agrees(self, devices: IntArray, order: Sequence[int]) -> bool:
-        numbers = np.empty(devices.size, dtype=np.int64)
+        numbers = np.empty(
+            int(self.launched.max()) + 1, dtype=np.int64
+        )  # uneven switches have gaps
         numbers[self.launched] = np.arange(devices.size)
         theirs = default_ranks([devices.shape[axis] for axis in order])
-        return _same_groups(numbers[devices], theirs.transpose(np.argsort(order)))
+        both = numbers[devices], theirs.transpose(np.argsort(order))
+        return _same_groups(*(self._with_copies(one) for one in both))
+
+    def _with_copies(self, ranks: IntArray) -> IntArray:
+        """The second axis, data parallelism, divided where shards have copies."""
+        if self.copies == 1:
+            return ranks
+        pp, dp, *rest = ranks.shape
+        return ranks.reshape(pp, self.copies, dp // self.copies, *rest)
 
 
 def _same_groups(one: IntArray, other: IntArray) -> bool:

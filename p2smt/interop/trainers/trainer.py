@@ -44,7 +44,8 @@ class Trainer:
     empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
     so that it overlaps what a prediction assumes.  ``ranks``: why it has not the groups of a
     layout, in words, or empty.  ``python``: the same as ``write`` as Python, where it takes both.
-    ``given``: of ``RARE_FIELDS`` those of a strategy that it is told.
+    ``given``: of ``RARE_FIELDS`` those of a strategy that it is told.  ``format``: what `export`
+    calls what it takes, where that is not ``NAME-options``.
     """
 
     name: str
@@ -59,6 +60,12 @@ class Trainer:
     ranks: Callable[[Strategy, RankLayout], str] = lambda _, __: ""
     python: _Write | None = None
     given: Callable[[Strategy], tuple[str, ...]] = lambda _: ()
+    format: str = ""
+
+    @property
+    def export_name(self) -> str:
+        """What ``export --to`` calls what it takes."""
+        return self.format or f"{self.name}-options"
 
     def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
         """What is missing to run a valid strategy, in words; empty: nothing."""
@@ -102,10 +109,38 @@ class Trainer:
             raise InputError(
                 f"ranks of {sizes}", f"{self.title} {wrong}", _remedy(self, strategy, layout)
             )
+        on_amd = layout is not None and layout.topology.of_amd
+        if on_amd and (cuda := cuda_alone(strategy)):
+            rule = f"needs {cuda}, and the devices are AMD's"
+            remedy = "take graphs=partial or none"
+            raise InputError("dispatcher=flex beside graphs=full", rule, remedy)
         write = self.python if python and self.python is not None else self.write
         found = write(model.seen(batch.tokens), batch, strategy, layout)
         added = Exported("") if framework is None else self.overlap(strategy, framework)
-        return Exported(found.text + added.text, (*found.notes, *added.notes))
+        notes = (*found.notes, *added.notes, *(flex_notes(strategy) if on_amd else ()))
+        return Exported(found.text + added.text, notes)
+
+
+# The flex dispatcher on AMD's devices: DeepEP and HybridEP are written in CUDA.
+
+
+def flex_notes(strategy: Strategy) -> tuple[str, ...]:
+    """What the flex dispatcher takes there; none without it.
+
+    Source: README of deepseek-ai/DeepEP (its branch for ROCm, pull request 578), and AMD's
+    Primus-Turbo.
+    """
+    if cuda := cuda_alone(strategy):
+        return (f"flex with graphs=full needs {cuda}, and the devices are AMD's",)
+    yours = "its branch mori-ep, or the one in Primus-Turbo"
+    words = f"flex on AMD needs a DeepEP for ROCm ({yours}); alltoall needs none"
+    return (words,) if strategy.dispatcher == "flex" else ()
+
+
+def cuda_alone(strategy: Strategy) -> str:
+    """What of a strategy there is no build of for AMD, in words; empty: all can be."""
+    captured = strategy.dispatcher == "flex" and strategy.graphs == "full"
+    return "HybridEP, which runs on CUDA alone" if captured else ""
 
 
 def _remedy(trainer: Trainer, strategy: Strategy, layout: RankLayout) -> str:
@@ -129,17 +164,14 @@ def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
 # The options of a trainer from a plan file that has a ``training`` block.
 
 
-def options_writer(trainer: Trainer, ending: str, name: str = "") -> Writer:
-    """A row for `export`: the options with which the trainer runs a plan's strategy.
-
-    ``name``: what ``--to`` calls it; empty: the trainer's options.
-    """
+def options_writer(trainer: Trainer, ending: str) -> Writer:
+    """A row for `export`: the options with which the trainer runs a plan's strategy."""
 
     def write(placed: PlacedPlan, path: str) -> Exported:
         return exported_options(trainer, placed, path.lower().endswith(".py"))
 
     what = f"{trainer.title}: how it runs the strategy of `plan -o`"
-    return Writer(name or f"{trainer.name}-options", what, ending, write)
+    return Writer(trainer.export_name, what, ending, write)
 
 
 def exported_options(trainer: Trainer, placed: PlacedPlan, python: bool = False) -> Exported:

@@ -16,6 +16,7 @@ from p2smt.plans.file_model import AnyPlan, OldPlanModel, RequestModel
 from p2smt.plans.ranges import RequestRange, range_of, range_of_answer, request_ranges
 from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
+from p2smt.plans.training.file_model import PredictionBlock
 from p2smt.plans.untimed import told
 from p2smt.report.costs.request_table import (
     RANGE,
@@ -211,9 +212,21 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
 def _headline(plan: AnyPlan) -> Iterator[str]:
     what = "total" if plan.objective == "sum" else "largest request"
     objective_s = told(plan.objective_s)
-    yield f"{format_time(objective_s)} per iteration ({what})" + after_comma(_planned_whole(plan))
+    training = None if isinstance(plan, OldPlanModel) else plan.training
+    of = " of communication" if training else ""
+    whole = after_comma(_planned_whole(plan))
+    yield f"{format_time(objective_s)}{of} per iteration ({what}){whole}"
+    if training:
+        yield _iteration(training.prediction)
     yield bound_text("link-level", told(plan.physical_bound_s), objective_s)
     yield peak_line(plan.peak_bytes)
+
+
+def _iteration(said: PredictionBlock) -> str:
+    """What the training takes with it: requests of all stages are in the total, hidden or not."""
+    visible_s = sum(one.seconds for one in said.communication)
+    shows = f"of which {format_time(visible_s)} is communication that nothing hides"
+    return f"iteration of the training: {format_time(said.iteration_s)}, {shows}"
 
 
 def _planned_whole(plan: AnyPlan) -> PriceRange | None:

@@ -130,7 +130,7 @@ def known_words(known: Known) -> str:
     off = "error here unknown" if known.off is None else f"{known.off:.1%} off"
     left_out = "" if known.off is None else ", their model left out"
     like = f"{known.like} of {known.runs} fitted runs on {known.device}"
-    return f"{like} are like it: {off}{left_out}"
+    return f"{like} {'is' if known.like == 1 else 'are'} like it: {off}{left_out}"
 
 
 def short_strategy(strategy: Strategy) -> str:

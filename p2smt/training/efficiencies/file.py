@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib.resources import files
 
 from p2smt.cluster.link import Device
@@ -25,6 +26,7 @@ BY_KINDS = ("megatron-bridge", "primus")
 DIGITS = 4
 
 
+@cache
 def efficiency_names() -> tuple[str, ...]:
     """The efficiencies that come with the package, sorted."""
     names = (entry.name for entry in files(FOLDER).iterdir() if entry.name.endswith(_SUFFIX))
@@ -40,13 +42,19 @@ def read_efficiency(name_or_file: str) -> Efficiency:
     """
     known = efficiency_names()
     if name_or_file in known:
-        entry = files(FOLDER).joinpath(name_or_file + _SUFFIX)
-        return parse_efficiency(entry.read_text(encoding="utf-8"), f"efficiency {name_or_file}")
+        return _packaged(name_or_file)
     if name_or_file.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(name_or_file):
         text = read_text(name_or_file, "efficiency file")
         return parse_efficiency(text, name_or_file[:200])
     remedy = did_you_mean(name_or_file, known) or f"known are {', '.join(known)}; or name a file"
     raise InputError(f"efficiency {name_or_file[:60]!r}", "is not known", remedy)
+
+
+@cache
+def _packaged(name: str) -> Efficiency:
+    """One that comes with the package; read once, as the default is the fittest of all."""
+    text = files(FOLDER).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    return parse_efficiency(text, f"efficiency {name}")
 
 
 def parse_efficiency(text: str, source: str) -> Efficiency:

@@ -35,7 +35,8 @@ class Quantities:
 
     def of_stage(self, name: str) -> FloatArray:
         """A value by stage: shape (strategies, stages)."""
-        return np.broadcast_to(self.values[name], self.stages.index.shape)
+        value, shape = self.values[name], self.stages.index.shape
+        return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def by_kinds(model: Transformer, columns: StrategyColumns, efficiency: Efficiency | None) -> bool:

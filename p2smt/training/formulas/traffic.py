@@ -76,7 +76,8 @@ _BUCKET_PART = overlap_dp * (1 - 1 / Max(n, 1))
 class TrafficRow:
     """A request of some axes: its formulas, and where they are from.
 
-    ``edge``: how many calls of an iteration have nothing to hide under.
+    ``edge``: how many calls of an iteration have nothing to hide under.  ``closes``: of several
+    chunks a stage the last rank sends to the first one, too, which has the next chunk.
     """
 
     name: str
@@ -90,17 +91,22 @@ class TrafficRow:
     cover_s: Expr = _NONE
     once: bool = False
     edge: int = 0
+    closes: bool = False
 
     @property
     def key(self) -> str:
         """The name as formulas have it."""
         return self.name.replace(" ", "_")
 
+    def row_name(self, what: str) -> str:
+        """The name of one of its formulas."""
+        return f"{self.key}_{what}"
+
     def row(self, what: str) -> FormulaRow:
         """One of its formulas: ``payload``, ``calls``, ``part`` or ``cover_s``."""
         unit, meaning = _WHAT[what]
         found = getattr(self, what)
-        return FormulaRow(f"{self.key}_{what}", found, unit, f"{self.name}: {meaning}", self.source)
+        return FormulaRow(self.row_name(what), found, unit, f"{self.name}: {meaning}", self.source)
 
 
 _WHAT = {
@@ -158,6 +164,7 @@ PP_TRAFFIC = (
         Cover.COMPUTE,
         Piecewise((overlap_pp, v > 1), (0, True)),
         _STAGE_S,
+        closes=True,
     ),
     TrafficRow(
         "pp tied embedding",

@@ -18,7 +18,7 @@ from p2smt.training.search.candidates import (
     distinct_rows,
     field_numbers,
 )
-from p2smt.training.search.question import MIXTURE_SEARCHED, SEARCHED
+from p2smt.training.search.question import COPIES, MIXTURE_SEARCHED, SEARCHED
 
 _PLAINER = ("zero", "cp", "vpp")
 _PLAIN = ("recompute", "pp", "sequence_parallel", "micro_batch", "tp", "dp")
@@ -90,8 +90,10 @@ class BoundsTable:
 
     def _plainness(self, memory_bytes: Seconds) -> Plainness:
         """Less where less is switched on or split; no two rows have the same."""
-        mixture = bool(self.candidates.question.model.experts)
-        names = (*(_PLAIN_OF_MIXTURES if mixture else ()), *_PLAINER)
+        question = self.candidates.question
+        mixture = bool(question.model.experts)
+        copies = (COPIES,) if question.copied else ()
+        names = (*copies, *(_PLAIN_OF_MIXTURES if mixture else ()), *_PLAINER)
         columns = self.candidates.columns
         first = [field_numbers(columns, name) for name in names]
         rest = (*_PLAIN, *(("ep",) if mixture else ()))
@@ -171,7 +173,7 @@ class AlikeRows:
 
 def families(columns: StrategyColumns) -> IntArray:
     """A number for each row: the same for those that differ in ``EXCHANGED`` only."""
-    more = MIXTURE_SEARCHED if columns.mixture is not None else ()
+    more = (*MIXTURE_SEARCHED, COPIES) if columns.mixture is not None else ()
     names = [name for name in (*SEARCHED, *more) if name not in EXCHANGED]
     return distinct_rows([field_numbers(columns, name) for name in names])[2]
 

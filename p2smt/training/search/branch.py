@@ -27,6 +27,7 @@ from p2smt.training.prediction import Prediction
 from p2smt.training.search.answer import PlannedStrategy
 from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.candidates import Seconds
+from p2smt.training.search.copies import MANY, divides
 from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import AXES, Strategy
@@ -289,13 +290,19 @@ def _usual(
 
 
 def usual_rows(question: PlanQuestion, strategy: Strategy) -> Matrix | None:
-    """The rows of Megatron's order, of a mixture those of both matrices; None: no matrix has it."""
+    """The rows of Megatron's order, of a mixture those of both matrices; None: no matrix has it, or
+    none that is divided into shards and their copies.
+    """
     if question.model.experts:
         levels = question.topology.sizes
         pair = in_rank_order(levels, strategy.sizes, strategy.expert_sizes)
-        return None if pair is None else pair.rows
-    usual = default_placement(question.topology, strategy)
-    return None if usual is None else usual.matrix
+        rows = None if pair is None else pair.rows
+    else:
+        usual = default_placement(question.topology, strategy)
+        rows = None if usual is None else usual.matrix
+    if rows is None or not all(divides(row, strategy.dp_replicate) for row in rows[1 :: MANY - 1]):
+        return None
+    return rows
 
 
 def sides_of(rows: Matrix) -> tuple[Matrix, Matrix | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,16 +16,18 @@ from p2smt.parallelism.request import DEFAULT_LENGTH
 from p2smt.programs.program import parse_program
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.programs import Task, price
-from p2smt.training.formulas.stages import RECOMPUTES
+from p2smt.training.formulas.stages import MixtureColumns, StrategyColumns
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
-from p2smt.training.search.candidates import Candidates, axis_set
+from p2smt.training.search.candidates import Candidates, field_numbers
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.copies import placed_rows, request_axes, row_names
+from p2smt.training.search.pairs import PairedCandidates
 from p2smt.training.search.prices import PlacedCandidates, SceneCache, collective_s
 from p2smt.training.search.programs import ProgramCache, bound_s
-from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices
+from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.search.strategies import space_of
-from p2smt.training.strategy import AXES, Recompute, Strategy
+from p2smt.training.strategy import Strategy
 
 ProgramTexts = dict[str, str | None]
 """The programs of a strategy on a placement by the name of the request; None: one fixed step."""
@@ -37,7 +39,8 @@ class PlanCache:
 
     ``known``: what is known of every strategy before the search.  ``least`` and ``refined``: scenes
     at prices that no program beats, and at those with what was found of programs.  ``blocks``: of
-    axis sizes by their text; ``rows``: of members that were met, by theirs.
+    axis sizes by their text; ``rows``: of members that were met, by theirs.  ``pairs``: of a
+    mixture what is known of each side of a pair, for all cubes.
     """
 
     known: BoundsTable
@@ -46,6 +49,7 @@ class PlanCache:
     refined: SceneCache
     programs: ProgramCache
     blocks: Mapping[str, int]
+    pairs: PairedCandidates | None = None
     rows: dict[str, int] = field(default_factory=dict)
     _seconds: dict[tuple[tuple[Digits, ...], RequestKind, int, str | None], float] = field(
         default_factory=dict
@@ -58,13 +62,18 @@ class PlanCache:
             candidates = Candidates.of(question, space_of(question, Choices.of(question)))
         singles = SceneCache(question.topology)
         least = singles.at(bound_s)
+        mixture, watch = question.model.experts, StopWatch.start(SearchLimits())
         return PlanCache(
             BoundsTable.of(candidates),
             singles,
             least,
             least.above(),
             ProgramCache.of(question.topology),
-            {sizes_text(sizes): at for at, sizes in enumerate(candidates.sizes.tolist())},
+            {
+                sizes_text(row_names(question), sizes): at
+                for at, sizes in enumerate(candidates.sizes.tolist())
+            },
+            PairedCandidates.of(candidates, singles, watch) if mixture else None,
         )
 
     @property
@@ -88,16 +97,25 @@ class PlanCache:
         Raises:
             InputError: it is none of the candidates, or does not fit into memory.
         """
-        columns = self.candidates.columns
-        same = np.ones(len(columns), dtype=np.bool_)
-        for name in SEARCHED:
-            value = getattr(strategy, name)
-            number = RECOMPUTES.index(value) if isinstance(value, Recompute) else value
-            same &= getattr(columns, name) == number
-        rows = np.flatnonzero(same & (self.known.closed == Closed.OPEN)).tolist()
-        if len(rows) != 1 or columns.strategy(rows[0]) != strategy:
+        one = StrategyColumns.of((strategy,))
+        one = replace(one, mixture=one.mixture or MixtureColumns.none(1))
+        sizes = [int(one.ranks[axis][0]) for axis in request_axes(self.question)]
+        block = self.blocks.get(sizes_text(row_names(self.question), sizes))
+        rows = np.zeros(0, dtype=np.int64) if block is None else self.open_rows(block)
+        columns = self.candidates.columns.take(rows)
+        same = np.ones(len(rows), dtype=np.bool_)
+        for name in self.question.searched:
+            same &= field_numbers(columns, name) == field_numbers(one, name)
+        found = np.flatnonzero(same).tolist()
+        if len(found) != 1 or columns.strategy(found[0]) != strategy:
             raise InputError("a strategy", "is none of the question, or does not fit")
-        return rows[0]
+        return int(rows[found[0]])
+
+    def placed(self, candidates: Candidates, watch: StopWatch) -> PlacedCandidates:
+        """Some of the candidates on their placements, at the prices of single collectives."""
+        if self.pairs is None:
+            return PlacedCandidates.of(candidates, self.singles, watch)
+        return self.pairs.part(candidates, watch)
 
     def seconds(self, row: int, matrix: Matrix, programs: ProgramTexts) -> float:
         """Seconds of an iteration of a strategy on a placement, with programs if these are asked.
@@ -105,7 +123,16 @@ class PlanCache:
         Raises:
             InputError: a request has no program, or one that is none.
         """
-        placement, prices = Placement(matrix), {}
+        if self.pairs is not None:
+            prices = self.pairs.prices_on(row, matrix)
+        else:
+            own = placed_rows(matrix, self.candidates.copies(row))
+            prices = self._prices(row, Placement(own), programs)
+        return float(combine(self.candidates.work.take(np.array([row])), prices)[0])
+
+    def _prices(self, row: int, placement: Placement, programs: ProgramTexts) -> dict[str, float]:
+        """Seconds of a call of each request of a strategy of a dense model."""
+        prices = {}
         for name, (axes, kind, payload_bytes) in self._asked(row).items():
             scene = Scene.of(self.question.topology, placement, axes)
             if self.question.prices is Prices.COLLECTIVES:
@@ -114,7 +141,7 @@ class PlanCache:
                 prices[name] = self._priced(scene, kind, payload_bytes, programs[name])
             else:
                 raise InputError(f"request {name[:40]}", "has no program")
-        return float(combine(self.candidates.work.take(np.array([row])), prices)[0])
+        return prices
 
     def _asked(self, row: int) -> dict[str, tuple[tuple[int, ...], RequestKind, int]]:
         """The requests that a strategy calls: axes, kind and bytes by name."""
@@ -123,7 +150,7 @@ class PlanCache:
             column = one.column
             if (column.calls[row] > 0).any():
                 sizes = int(column.payload_bytes[row])
-                found[column.name] = axis_set(column.axes), column.kind, sizes
+                found[column.name] = self.candidates.axis_set(column.axes), column.kind, sizes
         return found
 
     def _priced(
@@ -136,9 +163,9 @@ class PlanCache:
         return self._seconds[key]
 
 
-def sizes_text(sizes: Sequence[int]) -> str:
+def sizes_text(axes: Sequence[str], sizes: Sequence[int]) -> str:
     """Sizes of the axes as a decision: ``pp=1,dp=64,cp=1,tp=8``."""
-    return ",".join(f"{axis}={size}" for axis, size in zip(AXES, sizes, strict=True))
+    return ",".join(f"{axis}={size}" for axis, size in zip(axes, sizes, strict=True))
 
 
 def _checked_s(scene: Scene, kind: RequestKind, payload_bytes: int, text: str | None) -> float:
@@ -153,10 +180,3 @@ def _checked_s(scene: Scene, kind: RequestKind, payload_bytes: int, text: str | 
         return price(task, program, scene, payload_bytes).seconds
     except EncodingBug as error:
         raise InputError(f"program {text[:60]!r}", f"is not valid: {error.args[0]}") from None
-
-
-def placed(
-    candidates: Candidates, shared_cache: SceneCache, watch: StopWatch | None = None
-) -> PlacedCandidates:
-    """Candidates on their placements at the prices of a shelf."""
-    return PlacedCandidates.of(candidates, shared_cache, watch or StopWatch.start(SearchLimits()))

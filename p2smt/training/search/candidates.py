@@ -12,11 +12,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.parallelism.folded import PP_OUTERMOST, pair_count
-from p2smt.parallelism.matrices import count_matrices
+from p2smt.parallelism.folded import pair_count
+from p2smt.parallelism.matrices import PlacementRules, count_matrices
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import RECOMPUTES, StrategyColumns
 from p2smt.training.pipeline import StageTimes, StrategyWork, combine, work
+from p2smt.training.search.copies import MANY, copied_count, joined_sizes, request_axes
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES
 
@@ -57,11 +58,16 @@ class OutlinedWork:
         """The work of some of the strategies."""
         return _work(self.question, self.columns.take(rows))
 
+    def part(self, rows: IntArray) -> OutlinedWork:
+        """The outline of some of the strategies."""
+        known = self.memory_bytes[rows], self.free_s[rows]
+        return OutlinedWork(self.question, self.columns.take(rows), *known)
+
 
 def _work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork:
     device = question.topology.known_device
     done = work(question.model, question.batch, columns, device, question.efficiency)
-    known = set(PP_OUTERMOST.rows)  # no strategy that is searched has copies of shards
+    known = set(request_axes(question))
     return replace(done, requests=tuple(r for r in done.requests if known >= set(r.column.axes)))
 
 
@@ -94,7 +100,8 @@ def distinct_rows(fields: list[IntArray]) -> tuple[IntArray, IntArray, IntArray]
 class Candidates:
     """Strategies by row: ``block`` is the row of their axis sizes in ``sizes``.
 
-    ``sizes`` are those of the question's axes.  ``placements``: how many placements, or pairs of
+    ``rows`` are those of :func:`~p2smt.training.search.copies.request_axes`, and ``sizes`` theirs.
+    ``placements``: how many placements, or pairs of
     them, the axes of each block have under the rules.
     """
 
@@ -104,19 +111,33 @@ class Candidates:
     sizes: IntArray
     block: IntArray
     placements: IntArray
+    rows: tuple[str, ...]
 
     @staticmethod
     def of(question: PlanQuestion, columns: StrategyColumns) -> Candidates:
         """The strategies of a space with their work on the device of the question."""
-        degrees = [columns.ranks[axis] for axis in question.axes]
+        rows = request_axes(question)
+        degrees = [columns.ranks[axis] for axis in rows]
         _, first, block = distinct_rows(degrees)
         sizes = np.stack([column[first] for column in degrees], axis=1)
-        return Candidates(
-            question, columns, _all_work(question, columns), sizes, block, _count(question, sizes)
-        )
+        done, placements = _all_work(question, columns), placement_counts(question, sizes)
+        return Candidates(question, columns, done, sizes, block, placements, rows)
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def under(self, rows: IntArray, rules: PlacementRules) -> Candidates:
+        """Some of them under other rules, which leave each of them a placement."""
+        whole = self.work
+        return Candidates(
+            replace(self.question, rules=tuple(rules)),
+            self.columns.take(rows),
+            whole.part(rows) if isinstance(whole, OutlinedWork) else whole.take(rows),
+            self.sizes,
+            self.block[rows],
+            np.ones(len(self.sizes), dtype=np.int64),
+            self.rows,
+        )
 
     @property
     def whole_work(self) -> StrategyWork:
@@ -130,7 +151,20 @@ class Candidates:
         """The sets of axes that some request is along."""
         outlined = isinstance(self.work, OutlinedWork)
         some = (self.work.take(np.arange(1)) if outlined else self.whole_work).requests
-        return tuple(dict.fromkeys(axis_set(one.column.axes) for one in some))
+        return tuple(dict.fromkeys(self.axis_set(one.column.axes) for one in some))
+
+    def copies(self, row: int) -> int | None:
+        """Copies of the shards of a row; None: they are not searched for."""
+        return int(self.sizes[self.block[row], 1]) if self.rows_of_attention > MANY else None
+
+    @property
+    def rows_of_attention(self) -> int:
+        """How many of the rows are attention's; experts' matrix has as many, pp's being in both."""
+        return self.rows.index(AXES[-1]) + 1
+
+    def axis_set(self, names: tuple[str, ...]) -> AxisSet:
+        """Axes of a request as rows, ascending; those of experts come after those of attention."""
+        return _axis_set(names, self.rows)
 
     def computing_s(self) -> Seconds:
         """Seconds of an iteration of each strategy where communication costs nothing."""
@@ -143,14 +177,15 @@ class Candidates:
 def _all_work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork | OutlinedWork:
     if question.model.experts:
         return OutlinedWork.of(question, columns)
-    done = _work(question, columns)
-    asked = tuple(one for one in done.requests if set(one.column.axes) <= set(AXES))
-    return replace(done, requests=asked)  # no dense model asks along axes of experts
+    return _work(question, columns)
 
 
-def _count(question: PlanQuestion, sizes: IntArray) -> IntArray:
+def placement_counts(question: PlanQuestion, sizes: IntArray) -> IntArray:
     """How many placements, or pairs of these, there are for each row of sizes."""
     levels, many = question.topology.sizes, len(AXES)
+    if question.copied:
+        each = (joined_sizes(question, one) for one in sizes.tolist())
+        return np.array([copied_count(question, *one) for one in each], dtype=np.int64)
     if question.model.experts:
         pairs = (
             pair_count(levels, one[:many], (one[0], *one[many:]), question.rules)
@@ -163,6 +198,5 @@ def _count(question: PlanQuestion, sizes: IntArray) -> IntArray:
 
 
 @lru_cache(maxsize=64)
-def axis_set(names: tuple[str, ...]) -> AxisSet:
-    """Axes by name as rows, ascending; those of experts come after those of attention."""
-    return tuple(sorted(PP_OUTERMOST.rows.index(name) for name in names))
+def _axis_set(names: tuple[str, ...], rows: tuple[str, ...]) -> AxisSet:
+    return tuple(sorted(rows.index(name) for name in names))

@@ -11,6 +11,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.matrices import factorisations
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.search.question import (
+    COPIES,
     LARGEST_CP,
     LARGEST_MICRO_BATCH,
     LARGEST_OF_MIXTURES,
@@ -172,6 +173,7 @@ def _largest(question: PlanQuestion) -> dict[str, int]:
         usual |= dict(LARGEST_OF_MIXTURES) | {"ep": model.experts.count}
         usual["pp"] += model.mtp
         usual["tp"] = min(usual["tp"], model.heads)
+    usual[COPIES] = question.most_copies
     return {name: getattr(space, name, None) or most for name, most in usual.items()}
 
 

@@ -1,4 +1,5 @@
-"""Why no strategy is valid: the fewest rules that exclude all, and what is asked that they exclude.
+"""Why no strategy is valid, or none can be placed: the fewest rules that exclude all, and what is
+asked that they exclude.
 
 Only axis sizes are looked at, what goes with them at its least: the rules are such that whatever
 obeys one obeys it also then (:mod:`p2smt.training.validity`).
@@ -7,14 +8,19 @@ obeys one obeys it also then (:mod:`p2smt.training.validity`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import BoolArray
+from p2smt.parallelism.placement import AxisRule, BoolArray, FixedEntry, IntArray
+from p2smt.plans.restrictions import rule_text
+from p2smt.training.megatron_rules import GIVEN_RULES
+from p2smt.training.search.candidates import placement_counts
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.question import SEARCHED, PlanQuestion
+from p2smt.training.search.copies import joined_sizes
+from p2smt.training.search.question import COPIES, SEARCHED, PlanQuestion
 from p2smt.training.strategy import AXES
 from p2smt.training.validity import (
     FIELDS,
@@ -72,6 +78,44 @@ def switch_contradiction(
     given = ", ".join(choices.asked(name) for name in asked) or question.model.name[:40]
     rule = f"no strategy is valid on {devices:,} devices: {said} ({named})"
     return InputError(given, rule, "change one of these" if asked else chosen[0].remedy)
+
+
+def placing_rules(question: PlanQuestion, sizes: IntArray) -> str:
+    """The fewest rules on placements under which axes of none of these sizes have one, in words.
+
+    ``sizes``: of the rows of its placements each; none of these has a placement under all rules.
+    """
+    needed = question.rules
+    for rule in question.rules:
+        rest = tuple(one for one in needed if one is not rule)
+        if not placement_counts(replace(question, rules=rest), sizes).any():
+            needed = rest
+    joined = np.array([joined_sizes(question, one)[0] for one in sizes.tolist()])
+    return ", ".join(_placing(rule, question, joined[:, rule.axis]) for rule in needed)
+
+
+def _placing(rule: AxisRule | FixedEntry, question: PlanQuestion, sizes: IntArray) -> str:
+    """A rule, and what of the level or of the axis' sizes is against it."""
+    level = question.topology.levels[rule.level]
+    text = rule_text(rule, question.axes, question.topology.names)
+    if isinstance(rule, FixedEntry) and level.size % rule.value:
+        return f"{text} ({rule.value} must divide the {level.size} of {level.name})"
+    least, most = int(sizes.min()), int(sizes.max())
+    is_size = f"is {most}" if least == most else f"is at most {most}"
+    return f"{text} ({question.axes[rule.axis]} {is_size})"
+
+
+def copies_contradiction(question: PlanQuestion, asked: Sequence[int]) -> InputError:
+    """No strategy can have as many copies of shards as are asked for."""
+    rules = [rule for rule in GIVEN_RULES if rule.name.startswith(COPIES)]
+    said = "it must divide dp, and of a mixture dp cp tp / (ep etp), ZeRO must shard something "
+    said += "(zero=1 to 3), and shards must lie on 2 ranks or more"
+    named = ", ".join(rule.name for rule in rules)
+    rule = f"no strategy is valid on {question.topology.devices:,} devices: {said} (rules {named})"
+    given = (
+        f"{COPIES} of {', '.join(map(str, asked))}" if len(asked) > 1 else f"{COPIES}={asked[0]}"
+    )
+    return InputError(given, rule, "take fewer copies, or drop it")
 
 
 def _said(rule: ValidityRule, question: PlanQuestion, devices: int) -> str:

@@ -12,16 +12,26 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
-from p2smt.parallelism.matrices import PlacementRules, matrices
-from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
+from p2smt.parallelism.folded import FoldedPlacement
+from p2smt.parallelism.matrices import PlacementRules
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.result import StopWatch
 from p2smt.training.efficiency import LayerConstants
 from p2smt.training.iteration import flex_dispatch
 from p2smt.training.pipeline import StrategyWork, combine
 from p2smt.training.prediction import DISPATCH_REQUEST
-from p2smt.training.search.candidates import AxisSet, Candidates, Seconds, axis_set
+from p2smt.training.search.candidates import AxisSet, Candidates, Seconds
+from p2smt.training.search.copies import (
+    MANY,
+    joined_rows,
+    placed_rows,
+    side_matrices,
+    side_rules,
+)
 from p2smt.training.search.prices import (
     MetScenes,
     PlacedCandidates,
@@ -30,10 +40,7 @@ from p2smt.training.search.prices import (
     as_matrix,
     front,
 )
-from p2smt.training.strategy import AXES
 
-_MANY = len(AXES)
-"""Rows of a matrix, and the row of both from which on they are of experts alone."""
 _Sizes = tuple[int, ...]
 
 
@@ -42,22 +49,26 @@ class PlacedSide:
     """The matrices of one side in classes: alike to its requests, and with one row of pp.
 
     ``matrices``: the first of each class, shape (classes, axes, levels); ``scenes`` by the rows of
-    both sides that a request is along; ``groups``: the classes with each row of pp.
+    both sides that a request is along; ``groups``: the classes with each row of pp; ``copies`` of
+    shards; None: they are not searched for, and data parallelism is one axis.
     """
 
     shared_cache: SceneCache
     matrices: IntArray
     scenes: Mapping[AxisSet, MetScenes]
     groups: Mapping[_Sizes, IntArray]
+    copies: int | None = None
 
     @staticmethod
     def of(
         shared_cache: SceneCache, sizes: _Sizes, rules: PlacementRules, sets: Sequence[AxisSet]
     ) -> PlacedSide:
         """All matrices of these sizes under rules on their own rows."""
-        every = matrices(shared_cache.topology.sizes, sizes, rules)
+        every = side_matrices(shared_cache.topology.sizes, sizes, rules)
+        many = len(sizes)
         stages, group = np.unique(every[:, 0], axis=0, return_inverse=True)
-        numbers = [shared_cache.numbers(every, _own(axes)) for axes in sets] if len(every) else []
+        own = [own_rows(axes, many) for axes in sets]
+        numbers = [shared_cache.numbers(every, axes) for axes in own] if len(every) else []
         table = np.stack([group.ravel(), *numbers], axis=1)
         _, first = np.unique(table, axis=0, return_index=True)
         first.sort()
@@ -66,23 +77,32 @@ class PlacedSide:
             tuple(row): np.flatnonzero(table[first, 0] == at)
             for at, row in enumerate(stages.tolist())
         }
-        return PlacedSide(shared_cache, every[first], scenes if len(every) else {}, groups)
+        copies = sizes[1] if many > MANY else None
+        return PlacedSide(shared_cache, every[first], scenes if len(every) else {}, groups, copies)
 
     def __len__(self) -> int:
         return len(self.matrices)
 
     def class_of(self, rows: Matrix) -> int:
-        """The class of a matrix of this side."""
-        matrix, mine = np.array(rows, dtype=np.int64), self.groups[rows[0]]
+        """The class of a matrix of this side, by the axes of the question."""
+        matrix, mine = (
+            np.array(placed_rows(rows, self.copies), dtype=np.int64),
+            self.groups[rows[0]],
+        )
         same = np.ones(len(mine), dtype=bool)
         for axes, met in self.scenes.items():
-            same &= met.each[mine] == self.shared_cache.numbers(matrix[None], _own(axes))[0]
+            own = own_rows(axes, len(matrix))
+            same &= met.each[mine] == self.shared_cache.numbers(matrix[None], own)[0]
         return int(mine[same.argmax()])
 
+    def matrix(self, place: int) -> Matrix:
+        """The first matrix of a class, by the axes of the question."""
+        return joined_rows(as_matrix(self.matrices[place]))
 
-def _own(axes: AxisSet) -> AxisSet:
-    """Rows of both sides as rows of the one that they are of: experts have pp's, too."""
-    return axes if max(axes) < _MANY else tuple(axis - _MANY + 1 for axis in axes)
+
+def own_rows(axes: AxisSet, many: int) -> AxisSet:
+    """Rows of both sides as rows of the one that they are of; each has so many, pp's too."""
+    return axes if max(axes) < many else tuple(axis - many + 1 for axis in axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +118,12 @@ class PlacedPairs:
     def matrix(self, place: int) -> Matrix:
         """The rows of the first pair of a place: those of attention, and of experts but pp's."""
         one, other = divmod(place, len(self.experts))
-        rows = as_matrix(self.attention.matrices[one])
-        return rows + as_matrix(self.experts.matrices[other])[1:]
+        return self.attention.matrix(one) + self.experts.matrix(other)[1:]
 
     def class_of(self, rows: Matrix) -> int:
         """The place of a pair with these rows."""
-        one = self.attention.class_of(rows[:_MANY])
-        other = self.experts.class_of((rows[0], *rows[_MANY:]))
+        one = self.attention.class_of(rows[:MANY])
+        other = self.experts.class_of((rows[0], *rows[MANY:]))
         return one * len(self.experts) + other
 
     def groups(self) -> Iterator[tuple[_Sizes, IntArray, IntArray]]:
@@ -140,6 +159,15 @@ class PairedCandidates(PlacedCandidates):
         rest = (), nothing > 0, nothing, watch
         return PairedCandidates(candidates, shared_cache, *rest, sets=candidates.sets)
 
+    def part(self, candidates: Candidates, watch: StopWatch) -> PairedCandidates:
+        """Some of the candidates, maybe under more rules; under the same, what is known is shared.
+
+        No table of a side depends on which strategies there are.
+        """
+        if candidates.question.rules != self.candidates.question.rules:
+            return PairedCandidates.of(candidates, self.shared_cache, watch)
+        return replace(self, candidates=candidates, watch=watch)
+
     def at(self, shared_cache: SceneCache) -> PairedCandidates:
         """The same candidates and placements at the prices of a shelf of the same scenes."""
         return replace(self, shared_cache=shared_cache, _prices={}, _side_fronts={})
@@ -161,7 +189,7 @@ class PairedCandidates(PlacedCandidates):
         ):
             sides = self._side_keys(int(self.candidates.block[row]))
             for name, key in keys.items():
-                found[name][at] = self._of_side(sides[_is_experts(key)], key).min()
+                found[name][at] = self._of_side(sides[self._is_experts(key)], key).min()
         return combine(done, found)
 
     def best(self, rows: IntArray) -> tuple[Seconds, IntArray]:
@@ -204,11 +232,29 @@ class PairedCandidates(PlacedCandidates):
         rows = np.array([row])
         return self._all_keys(rows, self.candidates.work.take(rows))[0]
 
+    def prices_on(self, row: int, rows: Matrix) -> dict[str, float]:
+        """Seconds of a call of each request of a row on the pair with these rows, found anew."""
+        pair, topology, found = FoldedPlacement.of_rows(rows), self.shared_cache.topology, {}
+        copies = self.candidates.copies(row)
+        for name, key in self.asked(row).items():
+            axes, kind, payload_bytes = key
+            own = pair.experts if self._is_experts(key) else pair.attention
+            side = Placement(placed_rows(own.matrix, copies))
+            scene = Scene.of(topology, side, own_rows(axes, self._many))
+            seconds = self.shared_cache.seconds_of(scene, kind, payload_bytes)
+            found[name] = seconds / self._reached(kind)
+        return found
+
+    def _reached(self, kind: AnyKind) -> float:
+        """The part of the library's rate at which tokens move in a training."""
+        layers = self.candidates.question.efficiency.layers or LayerConstants()
+        return layers.dispatch if kind is RequestKind.ALL_TO_ALL else 1.0
+
     def _all_keys(self, rows: IntArray, done: StrategyWork) -> list[dict[str, PriceKey]]:
         """The same of each of some rows, whose work this is."""
         found: list[dict[str, PriceKey]] = [{} for _ in range(len(done.vpp))]
         for one in done.requests:
-            column, axes = one.column, axis_set(one.column.axes)
+            column, axes = one.column, self.candidates.axis_set(one.column.axes)
             payloads = column.payload_bytes.tolist()
             for at in np.flatnonzero((column.calls > 0).any(axis=1)).tolist():
                 found[at][column.name] = (axes, column.kind, payloads[at])
@@ -228,7 +274,15 @@ class PairedCandidates(PlacedCandidates):
 
     def _side_keys(self, block: int) -> tuple[_SideKey, _SideKey]:
         sizes = tuple(self.candidates.sizes[block].tolist())
-        return (False, sizes[:_MANY]), (True, (sizes[0], *sizes[_MANY:]))
+        return (False, sizes[: self._many]), (True, (sizes[0], *sizes[self._many :]))
+
+    @property
+    def _many(self) -> int:
+        """Rows of each side."""
+        return self.candidates.rows_of_attention
+
+    def _is_experts(self, key: PriceKey) -> bool:
+        return max(key[0]) >= self._many
 
     def _side(self, key: _SideKey) -> PlacedSide:
         if key not in self._sides:
@@ -236,7 +290,7 @@ class PairedCandidates(PlacedCandidates):
                 raise OutOfTimeError
             of_experts, sizes = key
             rules = side_rules(self.candidates.question.rules, of_experts=of_experts)
-            sets = [axes for axes in self.sets if (max(axes) >= _MANY) is of_experts]
+            sets = [axes for axes in self.sets if (max(axes) >= self._many) is of_experts]
             self._sides[key] = PlacedSide.of(self.shared_cache, sizes, rules, sets)
         return self._sides[key]
 
@@ -246,9 +300,7 @@ class PairedCandidates(PlacedCandidates):
             axes, kind, payload_bytes = key
             numbers = self._side(side).scenes[axes].numbers
             seconds = np.array(self.shared_cache.seconds_on(numbers, kind, payload_bytes))
-            layers = self.candidates.question.efficiency.layers or LayerConstants()
-            part = layers.dispatch if kind is RequestKind.ALL_TO_ALL else 1.0
-            self._prices[side, key] = seconds / part
+            self._prices[side, key] = seconds / self._reached(kind)
         return self._prices[side, key]
 
     def _of_classes_of(self, side: _SideKey, key: PriceKey) -> Seconds:
@@ -265,7 +317,7 @@ class PairedCandidates(PlacedCandidates):
         return {
             name: self._of_classes_of(sides[of_experts], key)[classes[of_experts]]
             for name, key in keys.items()
-            for of_experts in (_is_experts(key),)
+            for of_experts in (self._is_experts(key),)
         }
 
     def _pairs(self, row: int, keys: Mapping[str, PriceKey]) -> IntArray:
@@ -273,7 +325,7 @@ class PairedCandidates(PlacedCandidates):
         block = int(self.candidates.block[row])
         sides, asked = self._side_keys(block), dict.fromkeys(keys.values())
         fronts = [
-            self._fronts_of(side, tuple(key for key in asked if _is_experts(key) is side[0]))
+            self._fronts_of(side, tuple(key for key in asked if self._is_experts(key) is side[0]))
             for side in sides
         ]
         many = len(self._side(sides[True]))
@@ -293,21 +345,6 @@ class PairedCandidates(PlacedCandidates):
                 stages: mine[front(table[mine])] for stages, mine in placed.groups.items()
             }
         return self._side_fronts[side, keys]
-
-
-def _is_experts(key: PriceKey) -> bool:
-    return max(key[0]) >= _MANY
-
-
-def side_rules(rules: PlacementRules, *, of_experts: bool) -> tuple[AxisRule | FixedEntry, ...]:
-    """The rules on the rows of one side, by its own rows; those on pp are on both."""
-    shift = _MANY - 1 if of_experts else 0
-    first, end = (_MANY, 2 * _MANY) if of_experts else (1, _MANY)
-    return tuple(
-        replace(rule, axis=max(0, rule.axis - shift))
-        for rule in rules
-        if rule.axis == 0 or first <= rule.axis < end
-    )
 
 
 def placed_candidates(

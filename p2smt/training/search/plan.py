@@ -13,6 +13,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import check_even
+from p2smt.cluster.trimmed import even_part
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome
@@ -45,6 +46,8 @@ from p2smt.training.search.branch import (
 from p2smt.training.search.cache import PlanCache
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.contradiction import placing_rules
+from p2smt.training.search.copies import row_names
 from p2smt.training.search.known import (
     FAR,
     ever_nearer,
@@ -57,6 +60,7 @@ from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.programs import ProgramTiming
 from p2smt.training.search.question import (
+    COPIES,
     MIXTURE_SEARCHED,
     SEARCHED,
     FieldValue,
@@ -103,10 +107,6 @@ def plan(
     """
     check_even(question.topology)
     check_stated(question.topology)
-    if question.model.experts and spread is not None:
-        rule = "is of dense models: pairs of placements of a mixture are searched in one piece"
-        remedy = "drop --processes, --engine, --scheduler, --journal, --budget"
-        raise InputError(f"a search of {question.model.name[:40]} in parts", rule, remedy)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(placed_candidates(candidates, SceneCache(question.topology), watch))
@@ -194,7 +194,7 @@ def _close(bounds_table: BoundsTable, timing: StrategyTiming, watch: StopWatch) 
 SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
 _FIRST = 8
 """So many strategies, those of the least bounds, set the first cutoff."""
-CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
+CUBE_RULE = "sizes of {axes}, then rows of the parallelism {matrix} in this order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,9 @@ class WidePlan:
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling)
         keep(space, PlanCache.of(question, self.bounds_table.candidates))
-        asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
+        matrix = "matrices" if question.model.experts else "matrix"
+        cubes = CUBE_RULE.format(axes=", ".join(row_names(question)), matrix=matrix)
+        asked = SearchTerms("plan", question.top, SCALE, cubes, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
             _fill(self.bounds_table, space, outcome)
@@ -402,7 +404,8 @@ def reason(bounds_table: BoundsTable) -> str:
     texts = []
     placeable = _placeable(bounds_table)
     if not placeable.any():
-        return f"none of {len(placeable):,} strategies has a placement under the rules"
+        ruled = placing_rules(question, bounds_table.candidates.sizes)
+        return f"none of {len(placeable):,} strategies has a placement under the rules: {ruled}"
     if large := int(((closed == Closed.TOO_LARGE) & placeable).sum()):
         capacity = format_gigabytes(question.capacity_bytes)
         texts.append(f"{large:,} strategies need more than {capacity} a device")
@@ -440,6 +443,9 @@ def _helps(question: PlanQuestion) -> Iterator[str]:
         wide = replace(question, space=SpaceLimits())
         if (found := _fitting(wide)) is not None:
             yield f"a larger space: {_words(found)} fits"
+    part = even_part(question.topology)
+    if part and (found := _fitting(replace(question, topology=part.topology))) is not None:
+        yield f"--use {part.use} ({part.words}): {_words(found)} fits"
     times = 2
     while times <= _MOST:
         if (found := _fitting_on(question, times)) is not None:
@@ -473,7 +479,7 @@ def _fitting(question: PlanQuestion) -> Strategy | None:
 def _words(strategy: Strategy) -> str:
     """A strategy by the fields that differ from the plainest one."""
     plain, shown = Strategy(), []
-    for name in (*SEARCHED, *MIXTURE_SEARCHED):
+    for name in (*SEARCHED, *MIXTURE_SEARCHED, COPIES):
         value = value_of(strategy, name)
         if value != value_of(plain, name):
             shown.append(f"{key_of(name)}={value_text(value)}")

@@ -18,11 +18,12 @@ from p2smt.cost.bounds import relevant_digits
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
-from p2smt.parallelism.matrices import PlacementRules, matrices
+from p2smt.parallelism.matrices import PlacementRules
 from p2smt.parallelism.placement import BoolArray, IntArray, Matrix, Placement
 from p2smt.result import StopWatch
 from p2smt.training.pipeline import CoveredRequest, combine
-from p2smt.training.search.candidates import AxisSet, Candidates, Seconds, axis_set
+from p2smt.training.search.candidates import AxisSet, Candidates, Seconds
+from p2smt.training.search.copies import MANY, joined_rows, placed_rows, side_matrices
 
 SecondsOf = Callable[[Scene, AnyKind, int], float]
 """What one execution of a request takes on a scene, in seconds."""
@@ -154,12 +155,14 @@ class PlacedAxes:
     """The placements of axes of some sizes, in classes that no request tells apart.
 
     ``matrices``: the first of each class in lexicographic order, shape (classes, axes, levels);
-    ``scenes``: those that requests meet there, by the axes of the request.
+    ``scenes``: those that requests meet there, by the axes of the request.  ``copies`` of shards;
+    None: they are not searched for, and dp is one axis.
     """
 
     shared_cache: SceneCache
     matrices: IntArray
     scenes: dict[tuple[int, ...], MetScenes]
+    copies: int | None = None
 
     @staticmethod
     def of(
@@ -169,23 +172,24 @@ class PlacedAxes:
         sets: Sequence[tuple[int, ...]],
     ) -> PlacedAxes:
         """All placements of axes of these sizes under the rules; requests are along the sets."""
-        every = matrices(shared_cache.topology.sizes, sizes, rules)
+        every = side_matrices(shared_cache.topology.sizes, sizes, rules)
         numbers = np.stack([shared_cache.numbers(every, axes) for axes in sets], axis=1)
         _, first = np.unique(numbers, axis=0, return_index=True)
         first.sort()
         scenes = {axes: MetScenes.of(numbers[first, i]) for i, axes in enumerate(sets)}
-        return PlacedAxes(shared_cache, every[first], scenes)
+        copies = sizes[1] if len(sizes) > MANY else None
+        return PlacedAxes(shared_cache, every[first], scenes, copies)
 
     def __len__(self) -> int:
         return len(self.matrices)
 
     def matrix(self, place: int) -> Matrix:
-        """The first placement of a class."""
-        return as_matrix(self.matrices[place])
+        """The first placement of a class, by the axes of the question."""
+        return joined_rows(as_matrix(self.matrices[place]))
 
     def class_of(self, rows: Matrix) -> int:
         """The class of a placement of these axes."""
-        matrix = np.array(rows, dtype=np.int64)
+        matrix = np.array(placed_rows(rows, self.copies), dtype=np.int64)
         same = np.ones(len(self), dtype=bool)
         for axes, met in self.scenes.items():
             same &= met.each == self.shared_cache.numbers(matrix[None], axes)[0]
@@ -303,7 +307,7 @@ class PlacedCandidates:
         called, payloads = self.called[:, row].tolist(), self.payloads[:, row].tolist()
         requests = zip(self.requests, called, payloads, strict=True)
         return {
-            one.column.name: (axis_set(one.column.axes), one.column.kind, payload)
+            one.column.name: (self.candidates.axis_set(one.column.axes), one.column.kind, payload)
             for one, calls, payload in requests
             if calls
         }

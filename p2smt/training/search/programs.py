@@ -28,7 +28,6 @@ from p2smt.solvers.ask import Solver
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.branch import Bound
-from p2smt.training.search.candidates import axis_set
 from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.strategy import AXES
 
@@ -180,7 +179,7 @@ class ProgramTiming:
         for one in self.pricing.requests:
             column = one.column
             if (column.calls[row] > 0).any():
-                number = int(placed.scenes[axis_set(column.axes)].each[place])
+                number = int(placed.scenes[mine.axis_set(column.axes)].each[place])
                 payload_bytes = int(column.payload_bytes[row])
                 found.append(
                     SceneRequest(column.name, number, column.kind, column.axes, payload_bytes)

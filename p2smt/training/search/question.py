@@ -37,6 +37,11 @@ SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "
 for modules that are computed again one by one, too."""
 MIXTURE_SEARCHED = ("ep", "etp", "dispatcher", "overlap")
 """Those of mixtures of experts besides."""
+COPIES = "dp_replicate"
+"""Copies of what ZeRO shards (HSDP): searched for where a launcher has them as a degree of its own,
+or where they are asked for."""
+COPYING = ("torchtitan",)
+"""Launchers that have: dp_replicate beside dp_shard."""
 FieldValue = int | bool | str | Recompute | tuple[str, ...]
 """The value of a field; a tuple: modules that are computed again."""
 Again = Recompute | tuple[str, ...]
@@ -52,7 +57,7 @@ LARGEST_VPP = 10
 LARGEST_MICRO_BATCH = 16
 STAGES = (0, 1, 2, 3)
 """Of ZeRO."""
-LARGEST = ("tp", "cp", "pp", "vpp", "micro_batch", "ep", "etp")
+LARGEST = ("tp", "cp", "pp", "vpp", "micro_batch", "ep", "etp", COPIES)
 """Fields that have a largest value; the others have choices."""
 LARGEST_OF_MIXTURES: Mapping[str, int] = MappingProxyType(
     {"cp": 8, "vpp": 8, "micro_batch": 8, "etp": 8}
@@ -72,7 +77,7 @@ MODULES_AGAIN: tuple[tuple[str, ...], ...] = (
 """Sets of modules that published runs of mixtures compute again."""
 _OPTIONS: Mapping[str, str] = MappingProxyType(
     {
-        **{name: f"--max-{key_of(name)}" for name in LARGEST},
+        **{name: f"--max-{key_of(name).replace('_', '-')}" for name in LARGEST},
         "zero": "--zero",
         "recompute": "--recompute",
         "dispatcher": "--dispatcher",
@@ -91,7 +96,7 @@ def searched_field(key: str, given: str) -> str:
         InputError: no strategy has the key, or the search does not choose it; names ``given``.
     """
     field = field_of(key, given)
-    if field in (*SEARCHED, *MIXTURE_SEARCHED):
+    if field in (*SEARCHED, *MIXTURE_SEARCHED, COPIES):
         return field
     if field == "split":
         rule, remedy = "layers are split evenly by plan", "estimate takes a given split"
@@ -138,7 +143,8 @@ class SpaceLimits:
     ``recompute`` all that save memory, which is not ``selective`` where attention is fused and
     keeps no scores; of mixtures also ``MODULES_AGAIN``.  ``ep``: as many as there are experts.
     Mixtures have ``LARGEST_OF_MIXTURES`` and ``STAGES_OF_MIXTURES``; all stages where the launcher
-    shards the optimizer with gradients alone.
+    shards the optimizer with gradients alone.  ``dp_replicate``: 1, but of launchers in ``COPYING``
+    as many as there are devices.
     """
 
     tp: int | None = None
@@ -153,6 +159,7 @@ class SpaceLimits:
     etp: int | None = None
     dispatcher: tuple[str, ...] | None = None
     overlap: tuple[bool, ...] | None = None
+    dp_replicate: int | None = None
 
     def __post_init__(self) -> None:
         for key in LARGEST:
@@ -287,9 +294,24 @@ class PlanQuestion:
         )
 
     @property
+    def most_copies(self) -> int:
+        """The most copies of shards that are looked at."""
+        fixed = dict(self.fixed).get(COPIES)
+        if isinstance(fixed, int):
+            return fixed
+        usual = self.topology.devices if self.launcher in COPYING else 1
+        return self.space.dp_replicate or usual
+
+    @property
+    def copied(self) -> bool:
+        """Whether copies of shards are searched for."""
+        return self.most_copies > 1
+
+    @property
     def searched(self) -> tuple[str, ...]:
         """The fields of a strategy that are chosen."""
-        return searched_fields(self.model)
+        asked = self.copied or COPIES in dict(self.fixed)
+        return (*searched_fields(self.model), *((COPIES,) if asked else ()))
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -21,10 +21,14 @@ from p2smt.training.formulas.stages import (
     countings,
 )
 from p2smt.training.search.choices import Choices, axis_tuples, least_values
-from p2smt.training.search.contradiction import contradiction, switch_contradiction
-from p2smt.training.search.question import SEARCHED, Again, PlanQuestion
+from p2smt.training.search.contradiction import (
+    contradiction,
+    copies_contradiction,
+    switch_contradiction,
+)
+from p2smt.training.search.question import COPIES, SEARCHED, Again, PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES, Recompute
-from p2smt.training.validity import obey, obey_switch_rules
+from p2smt.training.validity import obey, obey_copies, obey_switch_rules
 
 SearchedColumns = dict[str, IntArray]
 """Values of searched fields by name; of ``recompute`` indices into the choices."""
@@ -49,7 +53,28 @@ def space_of(question: PlanQuestion, choices: Choices) -> StrategyColumns:
     values = {name: column[kept] for name, column in values.items()}
     if question.model.experts:
         values = _of_mixtures(question, choices, values)
-    return _columns(question, choices, _obeying(question, choices, values))
+    values = _obeying(question, choices, values)
+    if COPIES in question.searched:
+        values = _with_copies(question, choices, values)
+    return _columns(question, choices, values)
+
+
+def _with_copies(
+    question: PlanQuestion, choices: Choices, values: SearchedColumns
+) -> SearchedColumns:
+    """All of them with the copies of shards that they can have.
+
+    Raises:
+        InputError: none can have those that are fixed.
+    """
+    devices = question.topology.devices
+    usable = [n for n in divisors(devices) if choices.allow(COPIES, n)]
+    usable = usable or list(choices.choices[COPIES])
+    found = _crossed(values, {COPIES: np.array(usable, dtype=np.int64)})
+    kept = obey_copies(question.model, found)
+    if not kept.any():
+        raise copies_contradiction(question, usable)
+    return {name: column[kept] for name, column in found.items()}
 
 
 def _columns(
@@ -81,7 +106,7 @@ def _mixture(
     """What strategies have besides; None where all have the defaults, as of a dense model."""
     given = question.graphs != "none" or question.fp8_attention
     one_by_one = any(not isinstance(again, Recompute) for again in choices.again)
-    if not (question.model.experts or given or one_by_one):
+    if not (question.model.experts or given or one_by_one or question.copied):
         return None
     many, ones = len(values["tp"]), np.ones(len(values["tp"]), dtype=np.int64)
     modules = np.array([[name in _modules(again) for name in MODULES] for again in choices.again])
@@ -94,6 +119,7 @@ def _mixture(
         graphs=np.full(many, question.graphs),
         fp8_attention=np.full(many, question.fp8_attention),
         modules=modules[values["recompute"]],
+        dp_replicate=values.get(COPIES, ones),
     )
 
 

@@ -1,7 +1,8 @@
 """Strategies on their placements as a space: which pairs take an iteration the least time.
 
-A cube is the sizes of the axes, then rows of the matrix in their order.  A member is a strategy
-with a placement and, where they are asked for, programs; its value is the time of an iteration.
+A cube is the sizes of the axes, then rows of the matrix in their order, of a mixture those of both.
+A member is a strategy with a placement and, where they are asked for, programs; its value is the
+time of an iteration.
 Ticks are a power of two of a second so fine that every time of the space is a whole number of
 them: comparing ticks is comparing times.
 
@@ -39,6 +40,7 @@ from p2smt.parallel_search.subproblem import (
     forget,
     kept,
 )
+from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer
@@ -47,16 +49,18 @@ from p2smt.programs.semantics import Trace
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.one_request import known_answer
 from p2smt.search.placements import obeys
-from p2smt.search.spaces.rows import MatrixRules, MatrixSubproblems, matrix_of
+from p2smt.search.spaces.rows import matrix_of
 from p2smt.solvers.ask import stopping_when
 from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_s
-from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact
-from p2smt.training.search.cache import PlanCache, ProgramTexts, placed, sizes_text
+from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact, sides_of
+from p2smt.training.search.cache import PlanCache, ProgramTexts
 from p2smt.training.search.candidates import Candidates, Seconds
-from p2smt.training.search.prices import PlacedCandidates, as_matrix
+from p2smt.training.search.copies import joined_sizes
+from p2smt.training.search.cubes import PlacementCubes
+from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
 from p2smt.training.search.question import Lacks, PlanQuestion, Prices
-from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy, strategy_text
+from p2smt.training.strategy import Batch, Strategy, parse_strategy, strategy_text
 
 _LAST = (2**62,)
 """A tie that comes after those of all members."""
@@ -96,8 +100,8 @@ class PlanSpace:
         """A cube for all sizes of the axes that have a placement under the rules."""
         candidates = plan_cache(self).candidates
         return tuple(
-            Subproblem((sizes_text(sizes),))
-            for sizes, many in zip(candidates.sizes.tolist(), candidates.placements, strict=True)
+            Subproblem((text,))
+            for text, many in zip(plan_cache(self).blocks, candidates.placements, strict=True)
             if many
         )
 
@@ -123,7 +127,7 @@ class PlanSpace:
         """Time the strategies of a cube on their best placements, as far as they matter."""
         shared_cache, cubes = plan_cache(self), self._cubes(task.cube)
         rows = shared_cache.open_rows(self._block(task.cube))
-        if not len(rows) or next(cubes.matrices(task.cube), None) is None:
+        if not len(rows) or cubes.empty(task.cube):
             return Closure(task.cube, SubproblemVerdict.EMPTY)
         deadline = SubproblemWatch.start(SearchLimits(task.deadline_s))
         may_split = task.budget_s is not None and bool(cubes.split(task.cube))
@@ -131,7 +135,7 @@ class PlanSpace:
         budget = SubproblemWatch(
             SearchLimits(min(limits, default=None)), deadline.started_s, signals.stopped
         )
-        mine = narrow(shared_cache, rows, cubes.fixed(task.cube))
+        mine = shared_cache.candidates.under(rows, cubes.fixed(task.cube))
         told = self._told_s(task, signals)
         table = None if task.table is None else shared_table(task.table)
         search = PlanSubproblem.of(shared_cache, rows, mine, told, budget, deadline, table)
@@ -152,7 +156,7 @@ class PlanSpace:
         shared_cache = plan_cache(self)
         strategy, matrix, programs = _read(witness)
         row = self._row(shared_cache, witness)
-        Placement(matrix).check(self.question.topology.sizes, strategy.sizes)
+        check_sides(matrix, self.question, strategy)
         if not obeys(matrix, self.question.rules):
             raise InputError(f"matrix {matrix}", "does not obey the rules of the question")
         if self.question.lacks is not None and self.question.lacks(strategy, self.question.model):
@@ -167,11 +171,12 @@ class PlanSpace:
         """The row of a strategy among the candidates."""
         return plan_cache(self).row_of(strategy)
 
-    def _cubes(self, cube: Subproblem) -> MatrixSubproblems:
+    def _cubes(self, cube: Subproblem) -> PlacementCubes:
         """How the cubes of the same axis sizes are cut."""
-        sizes = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
-        levels = self.question.topology.sizes
-        return MatrixSubproblems(AXES, levels, tuple(sizes), self.question.rules, cube.path[:1])
+        placed = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
+        sizes, copies = joined_sizes(self.question, placed)
+        levels, rules = self.question.topology.sizes, self.question.rules
+        return PlacementCubes(levels, sizes, rules, cube.path[0], copies)
 
     def _block(self, cube: Subproblem) -> int:
         found = plan_cache(self).blocks.get(cube.path[0]) if cube.path else None
@@ -267,12 +272,24 @@ def member_parts(member: Member) -> tuple[Strategy, Matrix]:
     return _read(member.witness)[:2]
 
 
+def check_sides(rows: Matrix, question: PlanQuestion, strategy: Strategy) -> None:
+    """Raise InputError unless rows are those of a placement, or pair, of a strategy."""
+    levels = question.topology.sizes
+    if question.model.experts:
+        FoldedPlacement.of_rows(rows).check(levels, strategy.sizes, strategy.expert_sizes)
+    else:
+        Placement(rows).check(levels, strategy.sizes)
+
+
 def _text(one: TimedStrategy) -> str:
+    matrix, experts = sides_of(one.matrix)
     parts = {
-        "matrix": Placement(one.matrix).text(),
+        "matrix": Placement(matrix).text(),
         "programs": one.programs,
         "strategy": strategy_text(one.strategy),
     }
+    if experts is not None:
+        parts["expert_matrix"] = Placement(experts).text()
     return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
 
@@ -281,7 +298,12 @@ def _read(witness: str) -> tuple[Strategy, Matrix, ProgramTexts]:
     try:
         parts = loads(witness)
         programs = dict(parts["programs"])
-        found = parse_strategy(parts["strategy"]), matrix_of(parts["matrix"]), programs
+        rows = matrix_of(parts["matrix"])
+        if "expert_matrix" in parts:
+            rows = FoldedPlacement(
+                Placement(rows), Placement(matrix_of(parts["expert_matrix"]))
+            ).rows
+        found = parse_strategy(parts["strategy"]), rows, programs
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
@@ -364,7 +386,7 @@ class PlanSubproblem:
         bounds_table = SubproblemTable(
             candidates, low_s, np.zeros(len(rows), int), ceiling_s=ceiling_s
         )
-        singles = placed(candidates, shared_cache.singles, budget)
+        singles = shared_cache.placed(candidates, budget)
         timing: StrategyTiming = CollectiveTiming(singles)
         if shared_cache.question.prices is Prices.PROGRAMS:
             timing = _with_programs(shared_cache, singles, deadline, table)
@@ -404,7 +426,7 @@ class PlanSubproblem:
     def _timed(self, row: int) -> TimedStrategy:
         bounds_table, place = self.bounds_table, int(self.bounds_table.place[row])
         block = int(bounds_table.candidates.block[row])
-        matrix = as_matrix(self.timing.pricing.placed(block).matrices[place])
+        matrix = self.timing.pricing.placed(block).matrix(place)
         found = self.timing.answers(row, place)
         texts: ProgramTexts = {
             name: None if one.program is None else str(one.program) for name, one in found.items()
@@ -416,19 +438,6 @@ class PlanSubproblem:
             texts,
             float(bounds_table.time_s[row]),
         )
-
-
-def narrow(shared_cache: PlanCache, rows: IntArray, rules: MatrixRules) -> Candidates:
-    """Some of the candidates under other rules, which leave each of them a placement."""
-    whole = shared_cache.candidates
-    return Candidates(
-        replace(whole.question, rules=rules),
-        whole.columns.take(rows),
-        whole.work.take(rows),
-        whole.sizes,
-        whole.block[rows],
-        np.ones(len(whole.sizes), dtype=np.int64),
-    )
 
 
 def _with_programs(

@@ -90,6 +90,11 @@ def test_titan_by_toml() -> None:
     given = ("-t", "tiny.yaml", "--model", "llama-3.2-1b", "--json")
     data = cli("estimate", "job.toml", *given).json()
     assert data["strategy"].startswith("tp=2,pp=1,dp=4,cp=1,vpp=1,mbs=2,sp=1,zero=3,recompute=full")
+    text = Path("job.toml").read_text()
+    degrees = "[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 2\n"
+    Path("job.toml").write_text(text.replace("[parallelism]\n", degrees))
+    copied = cli("estimate", "job.toml", *given).json()
+    assert copied["strategy"] == f"{data['strategy']},dp_replicate=2"
 
 
 @pytest.mark.parametrize(

@@ -430,3 +430,22 @@ def test_a_batch_that_nothing_divides() -> None:
     )
     assert done.code == 0
     assert done.json()["best"]["degrees"]["dp"] == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_factor_of_a_node_that_no_replicas_take_is_said() -> None:
+    """Three times as many replicas as divide the batch: pp has the three, or nothing is valid."""
+    Path("six.yaml").write_text(TINY.replace("name: gpu, size: 4", "name: gpu, size: 6") + H100)
+    asked = ("plan", *GIVEN, "-t", "six.yaml")
+    done = cli(*asked)
+    assert "run      pp=6,dp=2,zero=1" in done.out.splitlines()
+    part = "--use gpu=4 has none: 4 of each 6"
+    assert done.err == f"note: pp=6: a factor 3 of 6 must lie somewhere; {part}\n"
+    refused = cli(*asked, "--max-pp", "2")
+    assert_one_error(refused, BAD_INPUT)
+    assert refused.err.rstrip().endswith("; --use gpu=4 makes it valid: 4 of each 6")
+    replicas = cli("plan", *GIVEN[:2], "--global-batch", "48", *GIVEN[4:], "-t", "six.yaml")
+    assert (replicas.code, replicas.err) == (0, "")
+    low = cli(*asked, "--dtype", "fp8")
+    assert_one_error(low, BAD_INPUT)
+    assert "--use" not in low.err

@@ -97,6 +97,23 @@ def test_rules_hold_on_the_matrix_of_their_axis(rule: str, key: str, axis: int) 
     assert all(one[key][axis][0] == 1 for one in data["top"])
 
 
+def test_a_search_in_parts_answers_the_same_and_is_verified() -> None:
+    few = ("--max-pp", "1", "--max-cp", "1", "--max-etp", "1", "--recompute", "none")
+    asked = (*few, "--zero", "1", "--max-mbs", "1")
+    whole = cli("plan", *SCENE, *asked, "-o", "whole.json")
+    parts = cli("plan", *SCENE, *asked, "-o", "parts.json", "--journal", "j.jsonl")
+    assert (parts.code, parts.err) == (0, "")
+    assert parts.out.replace("parts.json", "whole.json") == whole.out
+    assert Path("parts.json").read_bytes() == Path("whole.json").read_bytes()
+    lines = Path("j.jsonl").read_text().splitlines(keepends=True)
+    Path("j.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    again = cli("plan", *SCENE, *asked, "-o", "again.json", "--journal", "j.jsonl")
+    assert again.out.replace("again.json", "whole.json") == whole.out
+    checked = cli("verify", "j.jsonl", "--sample", "3").out
+    assert checked.startswith("valid: optimise over plan, optimal")
+    assert "axis sizes with a pair of matrices" in checked
+
+
 def test_the_text_has_both_matrices() -> None:
     done = cli("plan", *SCENE, "--fix", "ep=4", "--details")
     assert done.code == 0
@@ -124,8 +141,6 @@ def test_the_text_has_both_matrices() -> None:
         (("--recompute", "mla_up_proj"), "has no mla_up_proj to compute again"),
         (("--require", "xp within node"), "xp"),
         (("--prices", "programs"), "prices of programs: mixtures of experts are searched with"),
-        (("--processes", "2"), "a search of mixture in parts: is of dense models"),
-        (("--journal", "j.jsonl"), "a search of mixture in parts: is of dense models"),
     ],
 )
 def test_bad_input_is_refused_in_a_line(options: tuple[str, ...], words: str) -> None:
@@ -150,3 +165,31 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     assert re.search(r"nothing fits: .* comes nearest, and lacks 0.\d+ GB", text)
     assert "ep=8" in text
     assert "what would help: " in done.out
+
+
+def test_devices_of_amd_have_what_flex_needs_named() -> None:
+    given = ("--model", "mixture.yaml", "--global-batch", "16", "--seq", "1024", "-t", "mi355x:2")
+    told = "flex on AMD needs a DeepEP for ROCm"
+    done = cli("estimate", *given, "-s", "ep=8,dispatcher=flex")
+    assert f"caution  {told}" in done.out
+    assert told not in cli("estimate", *given, "-s", "ep=8").out
+    full = cli("estimate", *given, "-s", "ep=8,dispatcher=flex,graphs=full").out
+    assert "flex with graphs=full needs HybridEP, which runs on CUDA alone" in " ".join(
+        full.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("launcher", "to"),
+    [("megatron", "megatron-options"), ("megatron-bridge", "megatron-bridge")],
+)
+def test_the_next_command_is_one_that_there_is(launcher: str, to: str) -> None:
+    """Where both nodes share the experts of a rank, no trainer numbers ranks so."""
+    asked = ("--fix", "ep=4", "--fix", "dp=8", "--launcher", launcher, "--top", "1")
+    across, within = (cli("plan", *SCENE, *asked, "-o", "made.json", *ep) for ep in ACROSS)
+    assert "-o PLAN writes it, no trainer here numbers ranks so; all tables" in across.out
+    assert f"next     -o PLAN, export PLAN --to {to}; all tables: --details" in within.out
+    assert cli("export", "made.json", "--to", to).code == 0
+
+
+ACROSS = (("--require", "ep across node"), ("--require", "ep within node"))

@@ -52,6 +52,12 @@ FILES = {
     "CA: n0 mlx5_0:\n  0x0f 7 1[  ] ==( 4X 106.25 Gbps Active/  LinkUp)==> 7": "iblinkinfo.*ibnetd",
     "CA 'mlx5_0'\n\tCA type: MT4129\n": "one host .*--nic",
     "NAME   STATUS   ROLES    AGE   VERSION\nn0  Ready <none> 1d v1\n": "table of.*-o json",
+    "Name:     n0\nRoles:    <none>\nLabels:   a=b\n": "kubectl describe.*-o json",
+    "GPU 0: NVIDIA A40 (UUID: GPU-1)\nGPU 1: NVIDIA A40 (UUID: GPU-2)\n": "list of GPUs; .*topo -m",
+    "P2P Connectivity Matrix\n     D\\D     0     1\n": "measured between GPUs.*topo -m",
+    "3b:00.0 3D controller: NVIDIA Corporation GA100\n": "lspci.*topo -m",
+    'Switch\t: 0x0002 ports 36 "MF0;sw1" base port 0 lid 4\n': "without cables.*ibnetdiscover",
+    "SW   4 19 0x02 4x QDR - CA  13  1 0x05 ( 'sw1' - 'n1' )\n": "ibnetdiscover -p.*without opt",
     "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\nkind: List\n": "YAML of kubectl",
     "PARTITION AVAIL  TIMELIMIT  NODES\n": "sinfo prints.*scontrol show topology",
     "NodeName=n0 Arch=x86_64 CoresPerSocket=4\n": "lists nodes of Slurm",
@@ -81,11 +87,41 @@ def test_every_kind_has_a_file_above() -> None:
     assert said == {what for _, what, _ in FOREIGN}
 
 
-def test_what_is_none_of_them_is_told_what_there_is(tmp_path: Path) -> None:
+def yaml_object(version: str, kind: str, spec: str = "") -> str:
+    return f"---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: n}}\nspec:\n{spec}"
+
+
+LEVELS = "  levels:\n  - {}: a/block\n  - {}: a/rack\n  - {}: kubernetes.io/hostname\n"
+KOORDINATOR = "  networkTopologySpec:\n  - labelKey:\n    - a/block\n    topologyLayer: B\n"
+UNKNOWN = {
+    yaml_object("kai.scheduler/v1alpha1", "Topology", LEVELS.format(*["nodeLabel"] * 3)): (
+        r"a Topology of Kubernetes \(kai.scheduler/v1alpha1\), which names keys of labels and no "
+        r"nodes; .*get nodes -o json prints, and --labels a/block,a/rack$"
+    ),
+    yaml_object("grove.io/v1", "ClusterTopology", LEVELS.format(*["key"] * 3)): "a/block,a/rack$",
+    yaml_object("x.sh/v1", "ClusterNetworkTopology", KOORDINATOR): "and --labels a/block$",
+    yaml_object("v1", "Pod"): r"is a Pod of Kubernetes \(v1\); give what kubectl get nodes",
+    '{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"labels": {}}}]}': "a PodList",
+    '<?xml version="1.0"?>\n<!-- a > b -->\n<cluster><n/></cluster>': "is XML of <cluster>, and",
+    '{"foo": {"bar": 1}, "baz": 2}': "is JSON with the keys foo, bar, baz, and",
+    "# c\nfoo: 1\nbar:\n- 2\n": "is YAML with the keys foo, bar, and",
+    "host,rack,switch\nn1,r1,s1\n": "begins with 'host,rack,switch', and",
+    "{]\n": r"begins with '\{\]', and",
+    "": "is empty, and",
+    "\n# nothing\n": "is empty, and",
+    "\0\0\0": "is binary, and",
+}
+
+
+@pytest.mark.parametrize(("text", "what"), UNKNOWN.items())
+def test_others_are_told_by_what_they_show(tmp_path: Path, text: str, what: str) -> None:
+    """No list knows them; what is wanted instead is said by what it tells."""
     path = tmp_path / "f.txt"
-    path.write_text("{]\n", "utf-8")
-    with pytest.raises(InputError, match=r"is none of: scontrol show topology, .*ibnetdiscover"):
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=what) as caught:
         facts_of(str(path), ImportOptions())
+    said = str(caught.value)
+    assert "Kubernetes" in said or ("what joins hosts" in said and "what is in a node" in said)
 
 
 def hypernode(name: str, kind: str, *members: str, match: str = "exactMatch") -> str:

@@ -149,6 +149,18 @@ def test_cards_without_a_host_and_hosts_of_another_kind() -> None:
     assert "hosts with another number of ports: 3 (n0, n1, ufm)" in said
 
 
+def test_a_description_may_be_the_host_alone() -> None:
+    cards = [(f"node-{i} -", f"leaf{i // 2}", "4xHDR") for i in range(4)]
+    text = printed([*cards, ("MT4123 -", "leaf0", "4xHDR"), ("mlx5_0 -", "leaf1", "4xHDR")])
+    facts = read_ibnetdiscover(text.replace(" -", ""), "f")
+    assert facts.outside is not None
+    assert [one.hosts for one in facts.outside.holders] == [
+        ("node-0", "node-1"),
+        ("node-2", "node-3"),
+    ]
+    assert "2 ports of cards whose description names no host are left out" in "".join(facts.lost)
+
+
 def test_one_leaf_is_no_level() -> None:
     found, _ = imported(printed([(f"n{i} mlx5_0", "leaf", "4xNDR") for i in range(4)]))
     assert found.names == ("node", "gpu")

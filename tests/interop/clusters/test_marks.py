@@ -15,6 +15,7 @@ from p2smt.interop.clusters.switch_tree import HostTree, blocks_of, tree_of
 WORDS = (
     *("no-topology", "unknown", "Unknown", "default", "none", "<none>", "N/A", "null", "-"),
     "00000000-0000-0000-0000-000000000000",
+    *("no_switch", "unknown-rack", "UnknownLeaf", "missing", "TBD", "not-known", "default-rack"),
 )
 
 
@@ -92,6 +93,8 @@ def test_a_host_that_also_has_a_place_keeps_it() -> None:
     assert found.left_out == {"m": ()}
 
 
-@pytest.mark.parametrize("name", ["leaf-unknown-1", "defaults", "nonesuch", "0", "s0", "n-a1"])
+@pytest.mark.parametrize(
+    "name", ["leaf-unknown-1", "defaults", "nonesuch", "0", "s0", "n-a1", "rack"]
+)
 def test_names_that_only_look_alike(name: str) -> None:
     assert not is_nowhere(name)

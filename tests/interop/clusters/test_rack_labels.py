@@ -10,7 +10,7 @@ import pytest
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
-from p2smt.interop.clusters.kubernetes import RACKS, read_kubernetes
+from p2smt.interop.clusters.kubernetes import RACKS, read_kubernetes, recognises_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 
 NONE: Mapping[str, str] = {}
@@ -97,6 +97,70 @@ def test_a_rack_has_at_most_its_trays_and_they_have_4_gpus() -> None:
         imported(nodes(TWO, RACKS[0], gpus=8))
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("example.com/nvlink-domain", "crusoe.ai/nvlink.domain", "a.b/nvl72-rack"),
+        *("x/mnnvl-clique.id", "oci.oraclecloud.com/gpu_memory_fabric_id"),
+    ],
+)
+def test_keys_of_others_that_say_what_they_are(key: str) -> None:
+    found, said = imported(nodes(TWO, key))
+    assert found.sizes == (2, 8)
+    assert f"racks are by {key}" in said
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/nvlink.capable", "x/clique-size", "x/gpu-rack-unit"])
+def test_keys_of_other_things_are_no_racks(key: str) -> None:
+    with pytest.raises(InputError, match="no known labels"):
+        imported(nodes(TWO, key))
+
+
+def instance(number: int, nodes: str, block: str = "") -> dict[str, object]:
+    """As aws ec2 describe-instance-topology prints one."""
+    over = [f"nn-{one}" for one in nodes] or None
+    found: dict[str, object] = {"InstanceId": f"i-{number}", "NetworkNodes": over}
+    found |= {"InstanceType": "p5.48xlarge", "ZoneId": "usw2-az1"}
+    return found | ({"CapacityBlockId": block} if block else {})
+
+
+def test_instances_of_amazon_are_under_their_network_nodes() -> None:
+    """The last one is not running: it has no place."""
+    listed = [instance(i, f"a{i // 4}{i // 2 + 4}") for i in range(8)] + [instance(8, "")]
+    facts = read_physical_hosts(json.dumps({"Instances": listed}), "f")
+    found, said = combined([facts], ImportOptions(node="aws-p5"))
+    assert [(one.name, one.size) for one in found.levels[:3]] == [
+        ("spine", 2),
+        ("leaf", 2),
+        ("node", 2),
+    ]
+    assert "f: nothing says where i-8 is: it is left out" in said
+    with pytest.raises(InputError, match="in one rack; give instances that have a CapacityBlockId"):
+        combined([facts], ImportOptions(node="gb200-nvl72"))
+
+
+def test_ultraservers_are_racks() -> None:
+    listed = [instance(i, "ab", f"cb-{i % 2}") for i in range(5)]
+    facts = read_physical_hosts(json.dumps({"Instances": listed}), "f")
+    found, said = combined([facts], ImportOptions(node="gb200-nvl72"))
+    assert found.sizes == (2, 8)
+    assert any("racks are by CapacityBlockId" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("item", "what"),
+    [
+        ({"NetworkNodes": ["a"]}, "has no InstanceId"),
+        ({"InstanceId": "i", "NetworkNodes": "a"}, "NetworkNodes: must be names"),
+        ({"InstanceId": "i", "NetworkNodes": ["a/b"]}, "NetworkNodes: must be names"),
+        ({"InstanceId": "i"}, "names no machine with a physicalHost or NetworkNodes"),
+    ],
+)
+def test_instances_that_are_malformed(item: dict[str, object], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        read_physical_hosts(json.dumps({"Instances": [item]}), "f")
+
+
 def test_racks_by_physical_host() -> None:
     text = "".join(f"us-central1-a,/b/r{i // 2}/{i},n{i}\n" for i in range(4))
     found, said = combined([read_physical_hosts(text, "f")], ImportOptions(node="gb200-nvl72"))
@@ -128,6 +192,62 @@ def test_both_generations_of_oracle(family: str, labels: str | None) -> None:
     outside = read_kubernetes(text, "f", labels).outside
     assert outside is not None
     assert [holder.name for holder in outside.holders if holder.hosts] == ["l0", "l1", "l2", "l3"]
+
+
+EARLY = ("datacenter", "spine", "block")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "keys", "name"),
+    [
+        ("network.topology.nvidia.com/", EARLY, "topograph-0.2"),
+        ("network.topology.kubernetes.io/", EARLY, "topograph-0.1"),
+        ("network.topology.nvidia.com/", ("core", "spine", "leaf"), "topograph-old"),
+        ("ib.coreweave.cloud/", ("fabric", "superpod", "leafgroup"), "coreweave-ib"),
+        ("topology.nebius.com/", ("gpu-cluster-id", "tier-2", "tier-1"), "nebius"),
+        ("alibabacloud.com/", ("x", "point-of-delivery", "asw-id"), "alibaba"),
+    ],
+)
+def test_every_generation_and_cloud(prefix: str, keys: tuple[str, ...], name: str) -> None:
+    """The innermost key is a level, which a preset that has the outer keys alone would drop."""
+    placed = [(f"n{i}", ("c", f"s{i // 4}", f"l{i // 2}")) for i in range(8)]
+    items = [
+        {
+            "metadata": {
+                "name": n,
+                "labels": {f"{prefix}{k}": v for k, v in zip(keys, at, strict=True)},
+            }
+        }
+        for n, at in placed
+    ]
+    facts = read_kubernetes(json.dumps({"items": items}), "f")
+    assert any(f"labels of {name}, outermost first" in one for one in facts.lost)
+    found, _ = combined([facts], ImportOptions(node="dgx-h100"))
+    assert [(one.name, one.size) for one in found.levels[:2]] == [("spine", 2), ("leaf", 2)]
+
+
+def test_a_table_with_all_labels_is_read() -> None:
+    rows = [
+        f"n{i}   Ready   <none>   5d2h   v1.30.1   a=b,{AWS}1=s,{AWS}2=l{i // 2},c="
+        for i in range(4)
+    ]
+    text = "NAME   STATUS   ROLES    AGE    VERSION   LABELS\n" + "\n".join(rows) + "\n"
+    assert recognises_kubernetes(text)
+    found, _ = combined([read_kubernetes(text, "f")], ImportOptions(node="aws-p5"))
+    assert found.sizes == (2, 2, 8)
+    with pytest.raises(InputError, match="line 2: has no name"):
+        read_kubernetes(text.replace("n0  ", "n%  "), "f")
+
+
+def test_one_node_and_lists_of_others() -> None:
+    node = {"kind": "Node", "metadata": {"name": "n0", "labels": {f"{AWS}1": "s"}}}
+    assert recognises_kubernetes(json.dumps(node))
+    facts = read_kubernetes(json.dumps(node), "f")
+    assert facts.outside is not None
+    assert [one.hosts for one in facts.outside.holders] == [("n0",)]
+    assert not recognises_kubernetes(
+        json.dumps({"kind": "List", "items": [node | {"kind": "Pod"}]})
+    )
 
 
 def test_keys_that_may_be_meant() -> None:

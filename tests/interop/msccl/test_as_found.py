@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,36 @@ def test_a_schedule_that_is_valid_as_nothing_is_told_so() -> None:
     assert valid(broken) == ()
     asked = Reading(collective="allreduce")
     assert valid(exchange(), asked) == ()
+
+
+def test_another_kind_in_place_is_told() -> None:
+    both = 'allreduce (--collective allreduce), in place (write inplace="1" into <algo>)'
+    assert both in valid(ring(2, inplace=0, coll="broadcast"))
+
+
+@pytest.mark.parametrize(
+    ("coll", "chunks", "what"),
+    [
+        ("custom", 4, "coll is custom"),
+        (None, 4, "coll is missing"),
+        ("all2all", 4, "not one of"),
+        ("alltoall", 3, "is not a multiple of ngpus=2"),
+    ],
+)
+def test_a_file_that_cannot_be_what_it_says_is_told_what_it_is(
+    tmp_path: Path, coll: str | None, chunks: int, what: str
+) -> None:
+    """Nothing can be checked by its own words; but it is valid as something."""
+    gpus = [
+        gpu(0, block(0, step(0, "s", "o0", cnt=chunks), send=1), chunks=(0, chunks, 0)),
+        gpu(1, block(0, step(0, "r", "o0", "o0", cnt=chunks), recv=0), chunks=(0, chunks, 0)),
+    ]
+    path = tmp_path / "f.xml"
+    path.write_text(algo(gpus, coll=coll, inplace=1, nchunksperloop=chunks))
+    outcome = cli("verify", str(path))
+    assert outcome.code == 2
+    assert re.search(rf"{what}.*valid as broadcast \(--collective broadcast\)", outcome.err)
+    assert "valid as" not in cli("verify", str(path), "--collective", "alltoall").err
 
 
 def test_use_in_place_and_roots_are_told() -> None:

@@ -241,7 +241,7 @@ def test_json_rows_with_wrong_results_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "f.txt: has no table"),
+        ("", "f.txt: is empty, and has no table"),
         ("hello\n8 2 float", "has no table"),
         (HEADER, "f.txt, line 2: heading: has no row under it: the table is cut off"),
         (TABLE + HEADER, "heading: has no row under it"),

@@ -11,7 +11,7 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.rank_headers import read_rank_headers
 from p2smt.interop.nccl_tests.elements import TimingTable
-from p2smt.interop.nccl_tests.files import read_nccl_tests
+from p2smt.interop.nccl_tests.files import measurements_of, read_nccl_tests
 from p2smt.interop.nccl_tests.log_lines import plain_lines
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from tests.calibration.fixtures import ALL, HEADER, TRUTH, made_samples, printed, report, row
@@ -132,6 +132,39 @@ def test_processes_that_ran_alone_are_named(tmp_path: Path, text: str, test: str
         read_nccl_tests(str(path), Collective.ALL_REDUCE)
     with pytest.raises(InputError, match="MPI=1"):
         read_nccl_tests(str(path), Collective.ALL_REDUCE, 16)
+    with pytest.raises(InputError, match="MPI=1"):
+        read_nccl_tests(str(path))
+
+
+def test_the_output_of_one_such_process_is_named(tmp_path: Path) -> None:
+    """Whether or not it says what ran, and which devices."""
+    rows = f"{2**20} {2**18} float sum -1 5.2 201.65 0.00 0 5.2 201.65 0.00 0\n"
+    for above in ("", "# Using devices\n#  Rank  0 Pid 1 on a device 0 [0x18] X\n"):
+        (tmp_path / "f.txt").write_text(above + HEADER + rows)
+        with pytest.raises(InputError, match=r"busbw 0 at algbw 201\.65 GB/s: every process"):
+            read_nccl_tests(str(tmp_path / "f.txt"))
+
+
+def test_a_collective_that_no_file_says_contradicts_them(tmp_path: Path) -> None:
+    """It names what files leave open; one of several that leaves it open is enough."""
+    rows = f"{2**20} {2**18} float sum -1 {row(2**20, 1e-4, 4)} {row(2**20, 1e-4, 4)}\n"
+    title, plain = tmp_path / "a.txt", tmp_path / "b.txt"
+    ranks = "".join(f"# Rank {r} Pid {r} on h device {r} [0x0] X\n" for r in range(4))
+    title.write_text(f"# Collective test starting: all_reduce_perf\n{ranks}{HEADER}{rows}")
+    assert measurements_of([str(title)], operation=Collective.ALL_REDUCE).samples
+    with pytest.raises(InputError, match="all-gather, and the files say all-reduce: contradict"):
+        measurements_of([str(title)], operation=Collective.ALL_GATHER)
+    side = "100.0 10.49 7.86 0"
+    gathered = f"{2**20} {2**18} float none -1 {side} {side}\n"
+    plain.write_text(ranks + HEADER + gathered)
+    both = measurements_of([str(title), str(plain)], operation=Collective.ALL_GATHER)
+    assert len(both.samples) > 2
+
+
+def test_rows_without_bytes_alone_are_no_missing_table(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text(HEADER + "0 0 float sum -1 5.2 0.00 0.00 0 5.2 0.00 0.00 0\n")
+    with pytest.raises(InputError, match="has rows without bytes or time alone"):
+        read_nccl_tests(str(tmp_path / "f.txt"))
 
 
 def test_processes_of_one_host_are_told_by_their_numbers_alone() -> None:

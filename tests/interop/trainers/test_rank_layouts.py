@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from p2smt.api.planning import trainer_options
+from p2smt.api.workload import estimate
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.interop.trainers.megatron import MEGATRON
@@ -73,8 +75,8 @@ def test_megatron_is_told_the_order_that_has_all_groups(
     for found in pairs(levels, strategy.sizes, strategy.expert_sizes):
         for folded in found.placements():
             for launched in launches(folded):
-                tensors = [one.rank_tensor() for one in (folded.attention, folded.experts)]
-                layout = RankLayout(DGX, launched, *tensors)
+                mine, theirs = folded.attention.rank_tensor(), folded.experts.rank_tensor()
+                layout = RankLayout(DGX, launched, mine, theirs)
                 order = next(
                     (one for one in (PP_LAST, DP_LAST) if fits(one, folded, launched.tolist())), ""
                 )
@@ -145,3 +147,34 @@ def test_only_hybridep_goes_over_the_nvlink_of_a_rack(
     text = MEGATRON.export(LATENT, batch, strategy, None, layout).text
     assert f"--moe-flex-dispatcher-backend {backend}" in text.splitlines()
     assert math.prod(strategy.expert_sizes) == strategy.devices
+
+
+def test_on_amd_flex_takes_a_build_for_rocm_and_hybridep_has_none() -> None:
+    mi355x = load_topology("mi355x")
+    strategy = Strategy(dp=16, ep=8, dispatcher="flex")
+    batch, layout = Batch(16, 64), RankLayout.of(mi355x, strategy, None)
+    for trainer in (MEGATRON, MEGATRON_BRIDGE):
+        notes = trainer.export(LATENT, batch, strategy, None, layout).notes
+        assert any("flex on AMD needs a DeepEP for ROCm" in text for text in notes)
+        plain = replace(strategy, dispatcher="alltoall")
+        assert not any("AMD" in text for text in trainer.export(LATENT, batch, plain).notes)
+        captured = replace(strategy, graphs="full")
+        message = refusal(trainer.export, LATENT, batch, captured, None, layout)
+        assert "needs HybridEP, which runs on CUDA alone" in message
+        assert trainer.export(LATENT, batch, captured, None, RankLayout.of(DGX, captured, None))
+
+
+def test_options_of_a_run_know_its_devices_and_whether_its_ranks_lie_so() -> None:
+    batch, strategy = Batch(144, 64), Strategy(dp=16, ep=8, dispatcher="flex", graphs="full")
+    run = estimate(LATENT, load_topology("mi355x"), strategy, batch)
+    assert all(one.lacks for one in trainer_options(LATENT, batch, strategy, None, run))
+    assert not all(one.lacks for one in trainer_options(LATENT, batch, strategy))
+    racks = Strategy(dp=RACK.devices, ep=8, dispatcher="flex")
+    run = estimate(LATENT, RACK, racks, batch)
+    megatron = trainer_options(LATENT, batch, racks, None, run)[0]
+    assert (megatron.format, megatron.placed) == ("megatron-options", True)
+    assert "hybridep" in megatron.text
+    spread = Strategy(dp=16, ep=8)
+    apart = Placement(((1, 1), (1, 2), (2, 4), (1, 1)))
+    run = estimate(LATENT, load_topology("mi355x"), spread, batch, experts=apart)
+    assert not trainer_options(LATENT, batch, spread, None, run)[0].placed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -67,8 +68,14 @@ def runs_of(
     return found
 
 
-RUNS = runs_of(OTHERS)
-ALL = np.ones(len(RUNS), dtype=bool)
+@cache
+def every_run() -> list[MeasuredRun]:
+    """Those of the constants that are looked for; not to be changed."""
+    return runs_of(OTHERS)
+
+
+ALL = np.ones(8, dtype=bool)
+"""All of them."""
 
 
 @pytest.fixture
@@ -80,10 +87,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_seconds_are_those_of_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the constants that the runs were made of, and at the part of the peak."""
     monkeypatch.setattr(fit_kinds, "PULL", 0.0)
-    fit = RunFit(RUNS)
+    fit = RunFit(every_run())
     powers = fit.powers(OTHERS)
     at = int(np.abs(FRACTIONS - PART).argmin())
-    assert np.expm1(powers[:, at]) == pytest.approx(np.zeros(len(RUNS)), abs=2e-3)
+    assert np.expm1(powers[:, at]) == pytest.approx(np.zeros(len(every_run())), abs=2e-3)
     assert {float(FRACTIONS[part]) for part in fit.parts(powers, ALL).values()} == {PART}
 
 
@@ -91,7 +98,7 @@ def test_a_shape_is_found_that_meets_the_runs(monkeypatch: pytest.MonkeyPatch) -
     """From where it begins on; constants that pull alike need not be found apart."""
     monkeypatch.setattr(fit_kinds, "DRAW", 1e-6)
     monkeypatch.setattr(fit_kinds, "ROUNDS", 2)
-    fit = RunFit(RUNS)
+    fit = RunFit(every_run())
     before = fit.loss(fit.powers(START), ALL)
     after = fit.loss(fit.powers(fit_shape(fit, ALL)), ALL)
     assert after < before / 2
@@ -110,26 +117,26 @@ def slower(runs: Sequence[MeasuredRun], times: float, **which: str) -> list[Meas
 @pytest.mark.usefixtures("short")
 def test_a_model_left_out_tells_nothing_of_itself() -> None:
     """Its runs take longer: what is predicted of them stays."""
-    before = errors_by_other_models(RunFit(RUNS))
-    after = errors_by_other_models(RunFit(slower(RUNS, 1.5, group="mixture")))
-    own = np.array([run.group == "mixture" for run in RUNS])
+    before = errors_by_other_models(RunFit(every_run()))
+    after = errors_by_other_models(RunFit(slower(every_run(), 1.5, group="mixture")))
+    own = np.array([run.group == "mixture" for run in every_run()])
     assert after[own] * 1.5 + 0.5 == pytest.approx(before[own])
     assert np.abs(after[~own] - before[~own]).max() > 0.01
 
 
 @pytest.mark.usefixtures("short")
 def test_a_device_left_out_tells_nothing_of_itself() -> None:
-    before = errors_by_other_devices(RunFit(RUNS))
-    after = errors_by_other_devices(RunFit(slower(RUNS, 1.5, hardware="h100")))
-    own = np.array([run.hardware == "h100" for run in RUNS])
+    before = errors_by_other_devices(RunFit(every_run()))
+    after = errors_by_other_devices(RunFit(slower(every_run(), 1.5, hardware="h100")))
+    own = np.array([run.hardware == "h100" for run in every_run()])
     assert after[own] * 1.5 + 0.5 == pytest.approx(before[own])
     assert np.abs(after[~own] - before[~own]).max() > 0.01
 
 
 @pytest.mark.usefixtures("short")
 def test_runs_apart_change_no_constant() -> None:
-    apart = slower(RUNS[:1], 3.0)
-    (alone, _), (both, _) = fit_by_kinds(RUNS), fit_by_kinds(RUNS, apart)
+    apart = slower(every_run()[:1], 3.0)
+    (alone, _), (both, _) = fit_by_kinds(every_run()), fit_by_kinds(every_run(), apart)
     assert both.efficiency == alone.efficiency
     assert both.runs == (*alone.runs, *apart)
     assert both.fitted[:-1] == pytest.approx(alone.fitted)
@@ -145,7 +152,7 @@ def test_the_nearest_device_has_the_same_chip_or_the_nearest_peak() -> None:
 def test_far_from_where_it_begins_a_shape_is_drawn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As much as anything: it stays there, whatever the runs say."""
     monkeypatch.setattr(fit_kinds, "DRAW", 1e6)
-    assert fit_shape(RunFit(RUNS), ALL) == START
+    assert fit_shape(RunFit(every_run()), ALL) == START
 
 
 def test_constants_of_a_device_have_its_cores_rate() -> None:
@@ -158,9 +165,9 @@ def test_constants_of_a_device_have_its_cores_rate() -> None:
 
 
 def test_one_utilisation_of_others_does_not_see_a_model() -> None:
-    best, others = one_utilisation(RUNS)
-    more, beyond = one_utilisation(slower(RUNS, 2.0, group="mixture"))
-    own = np.array([run.group == "mixture" for run in RUNS])
+    best, others = one_utilisation(every_run())
+    more, beyond = one_utilisation(slower(every_run(), 2.0, group="mixture"))
+    own = np.array([run.group == "mixture" for run in every_run()])
     assert beyond[own] == pytest.approx((1 + others[own]) / 2 - 1)
     assert np.abs(best).mean() <= np.abs(others).mean()
     assert not np.allclose(more, best)

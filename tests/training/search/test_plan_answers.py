@@ -221,7 +221,7 @@ def test_rules_come_before_memory() -> None:
     found = plan(nowhere)
     assert (found.status, found.shortfall) == (Status.INFEASIBLE, None)
     assert found.reason.startswith("none of ")
-    assert found.reason.endswith("has a placement under the rules")
+    assert found.reason.endswith("has a placement under the rules: tp across l0 (tp is 4)")
     assert "need more than" not in found.reason
     some = plan(replace(nowhere, fixed=(), rules=(FixedEntry(3, 1, 2),)))
     assert some.shortfall is not None
@@ -246,7 +246,12 @@ def test_what_helps_obeys_the_rules() -> None:
 def test_rules_and_launchers_that_leave_nothing_are_named() -> None:
     ruled = plan(replace(SMALL, rules=(FixedEntry(3, 0, 3),)))
     assert (ruled.status, ruled.top) == (Status.INFEASIBLE, ())
-    assert "has a placement under the rules" in ruled.reason
+    assert ruled.reason.endswith("under the rules: tp=l0:3 (3 must divide the 2 of l0)")
+    both = (AxisRule(3, 0, True), FixedEntry(3, 0, 2), AxisRule(0, 0, True))
+    ruled = plan(replace(SMALL, rules=both))
+    assert ruled.reason.endswith(
+        "under the rules: tp within l0 (tp is at most 4), tp=l0:2 (tp is at most 4)"
+    )
     none = plan(replace(SMALL, lacks=lambda *_: ("a GPU",), launcher="it"))
     assert none.status is Status.INFEASIBLE
     assert "it runs none of" in none.reason

@@ -9,6 +9,7 @@ import pytest
 
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import load_topology
+from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.training.efficiencies.file import read_efficiency
@@ -16,7 +17,7 @@ from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
 from p2smt.training.iteration import predict
-from p2smt.training.pipeline import StrategyWork, with_copies, work
+from p2smt.training.pipeline import StrategyWork, work
 from p2smt.training.plan_block import run_of, training_data
 from p2smt.training.prediction import Prediction
 from p2smt.training.strategy import Batch, parse_strategy

@@ -13,8 +13,24 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.training.strategy import Batch, Strategy
-from p2smt.training.transformer import Attention, LayerKind, LayerRun, Mamba, Transformer
-from p2smt.training.validity import FIELDS, RULES, check, obey, violations
+from p2smt.training.transformer import (
+    Attention,
+    Experts,
+    LayerKind,
+    LayerRun,
+    Mamba,
+    Mlp,
+    Transformer,
+)
+from p2smt.training.validity import (
+    FIELDS,
+    RULES,
+    check,
+    obey,
+    sentence_of,
+    switch_rules,
+    violations,
+)
 from tests.oracles.strategies import RULES_IN_WORDS, runs
 from tests.tiers import examples_of
 
@@ -152,3 +168,15 @@ def test_errors_have_the_keys_that_users_write(change: dict[str, Any], words: st
     with pytest.raises(InputError, match=words) as found:
         check(MODEL, batch, bad, bad.devices)
     assert not set(re.findall(r"micro_batch|sequence_parallel[^)]", str(found.value)))
+
+
+def test_every_rule_has_a_remedy_and_its_numbers() -> None:
+    mixture = Transformer(
+        *("m", 4, 128, 8, 4, 256, True, 1000, 16),
+        experts=Experts(8, 2, 96, 192),
+        mamba=Mamba(6, 16, 2, 16),
+        order=(LayerRun(4, (LayerKind(Attention.MAMBA, Mlp.EXPERTS),)),),
+    )
+    for rule in (*RULES, *switch_rules(mixture)):
+        assert rule.remedy
+        assert "0" not in re.findall(r"\d+", sentence_of(rule, mixture, Batch(8, 64), 8))

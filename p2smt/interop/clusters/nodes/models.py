@@ -42,6 +42,7 @@ CHIPS = {
     "sm_100": GpuChip("nvlink5", 50e9, 5, "nccl-2.30"),
     "sm_103": GpuChip("nvlink5", 50e9, 6, "nccl-2.30"),
     "sm_120": GpuChip("", 0, 5, "nccl-2.30"),
+    "sm_121": GpuChip("", 0, 5, "nccl-2.30"),
     "gfx906": GpuChip("xgmi", 46e9, 4, "rccl"),
     "gfx908": GpuChip("xgmi", 46e9, 4, "rccl"),
     "gfx90a": GpuChip("xgmi", 50e9, 4, "rccl"),
@@ -108,25 +109,39 @@ MODELS: tuple[GpuModel, ...] = (
     GpuModel(
         "h100", "sm_90", 18, True, _WHOLE, r"\bH100\b", ("0x2330", "0x2337", "0x2338", "0x2339")
     ),
+    GpuModel("h800-pcie", "sm_90", 8, words=r"\bH800 PCIe"),
     GpuModel("h800", "sm_90", 8, True, _WHOLE, r"\bH800\b", ("0x2324",)),
     GpuModel("h20", "sm_90", 18, True, _WHOLE, r"\bH20\b", ("0x2329", "0x232c")),
+    GpuModel("a800-pcie", "sm_80", 8, words=r"A800 ([48]0GB )?PCIE?"),
     GpuModel("a800", "sm_80", 8, True, _WHOLE, r"A800 SXM", ("0x20f3", "0x20bd")),
     GpuModel("a100-pcie", "sm_80", 12, False, _ALONE, r"A100 (80GB )?PCIE?", ("0x20f1", "0x20b5")),
-    GpuModel("a100", "sm_80", 12, True, range(5, 17), r"A100 SXM", ("0x20b0", "0x20b2", "0x20b3")),
+    GpuModel(
+        "a100", "sm_80", 12, True, range(5, 17), r"A100 (SXM|PG509)", ("0x20b0", "0x20b2", "0x20b3")
+    ),
     GpuModel("a30", "sm_80", 4, words=r"\bA30\b", devices=("0x20b7",)),
     GpuModel("a40", "sm_86", 4, words=r"\bA40\b", devices=("0x2235",)),
     GpuModel("a6000", "sm_86", 4, words=r"RTX A6000", devices=("0x2230",)),
     GpuModel("a5000", "sm_86", 4, words=r"RTX A5000", devices=("0x2231",)),
+    GpuModel("a4500", "sm_86", 4, words=r"RTX A4500"),
+    GpuModel("a4000", "sm_86", words=r"RTX A4000"),
     GpuModel("a10", "sm_86", words=r"\bA10G?\b", devices=("0x2236", "0x2237")),
     GpuModel("rtx3090", "sm_86", 4, words=r"RTX 3090", devices=("0x2204", "0x2203")),
+    GpuModel("rtx3080", "sm_86", words=r"RTX 3080"),
+    GpuModel("rtx3070", "sm_86", words=r"RTX 3070"),
     GpuModel("rtx6000-ada", "sm_89", words=r"RTX 6000 Ada", devices=("0x26b1",)),
+    GpuModel("rtx5000-ada", "sm_89", words=r"RTX 5000 Ada"),
+    GpuModel("l20", "sm_89", words=r"\bL20\b"),
     GpuModel("l40s", "sm_89", words=r"\bL40S?\b", devices=("0x26b9", "0x26b5")),
     GpuModel("l4", "sm_89", words=r"\bL4\b", devices=("0x27b8",)),
     GpuModel("rtx4090", "sm_89", words=r"RTX 4090", devices=("0x2684", "0x2685")),
+    GpuModel("rtx4080", "sm_89", words=r"RTX 4080"),
+    GpuModel("rtx5080", "sm_120", words=r"RTX 5080"),
     GpuModel("rtx5090", "sm_120", words=r"RTX 5090", devices=("0x2b85", "0x2b87")),
     GpuModel(
         "rtx-pro-6000", "sm_120", words=r"RTX PRO 6000", devices=("0x2bb1", "0x2bb4", "0x2bb5")
     ),
+    GpuModel("gb10", "sm_121", words=r"\bGB10\b"),
+    GpuModel("titan-rtx", "sm_75", 2, words=r"TITAN RTX"),
     GpuModel("rtx2080ti", "sm_75", 2, words=r"RTX 2080 Ti", devices=("0x1e04", "0x1e07")),
     GpuModel("rtx8000", "sm_75", 2, words=r"Quadro RTX [68]000", devices=("0x1e30", "0x1e78")),
     GpuModel("t4", "sm_75", words=r"\bT4\b", devices=("0x1eb8",)),
@@ -136,12 +151,15 @@ MODELS: tuple[GpuModel, ...] = (
         6,
         True,
         range(9, 17),
-        r"V100 SXM",
+        r"V100 (SXM|DGXS)",
         ("0x1db1", "0x1db5", "0x1db8", "0x1df5"),
     ),
-    GpuModel("v100-pcie", "sm_70", words=r"V100S? PCIE", devices=("0x1db4", "0x1db6", "0x1df6")),
+    GpuModel(
+        "v100-pcie", "sm_70", words=r"V100S? (PCIE|FHHL)", devices=("0x1db4", "0x1db6", "0x1df6")
+    ),
     GpuModel("p100", "sm_60", 4, True, _ALONE, r"P100 SXM", ("0x15f9",)),
     GpuModel("p100-pcie", "sm_60", words=r"P100 PCIE", devices=("0x15f7", "0x15f8")),
+    GpuModel("p40", "sm_61", words=r"\bP40\b"),
     GpuModel("gtx1080ti", "sm_61", words=r"GTX 1080 Ti", devices=("0x1b06",)),
     GpuModel("mi355x", "gfx950", 7, True, _ANY, r"MI355X\b", ("0x75a3",)),
     GpuModel("mi350x", "gfx950", 7, True, _ANY, r"MI350X\b", ("0x75a0",)),
@@ -149,6 +167,7 @@ MODELS: tuple[GpuModel, ...] = (
     GpuModel(
         "mi300x", "gfx942", 7, True, _ANY, r"MI300X\b", ("0x74a1", "0x74b5", "0x74a9", "0x74bd")
     ),
+    GpuModel("mi308x", "gfx942", 7, True, _ANY, r"MI308X\b", ("0x74a2", "0x74b6")),
     GpuModel("mi300a", "gfx942", 6, True, _ALONE, r"MI300A\b", ("0x74a0",)),
     GpuModel("mi250x", "gfx90a", 8, True, _ALONE, r"MI250X?\b", ("0x7408", "0x740c")),
     GpuModel("mi210", "gfx90a", 3, words=r"MI210\b", devices=("0x740f",)),
@@ -194,7 +213,7 @@ def device_of(model: GpuModel) -> Device | None:
     return None if preset is None else load_topology(preset).device
 
 
-_MAKERS = re.compile(r"nvidia|amd|instinct|geforce|tesla|quadro|[\s_-]|sxm\d?$")
+_MAKERS = re.compile(r"nvidia|amd|instinct|geforce|tesla|quadro|[\s_-]|sxm\d?$|(sxm\d)?\d\d+gb$")
 _ALIASES = {
     "a6000ada": "rtx6000-ada",
     "l40": "l40s",
@@ -204,6 +223,10 @@ _ALIASES = {
     "v100s": "v100-pcie",
     "rtx3090ti": "rtx3090",
     "6000ada": "rtx6000-ada",
+    "rtx6000blackwell": "rtx-pro-6000",
+    "rtx6000pro": "rtx-pro-6000",
+    "gracehopper": "gh200",
+    "1080ti": "gtx1080ti",
 }
 
 
@@ -220,13 +243,21 @@ def gpu_model(name: str) -> GpuModel:
     if found:
         return _BY_NAME[found]
     known = tuple(_BY_NAME)
-    alike = [one for one in known if re.findall(r"\d+", one) == re.findall(r"\d+", plain)]
+    alike = [one for one in known if _parts(one) <= _parts(plain) or _parts(plain) <= _parts(one)]
+    if chip := models_of_chip(name.lower().partition(":")[0]):
+        alike = []
+        known = chip
     remedy = did_you_mean(name.lower(), alike) or f"known are {', '.join(known)}"
     raise InputError(f"GPU {name[:40]!r}", "is no model that p2smt knows", remedy)
 
 
 def _plain(name: str) -> str:
     return _MAKERS.sub("", name.lower())
+
+
+def _parts(name: str) -> set[str]:
+    """Its words and numbers."""
+    return set(re.findall(r"\d+|[a-z]+", name))
 
 
 def model_of_product(product: str) -> str:

@@ -20,6 +20,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.models import (
     PCIE_GENERATIONS,
     chip_of_gcn,
+    gpu_model,
     model_of_chip,
     model_of_device,
 )
@@ -86,6 +87,7 @@ def parse_nccl_xml(text: str, source: str) -> NodeFacts:
     pairs, to_switch, astray = _links(gpus)
     if astray:
         lost += (f"{astray} links lead from GPUs to themselves, or to what is no GPU: left out",)
+    lost += tuple(_disagreeing(gpus))
     return NodeFacts(
         source,
         tuple(_accelerator(gpu) for gpu in gpus),
@@ -200,12 +202,24 @@ def _model(gpu: TreeElement) -> tuple[str, str, str]:
         return named, f"device {device}{f', gcn {gcn}' if gcn else ''}", ""
     if not chips:
         return "", f"device {device[:20]}" if device else "", ""
-    capability = _whole(chips[0], "sm")
-    if gcn or any(chips[0].each("xgmi")):
-        chip = chip_of_gcn(gcn)
-        return model_of_chip(chip), f"gcn {gcn}" if gcn else "", chip
-    chip = f"sm_{capability}" if capability else ""
-    return model_of_chip(chip), f"sm {capability}" if capability else "", chip
+    chip = chip_of_gcn(gcn) if any(chips[0].each("xgmi")) else _chip(chips[0])
+    return model_of_chip(chip), f"gcn {gcn}" if gcn else chip.replace("_", " "), chip
+
+
+def _disagreeing(gpus: list[TreeElement]) -> Iterator[str]:
+    """What is said where a device number and what the GPU says of its chip are of two models."""
+    for gpu in gpus:
+        model, called, _ = _model(gpu)
+        chip = next((_chip(one) for one in gpu.each("gpu")), "")
+        if model and chip and gpu_model(model).chip != chip:
+            yield f"{called} is {model}, and the GPU is said to be {chip}: {model} is taken"
+            return
+
+
+def _chip(chip: TreeElement) -> str:
+    """The chip that a GPU says it is; empty where it says none."""
+    capability = _whole(chip, "sm")
+    return chip_of_gcn(chip.text("gcn")[:40]) or (f"sm_{capability}" if capability else "")
 
 
 def _links(gpus: list[TreeElement]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], int]:

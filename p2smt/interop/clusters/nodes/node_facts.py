@@ -10,7 +10,8 @@ from enum import IntEnum
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.models import model_of_device, model_of_product
-from p2smt.interop.clusters.nodes.product_lines import products_in
+from p2smt.interop.clusters.nodes.product_lines import mentioned_in, products_in
+from p2smt.interop.nccl_tests.log_lines import without_marks
 
 MAX_GPUS = 128
 MAX_CARDS = 256
@@ -73,6 +74,7 @@ class NodeFacts:
     what lies between devices i and j, GPUs before ports; None where a source tells the links of a
     pair instead.  ``socket_bytes_per_s`` is what joins its CPUs; None: not told.  ``lost`` are
     sentences on what was left out or filled in.  ``cpu``: whose its CPUs are, where it is told.
+    ``mentioned``: a product that the text names, without saying that these GPUs are such.
     """
 
     source: str
@@ -86,6 +88,7 @@ class NodeFacts:
     socket_bytes_per_s: float | None = None
     lost: tuple[str, ...] = ()
     cpu: str = ""
+    mentioned: str = ""
 
     def of_products(self, products: Mapping[int, str]) -> NodeFacts:
         """The same with GPUs of these products by number (what has none: as it is)."""
@@ -147,6 +150,7 @@ NAME = "rocm-smi --showtopo"
 _TYPES, _WEIGHTS = "Link Type between two GPUs", "Weight between two GPUs"
 _HOPS, _ACROSS = "Hops between two GPUs", "3"
 _GPU = re.compile(r"GPU\d{1,4}")
+_FIRST = re.compile(r"(?<![\w[])GPU0[ \t]+GPU\d")
 _NUMA = re.compile(r"GPU ?\[?(\d{1,4})\]?\s*: \(Topology\) Numa Node: (\d{1,4})\s*")
 _DIRECT = "15"
 _KINDS = ("XGMI", "PCIE")
@@ -163,7 +167,7 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
     Raises:
         InputError: a row or a cell of the types is missing, unknown, or differs from its mirror.
     """
-    lines = [line[:4096] for line in text.split("\n")]
+    lines = without_marks([line[:4096] for line in text.split("\n")], _FIRST)
     names, types = _block(lines, _TYPES, source)
     weights = _block(lines, _WEIGHTS, source)[1] if _WEIGHTS in text else []
     hops = _block(lines, _HOPS, source)[1] if _HOPS in text else []
@@ -192,7 +196,8 @@ def parse_rocm_matrix(text: str, source: str) -> NodeFacts:
         amd=True,
         lost=(uncounted,) if any(map(any, pairs)) else (),
     )
-    return node.of_products(products_in(text, len(names)))
+    named = node.of_products(products_in("\n".join(lines), len(names)))
+    return replace(named, mentioned=mentioned_in(text))
 
 
 def _near(numa: dict[int, int], hops: list[list[str]], i: int, j: int) -> BusPath | None:

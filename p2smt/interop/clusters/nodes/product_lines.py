@@ -29,6 +29,10 @@ _ROCM = re.compile(
 )
 _ALL = re.compile(r"GPU models and configuration: (?!GPU ?\d)([A-Z].{2,80})")
 _VENDOR = re.compile(r"NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Radeon|[RG]TX|0x[0-9a-f]{4}")
+_MENTION = re.compile(
+    r"(?:NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|[RG]TX|\b\d{1,3} ?[x*] ?(?=[A-Z]))"
+    r"[\w \[\]/().:-]{2,80}"
+)
 _UUID = re.compile(r"\s*\(UUID.*")
 
 
@@ -44,6 +48,17 @@ def products_in(text: str, gpus: int) -> dict[int, str]:
     if found and len(set(found.values())) == 1:
         found = dict.fromkeys(range(gpus), next(iter(found.values())))
     return found if set(found) == set(range(gpus)) else {}
+
+
+def mentioned_in(text: str) -> str:
+    """The product that a text names somewhere, in whatever words; empty if it names several models.
+
+    A line such as ``Device 0: NVIDIA A40, compute capability 8.6``, ``GPU Type: 8x H100``, or of
+    lspci; which GPUs are meant it does not say.
+    """
+    found = {model_of_product(one): one for one in _MENTION.findall(text)}
+    found.pop("", None)
+    return next(iter(found.values())).strip() if len(found) == 1 else ""
 
 
 def _named(line: str, gpus: int) -> Iterator[tuple[int, str]]:

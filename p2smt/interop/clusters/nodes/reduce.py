@@ -17,6 +17,7 @@ from p2smt.interop.clusters.nodes.models import (
     device_of,
     gpu_model,
     model_of_links,
+    model_of_product,
     same_count,
 )
 from p2smt.interop.clusters.nodes.node_facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
@@ -66,6 +67,12 @@ def _model(node: NodeFacts, told: Told, lost: list[str]) -> GpuModel | None:
         return gpu_model(told.gpu)
     if node.gpus[0].model:
         return gpu_model(node.gpus[0].model)
+    if node.mentioned:
+        model = gpu_model(model_of_product(node.mentioned))
+        lost.append(
+            f"the text names {node.mentioned[:60]}: {model.name} is taken; --gpu names another"
+        )
+        return model
     return None if node.amd else _assumed(node, lost)
 
 

@@ -3,7 +3,8 @@
 Columns are GPUs, then network cards (by their names, or as NIC0.. with a legend below), then
 affinities.  A cell says what joins two devices: NV# is a number of NVLinks, directly or through
 NVSwitches, everything else what lies between them on PCIe.  Text before and after is passed over:
-a prompt, the legend, quotes of a program that it stands in.  Tabs, spaces and bars separate alike,
+a prompt, the legend, quotes of a program that it stands in, what launchers and collectors of logs
+put before each line.  Tabs, spaces and bars separate alike,
 and the heading may be underlined.  A terminal that is too narrow breaks rows, and copied rows lose
 the tab where they were broken (``NODENODE``): the number of columns tells how to part such cells.
 """
@@ -33,12 +34,15 @@ from p2smt.interop.clusters.nodes.node_facts import (
     Told,
     parse_rocm_matrix,
 )
-from p2smt.interop.clusters.nodes.product_lines import products_in
+from p2smt.interop.clusters.nodes.product_lines import mentioned_in, products_in
 from p2smt.interop.clusters.nodes.reduce import facts_of_node
+from p2smt.interop.nccl_tests.log_lines import without_marks
 
 NAME = "nvidia-smi topo -m"
 MAX_LINE = 64 * 1024
 _UNDERLINE = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_BARS = str.maketrans("|\N{BOX DRAWINGS LIGHT VERTICAL}\N{BOX DRAWINGS HEAVY VERTICAL}", "   ")
+_FIRST = re.compile(r"(?<![\w,])GPU0[ \t]+(?:GPU\d|NIC\d|mlx\d|CPU Aff)")
 _QUOTE = re.compile(r"^.*(?:'''|\"\"\")(?=\s*GPU\d)")
 _GPU = re.compile(r"GPU\d{1,4}")
 _DEVICE = re.compile(r"[A-Za-z][\w.:-]{0,63}", re.ASCII)
@@ -50,6 +54,7 @@ _ITSELF = "X"
 _CELL = re.compile(r"\s*(X|NV[1-9]\d?|PIX|PXB|PHB|NODE|SYS|SOC)")
 _NAME = re.compile(r"(?:GPU|NIC)\d{1,4}|[a-z][a-z\d]*_\w{1,40}")
 _RUN_TOGETHER = re.compile(r"(?<=\d)(?=(?:GPU\d|NIC\d|mlx\d_\d|CPU Aff|NUMA Aff))")
+_ROW_NAME = re.compile(r"^\s*((?:GPU|NIC|mlx\d_)\d{1,4})(?=X\s|NV\d|PIX|PXB|PHB|NODE|SYS|SOC)")
 _PARTED = "cells that ran together, or rows that were broken, are parted by the number of columns"
 MAX_BROKEN = 16
 """Most lines that a row of a narrow window goes on for."""
@@ -86,13 +91,15 @@ def parse_topo_matrix(text: str, source: str) -> NodeFacts:
     _check_mirror(matrix, source)
     legend = {found[1]: found[2] for found in map(_LEGEND.fullmatch, lines) if found}
     node = _facts(matrix, legend, source)
-    return node.of_products(products_in(text, len(node.gpus)))
+    named = node.of_products(products_in("\n".join((text, *lines)), len(node.gpus)))
+    return replace(named, mentioned=mentioned_in(text))
 
 
 def _lines(text: str) -> list[str]:
     plain = (_UNDERLINE.sub("", line[:MAX_LINE]) for line in text.split("\n"))
-    bare = (line.replace("|", " ").lstrip("> ") for line in plain)
-    return [_parted_names(line) if "GPU" in line else line for line in bare]
+    bare = [line.translate(_BARS).lstrip("> ") for line in plain]
+    rows = [_ROW_NAME.sub(r"\1 ", line) for line in without_marks(bare, _FIRST)]
+    return [_parted_names(line) if "GPU" in line else line for line in rows]
 
 
 def _parted_names(line: str) -> str:

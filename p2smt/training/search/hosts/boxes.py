@@ -68,7 +68,7 @@ class LoadBoxes:
     sides: tuple[AskedSide, ...]
     tree: Tree
     watch: StopWatch
-    cost: Callable[[IntArray], None]
+    cost: Callable[[IntArray], object]
     cutoff_s: Callable[[], float]
     known: dict[AllocationProblem, Counts | None]
     calls: int = 0

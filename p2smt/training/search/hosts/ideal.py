@@ -111,13 +111,13 @@ class Ideal:
         return np.asarray(self.priced.least_s(rows) / _sequences(self.candidates.columns)[rows])
 
     def insides(
-        self, row: int, cutoff_s: float = math.inf
+        self, row: int, most_s: float = math.inf
     ) -> Iterator[tuple[float, tuple[CellGrid, ...]]]:
         """Of each matrix inside the nodes, or pair of them, the least seconds of a sequence, if
-        these are below a cutoff, and the grids of cells."""
+        these are at most so many, and the grids of cells."""
         placed = self.priced.placed(int(self.candidates.block[row]))
         seconds, places = self.priced.every(row)
-        for at in np.flatnonzero(seconds < cutoff_s * self.sequences(row)).tolist():
+        for at in np.flatnonzero(seconds <= most_s * self.sequences(row)).tolist():
             yield float(seconds[at]) / self.sequences(row), _grids(placed.matrix(places[at]))
 
 

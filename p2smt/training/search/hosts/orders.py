@@ -175,16 +175,21 @@ class Orders:
         requests = tuple(Request(one.kind, one.axes, one.payload_bytes, one.calls) for one in mine)
         problem = Problem(self.uplinks.topology, axes, requests)
         terms = (
-            _at_rate(self._term(grid, problem, request), trained_seconds(self.efficiency, one, 1.0))
+            _at_rate(
+                self._term(grid, problem, request, closed=one.closed),
+                trained_seconds(self.efficiency, one, 1.0),
+            )
             for one, request in zip(mine, requests, strict=True)
         )
         return AskedSide(number, grid, problem, tuple(one.name for one in mine), tuple(terms))
 
-    def _term(self, grid: CellGrid, problem: Problem, request: Request) -> CellTerm:
-        key = grid, request.kind, request.axes, request.payload_bytes
+    def _term(
+        self, grid: CellGrid, problem: Problem, request: Request, *, closed: bool
+    ) -> CellTerm:
+        key = grid, request.kind, request.axes, request.payload_bytes, closed
         if key not in self._terms:
             slots = self.uplinks.slots[: grid.cells]
-            self._terms[key] = term(problem, grid, request, slots)
+            self._terms[key] = term(problem, grid, request, slots, closed=closed)
         return replace(self._terms[key], request=request)
 
     def known(self, unit: Unit) -> IntArray:

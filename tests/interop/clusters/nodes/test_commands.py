@@ -170,6 +170,9 @@ def test_what_looks_alike_is_said() -> None:
         "the inside of a node looks like that of dgx2, and has its measured efficiencies: "
         "--node dgx2 also has its network cards"
     )
+    outer = replace(found.levels[0], link=replace(found.levels[0].link, fabric="roce", ports=1))
+    untold = InsideFacts((outer, *found.levels[1:]), link_known=False)
+    assert likeness_note(untold) == likeness_note(unknown)
 
 
 def test_a_node_like_a_presets_has_its_measured_constants() -> None:

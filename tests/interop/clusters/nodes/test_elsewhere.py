@@ -54,6 +54,37 @@ def test_lines_over_a_matrix_name_the_gpus(above: str) -> None:
             inner(text, Told("h100"))
 
 
+PAIR = matrix(alike(2, "NV4"))
+A6000 = [("gpu", 2, "switch", 1, 56.25, "nvlink3")]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "Device 0: NVIDIA RTX A6000, compute capability 8.6, VMM: yes\n",
+        "name\nNVIDIA RTX A6000\nNVIDIA RTX A6000\n",
+        "CUDA:0 (NVIDIA RTX A6000, 48685MiB)\n",
+        "GPUs: 2x RTX A6000\n",
+        "Hardware: 2 x NVIDIA RTX A6000 48GB, AMD EPYC 7763, NVIDIA ConnectX-6\n",
+        "[0] NVIDIA RTX A6000 | 30 C,   0 % | 1 / 49140 MB\n",
+        "01:00.0 VGA compatible controller: NVIDIA Corporation GA102GL [RTX A6000] (rev a1)\n",
+    ],
+)
+def test_a_product_in_any_words_is_taken_and_said(beside: str) -> None:
+    """It does not say that these GPUs are such, so --gpu goes before it."""
+    for text in (beside + PAIR, PAIR + beside):
+        assert inner(text) == A6000
+        assert "RTX A6000" in lost(text)
+        assert ": a6000 is taken; --gpu names another" in lost(text)
+        assert inner(text, Told("rtx3090")) == inner(PAIR, Told("rtx3090"))
+
+
+def test_products_of_several_models_tell_none() -> None:
+    text = "Device 0: NVIDIA RTX A6000, 8.6\nDevice 1: NVIDIA RTX A5000, 8.6\n" + PAIR
+    with pytest.raises(InputError, match="does not tell which GPUs"):
+        inner(text)
+
+
 def test_a_name_that_is_not_known_is_said() -> None:
     text = "GPU 0,1,2,3: NVIDIA Graphics Device\n" + MATRIX
     assert inner(text) == inner(MATRIX)

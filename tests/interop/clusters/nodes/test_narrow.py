@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.topo_matrix import parse_topo_matrix
-from tests.interop.clusters.nodes.texts import alike, cells_of, matrix, with_cards
+from p2smt.interop.clusters.nodes.node_facts import parse_rocm_matrix
+from p2smt.interop.clusters.nodes.topo_matrix import is_topo_matrix, parse_topo_matrix
+from tests.interop.clusters.nodes.texts import alike, cells_of, matrix, rocm, with_cards
 
 CARDS = with_cards(
     alike(4, "NV12"),
@@ -72,6 +73,47 @@ def test_quoted(mark: str) -> None:
     found = parse_topo_matrix(quoted, "f")
     assert found.pairs == parse_topo_matrix(WHOLE, "f").pairs
     assert found.lost == ()
+
+
+def test_names_of_rows_before_their_first_cell() -> None:
+    text = WHOLE.replace("\n\t", "\n")
+    for name in ("GPU0", "GPU1", "GPU2", "GPU3", *NAMES):
+        text = text.replace(f"\n{name}\t", f"\n{name}").replace(f"\n{name} X", f"\n{name}X")
+    assert parse_topo_matrix(text, "f").pairs == parse_topo_matrix(WHOLE, "f").pairs
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "2026-05-01T10:00:{:02d}.123456789Z ",
+        "[pod/probe-x7k2p/main] ",
+        "gpu-node-01: ",
+        "[1,0]<stdout>: ",
+        "[prterun-n1-1@1,0]<stdout>:",
+        "Mon Jul 22 10:00:{:02d} 2026<stdout>:",
+        "worker-0  | ",
+        "run.log:{:d}:",
+        "{:d} ",
+        "+",
+    ],
+)
+def test_what_launchers_put_before_each_line(mark: str) -> None:
+    """As of a log of nccl-tests; also before what rocm-smi prints, and with bars between cells."""
+    lines = WHOLE.split("\n")
+    for text in (WHOLE, WHOLE.replace("\t", " \u2502 ")):
+        marked = "\n".join(mark.format(n) + line for n, line in enumerate(text.split("\n")))
+        assert is_topo_matrix(marked)
+        found = parse_topo_matrix(marked, "f")
+        assert (found.pairs, found.near, found.lost) == (*_parsed(lines), ())
+    types = [["0" if i == j else "XGMI" for j in range(4)] for i in range(4)]
+    plain = rocm(types)
+    marked = "\n".join(mark.format(n) + line for n, line in enumerate(plain.split("\n")))
+    assert parse_rocm_matrix(marked, "f") == parse_rocm_matrix(plain, "f")
+
+
+def _parsed(lines: list[str]) -> tuple[object, object]:
+    found = parse_topo_matrix("\n".join(lines), "f")
+    return found.pairs, found.near
 
 
 def test_a_matrix_that_is_whole_says_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from p2smt.errors import InputError
@@ -14,6 +16,7 @@ from tests.interop.clusters.nodes.texts import (
     cells_of,
     cpu,
     devices,
+    gpu,
     input_file,
     matrix,
     meshed,
@@ -111,6 +114,27 @@ def test_chips_of_amd(gcn: str, model: str, rate: float) -> None:
     assert inner(text) == inner(text, Told(model)) == expected
 
 
+@pytest.mark.parametrize(
+    ("device", "told", "said"),
+    [
+        ("0x2330", {"sm": 80}, "device 0x2330 is h100, and the GPU is said to be sm_80: h100"),
+        (
+            "0x20b0",
+            {"gcn": "90a"},
+            "device 0x20b0, gcn 90a is a100, and the GPU is said to be gfx90a",
+        ),
+        ("0x2330", {"sm": 90}, ""),
+        ("0x738c", {"gcn": "908"}, ""),
+        ("0x9999", {"sm": 80}, ""),
+    ],
+)
+def test_a_file_that_contradicts_itself(device: str, told: dict[str, Any], said: str) -> None:
+    gpus = [pci(bus(i), "0x030200", gpu(i, **told), device=device) for i in range(2)]
+    found = lost(system(cpu(0, "".join(gpus))))
+    assert said in found
+    assert bool(said) == ("is said to be" in found)
+
+
 def test_a_chip_that_is_not_known_is_named() -> None:
     text = meshed([[0, 1], [1, 0]], "xgmi", gcn="1100")
     with pytest.raises(InputError, match="2 GPUs: are gcn 1100, which p2smt does not know"):
@@ -176,6 +200,14 @@ def test_models_unlike_most_are_left_out() -> None:
         ("NVIDIA A100-SXM4-80GB", "a100"),
         ("NVIDIA-A100-80GB-PCIe", "a100-pcie"),
         ("NVIDIA-GeForce-RTX-3090", "rtx3090"),
+        ("a100-80gb", "a100"),
+        ("H100-SXM5-80GB", "h100"),
+        ("v100-sxm2-32gb", "v100"),
+        ("rtx-6000-blackwell", "rtx-pro-6000"),
+        ("1080ti", "gtx1080ti"),
+        ("gb10", "gb10"),
+        ("l20", "l20"),
+        ("mi308x", "mi308x"),
     ],
 )
 def test_spellings(given: str, model: str) -> None:
@@ -187,6 +219,27 @@ def test_guesses_have_the_number_given(given: str) -> None:
     with pytest.raises(InputError, match="is no model") as caught:
         gpu_model(given)
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "guess"),
+    [
+        ("mi300", "mi300x"),
+        ("mi325", "mi325x"),
+        ("rtx4090d", "rtx4090"),
+        ("rtx6000", "rtx6000-ada"),
+        ("2080", "rtx2080ti"),
+        ("gfx90a", "known are mi250x, mi210"),
+        ("gfx908:sramecc+", "known are mi100"),
+        ("b100", "known are gb300"),
+        ("p41", "known are gb300"),
+        ("titan-v", "known are gb300"),
+    ],
+)
+def test_guesses_are_of_the_same_words(given: str, guess: str) -> None:
+    """Another letter before the number is another GPU; a chip has the models that it is in."""
+    with pytest.raises(InputError, match=f"is no model that p2smt knows; (did you mean ')?{guess}"):
+        gpu_model(given)
 
 
 def test_the_table() -> None:
@@ -212,6 +265,16 @@ def test_the_table() -> None:
         ("NVIDIA GH200 480GB", "gh200"),
         ("NVIDIA RTX A6000", "a6000"),
         ("Quadro P400", ""),
+        ("NVIDIA H800 PCIe", "h800-pcie"),
+        ("NVIDIA A800 80GB PCIe", "a800-pcie"),
+        ("NVIDIA A100-PG509-200", "a100"),
+        ("Tesla V100-DGXS-32GB", "v100"),
+        ("Tesla V100-FHHL-16GB", "v100-pcie"),
+        ("NVIDIA RTX A4500", "a4500"),
+        ("NVIDIA GeForce RTX 3080 Ti", "rtx3080"),
+        ("NVIDIA TITAN RTX", "titan-rtx"),
+        ("NVIDIA GB10", "gb10"),
+        ("AMD Instinct MI308X", "mi308x"),
     ],
 )
 def test_products(product: str, model: str) -> None:

@@ -215,7 +215,7 @@ def test_both_orders_have_the_same_stages_and_pipelines() -> None:
     orders = Orders(Uplinks(asked.topology), asked.efficiency)
     met = set()
     for row in ideal.rows[::9].tolist():
-        work = ideal.candidates.work.take(np.array([row]))
+        work = ideal.candidates.whole_work.take(np.array([row]))
         for bound_s, found in ideal.insides(row):
             unit = Unit(ideal.run(row), found, work, bound_s)
             stages = unit.grid.outer[0]
@@ -258,7 +258,7 @@ def test_no_pair_of_orders_undercuts_its_bounds(name: str) -> None:
         ideal = Ideal.of(asked, (8, 8), nodes, NO_LIMIT)
         assert ideal is not None
         for row in ideal.rows[::97].tolist():
-            one = ideal.candidates.work.take(np.array([row]))
+            one = ideal.candidates.whole_work.take(np.array([row]))
             for bound_s, found in list(ideal.insides(row))[::2]:
                 unit = Unit(ideal.run(row), found, one, bound_s)
                 every = orders.every(unit, tree)[::23]
