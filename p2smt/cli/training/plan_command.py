@@ -387,11 +387,8 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
     from p2smt.report.training.words import proof_words
-    from p2smt.training.plan import no_plan_on_hosts
 
     output, svg, details, as_json = shown
-    if output is not None and asked.question.model.experts is not None:
-        raise no_plan_on_hosts(asked.question.topology)
     found = plan_on_hosts(
         *(asked.question, asked.listed, asked.batches, asked.limits, asked.pick),
         all_near=asked.all_near,

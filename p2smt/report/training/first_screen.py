@@ -259,15 +259,9 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (_next_on_hosts(one),), 2, 2),
+        ScreenBlock("next", ("-o PLAN, export PLAN --to hostlist; all tables: --details",), 2, 2),
     )
     return screen(blocks, room)
-
-
-def _next_on_hosts(found: RunEstimate) -> str:
-    if found.run.model.experts is not None:
-        return "hosts in their order, and all tables: --details"
-    return "-o PLAN, export PLAN --to hostlist; all tables: --details"
 
 
 def _round(found: PlannedOnHosts) -> Iterator[str]:

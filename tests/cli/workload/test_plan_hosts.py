@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_mixture_on_hosts_has_an_order_for_each_side() -> None:
     nothing = cli(*mixture("--hosts", "n[1-3]", "--memory", "1MB"))
     assert nothing.code == 4
     assert "infeasible" in nothing.out
+
+
+def test_the_plan_file_of_a_mixture_lists_the_ranks_of_its_experts() -> None:
+    answer = cli(*mixture("--hosts", "n[1-3]", "-o", "plan.json", "--pick", "fastest", "--json"))
+    plan = json.loads(Path("plan.json").read_text())
+    ranks = plan["training"]["placement"]["expert_ranks"]
+    assert complaints("plan", plan) == []
+    assert sorted(ranks) == sorted(plan["ranks"])
+    assert {one["matrix"] for one in plan["requests"]} <= {"attention", "experts"}
+    assert plan["training"]["prediction"]["iteration_s"] == answer.json()["best"]["iteration_s"]
+    for words in (["verify"], ["cost"], ["order", "--hosts", "n[1-3]"]):
+        outcome = cli(words[0], "plan.json", *words[1:])
+        assert outcome.code == 0, outcome
+    back = cli(*mixture("--hosts", "n[1-3]", "--compare", "plan.json", "--json"))
+    assert back.code == answer.code, back
+    plan["training"]["placement"]["expert_ranks"] = [*ranks[1:], ranks[1]]
+    Path("wrong.json").write_text(json.dumps(plan))
+    outcome = cli("verify", "wrong.json")
+    assert outcome.code == 2
+    assert "each once" in outcome.err
 
 
 def test_the_screen_the_plan_and_its_hosts_agree() -> None:
@@ -269,7 +290,6 @@ def test_exit_codes() -> None:
         (plan("8", "--processes", "2"), "--processes"),
         (plan("8", "--prices", "programs"), "prices of programs"),
         (plan("8", "--require", "tp within rack"), "rule on level rack"),
-        (mixture("--hosts", "n[1-3]", "-o", "plan.json"), "two matrices"),
         (mixture("--hosts", "n[1-3]", "--require", "ep within rack"), "rule on level rack"),
         (mixture("--hosts", "n[1,9]"), "host 'n9'"),
         (mixture("--hosts", "n[1-3]", "--pick", "1"), "--pick"),
