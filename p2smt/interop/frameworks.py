@@ -296,7 +296,7 @@ def write_megatron(plan: PlacedPlan, _path: str) -> Exported:
         rule = "Megatron-LM has copies of shards as the outer part of dp, in its usual orders"
         remedy = f"launch the ranks so: --launched {_launch(plan, roles)}"
         raise InputError(f"{plan.source}: axis dpr", rule, remedy)
-    order = "-".join(_whole(several))
+    order = "-".join(token for token in _whole(several) if token != _COPIES)
     call = f'# initialize_model_parallel(.., order="{order}")'
     return Exported("\n".join([*lines, call]) + "\n", (_note(plan, roles, order),))
 

@@ -13,8 +13,8 @@ from p2smt.interop.config_families import FAMILIES, UNMODELLED, UNREAD
 from p2smt.interop.model_config import config_model
 from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Transformer
-from tests.interop.test_model_config import VALUES
 from tests.refusals import found_or_refusal, refusal
+from tests.strategies.config_values import VALUES
 
 Config = dict[str, Any]
 

@@ -19,6 +19,7 @@ from p2smt.training.model_file import read_model
 from p2smt.training.transformer import Attention, Transformer
 from tests.interop import test_mixture_configs as mixtures
 from tests.refusals import found_or_refusal, refusal
+from tests.strategies.config_values import VALUES
 
 Config = dict[str, Any]
 
@@ -404,15 +405,6 @@ def test_a_file_that_is_no_configuration(tmp_path: Path, text: str, said: str) -
         read_config(str(tmp_path / "none.json"))
 
 
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-2, 10**8),
-    st.floats(),
-    st.text(max_size=5),
-    st.lists(st.integers(0, 3), max_size=2),
-    st.dictionaries(st.sampled_from(["attn_type", "x"]), st.text(max_size=3), max_size=2),
-)
 KEYS = sorted({key for config, _ in PUBLISHED.values() for key in config} | {"layer_types"})
 
 

@@ -55,7 +55,7 @@ class CompareOptions:
         told = t.settings_of(self.settings)
         if self.compare is None:
             for name, value in (("--launched", self.launched), ("--set", self.settings)):
-                if value:
+                if value or value == "":
                     raise InputError(name, "tells what --compare leaves open", "give that, too")
             return None
         if not self.is_file:

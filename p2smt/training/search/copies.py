@@ -51,7 +51,7 @@ def joined_sizes(question: PlanQuestion, sizes: Sequence[int]) -> tuple[_Sizes, 
 
 def joined_rows(side: Matrix) -> Matrix:
     """The rows of one side as answers have them: copies and shards are one."""
-    if len(side) == MANY:
+    if len(side) != MANY + 1:
         return side
     pp, copies, shards, *rest = side
     return (pp, tuple(a * b for a, b in zip(copies, shards, strict=True)), *rest)
@@ -59,7 +59,7 @@ def joined_rows(side: Matrix) -> Matrix:
 
 def side_matrices(levels: _Sizes, sizes: Sequence[int], rules: PlacementRules) -> IntArray:
     """Every matrix of one side: of five sizes the second is copies, and rules are on four rows."""
-    if len(sizes) == MANY:
+    if len(sizes) != MANY + 1:
         return matrices(levels, sizes, rules)
     pp, copies, shards, *rest = sizes
     return divided(matrices(levels, (pp, copies * shards, *rest), rules), copies)

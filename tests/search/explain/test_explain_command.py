@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import explanation
 from p2smt.search.programs_pipelined import Catalogs
 from p2smt.solvers.ask import Solver
-from tests.cli.tools import RACKS, TINY, assert_one_error, cli
+from tests.cli.tools import TINY, assert_one_error, cli
 
 ASKED = ("-a", "dp=2,tp=4", "--reduce", "dp=1GiB", "--reduce", "tp=64MiB*4")
 
@@ -96,15 +95,6 @@ def test_chunks_are_refused(tiny: str) -> None:
     assert done.code == BAD_INPUT
     assert_one_error(done)
     assert "leave out the pipeline" in done.err
-
-
-def test_named_hosts_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "racks.yaml"
-    path.write_text(RACKS)
-    asked = ("--hosts", "n[1-4]", "-a", "dp=8", "--reduce", "dp=1GiB")
-    done = cli("solve", "-t", str(path), *asked, "--explain")
-    assert done.code == BAD_INPUT
-    assert_one_error(done)
 
 
 def test_the_time_being_over_leaves_numbers_open(tiny: str) -> None:

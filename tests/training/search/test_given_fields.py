@@ -72,7 +72,6 @@ def test_what_cannot_be_given_is_refused(change: dict[str, object], part: str) -
         ("imbalance", "give --imbalance"),
         ("dtype", "give --dtype"),
         ("offload", "estimate --strategy takes offload"),
-        ("dp_replicate", "estimate --strategy takes dp_replicate"),
     ],
 )
 def test_what_is_given_is_not_searched(key: str, remedy: str) -> None:
