@@ -67,7 +67,7 @@ def plan_on_hosts(
     beside it the one to run.
 
     Args:
-        question: its topology names its hosts, of a dense model.
+        question: its topology names its hosts.
         hosts: those that the job got; which of them stay idle, and the order of the others, is part
             of the answer.
         batches: the least and the largest global batch; None: that of the question.

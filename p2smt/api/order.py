@@ -18,14 +18,15 @@ from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.cost.bounds import single_time
 from p2smt.errors import InputError
 from p2smt.interop.places import PlacedPlan, RankPlace, placed
-from p2smt.parallelism.placement import FixedEntry, IntArray, Placement
+from p2smt.interop.trainers.trainer import expert_devices
+from p2smt.parallelism.placement import FixedEntry, IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
 from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import objective, rank_hosts
-from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.plans.training.file_model import ExpertRanksBlock, TrainingBlock
 from p2smt.result import SearchLimits
 from p2smt.search.allocation.grids import (
     CellGrid,
@@ -223,8 +224,8 @@ def _iteration(fixed: _Fixed, there: Topology, block: TrainingBlock) -> Callable
     run, constants = run_of(block, given.source), efficiency_in(block, given.source)
     device = given.problem.topology.known_device
     attention = given.where.rank_tensor()  # its axes are those of the strategy, in their order
-    pair = block.placement
-    experts = attention if pair is None else _tensor(pair.experts)
+    experts = expert_devices(block, run.strategy)
+    experts = attention if experts is None else experts
 
     def seconds(slots: IntArray) -> float:
         where = [_listed(fixed.moved(one, slots)) for one in (attention, experts)]
@@ -236,10 +237,6 @@ def _iteration(fixed: _Fixed, there: Topology, block: TrainingBlock) -> Callable
 
 def _listed(devices: IntArray) -> RankList:
     return RankList(tuple(devices.ravel().tolist()), tuple(devices.shape))
-
-
-def _tensor(rows: Sequence[Sequence[int]]) -> IntArray:
-    return Placement(tuple(map(tuple, rows))).rank_tensor()
 
 
 def _call_s(
@@ -263,5 +260,23 @@ def _placed_on(fixed: _Fixed, there: Topology, slots: IntArray) -> PlacedPlan:
     problem = replace(given.problem, topology=there, rules=())
     hosts = tuple(name for name in there.hosts.names if name in set(names)) if there.hosts else ()
     return replace(
-        given, problem=problem, where=_listed(devices), hosts=hosts, places=places, experts=None
+        _experts_moved(fixed, slots),
+        problem=problem,
+        where=_listed(devices),
+        hosts=hosts,
+        places=places,
+        experts=None,
     )
+
+
+def _experts_moved(fixed: _Fixed, slots: IntArray) -> PlacedPlan:
+    """The plan with the experts of a mixture on the same nodes as attention."""
+    given, block = fixed.plan, _training(fixed.plan)
+    if block is None or not isinstance(given.plan, PlanModel):
+        return given
+    devices = expert_devices(block, run_of(block, given.source).strategy)
+    if devices is None:
+        return given
+    ranks = ExpertRanksBlock(expert_ranks=fixed.moved(devices, slots).ravel().tolist())
+    training = block.model_copy(update={"placement": ranks})
+    return replace(given, plan=given.plan.model_copy(update={"training": training}))

@@ -21,6 +21,7 @@ and HybridEP carry out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -130,6 +131,16 @@ def _rates(topology: Topology, link: Link) -> tuple[float, float]:
 
 
 # The same on the groups of a footprint, whose members may lie unevenly.
+
+
+def entered_loads(
+    topology: Topology, level: int, kind: Dispatch, counts: Sequence[int], members: int
+) -> FloatArray:
+    """Seconds per byte of a rank's tokens on a switch's uplink at a level at least, for each count
+    of a group's members under it: what they need of the tokens outside enters it."""
+    link = topology.levels[level].link
+    entered = [(members - q) * need_of(members / q, kind) for q in counts]
+    return np.array(entered) * kind.imbalance / (_rates(topology, link)[0] * link.ports)
 
 
 def dispatch_model(topology: Topology, footprint: Footprint, kind: Dispatch) -> StepCostModel:

@@ -72,7 +72,11 @@ class Way:
 
     def seconds(self, payload: float) -> float:
         """Time for a payload in bytes."""
-        wire = self.seconds_per_byte * payload
+        return self.seconds_at(payload, self.seconds_per_byte)
+
+    def seconds_at(self, payload: float, seconds_per_byte: float) -> float:
+        """The same where the worst level takes so long of a byte."""
+        wire = seconds_per_byte * payload
         if not self.passes:
             return self.call_s + wire + self.latency_s + self._fill_s(wire)
         latency = self.latency_s / self.passes  # one pass: w + 2A + sqrt(8 w A)

@@ -20,9 +20,16 @@ from p2smt.parallelism.folded import (
     with_copies,
 )
 from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import AnyPlan, AxisModel, PlanModel, Restriction
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import ATTENTION, EXPERTS, PlacementBlock, TrainingBlock
+from p2smt.plans.training.file_model import (
+    ATTENTION,
+    EXPERTS,
+    ExpertRanksBlock,
+    PlacementBlock,
+    TrainingBlock,
+)
 from p2smt.result import Status
 
 
@@ -52,18 +59,72 @@ def plan_sides(plan: AnyPlan, source: str) -> tuple[PlanSide, ...]:
     if not isinstance(plan, PlanModel) or block is None or block.placement is None:
         return (PlanSide("", plan, tuple(range(len(plan.requests)))),)
     where = f"{source}: training.placement"
+    if plan.objective != "sum":
+        rule = "must be sum where a plan has two matrices"
+        raise InputError(f"{source}: objective {plan.objective}", rule)
+    if isinstance(block.placement, ExpertRanksBlock):
+        with located(where):
+            attention, experts = _listed_sides(plan, block, block.placement.expert_ranks)
+        return (attention, experts) if experts.numbers else (attention,)
     with located(where):
         attention_rows, expert_rows = sides_of_block(block)
     mine = several(*attention_rows)
     given = [list(row) for row in mine[1]]
     if plan.matrix != given or [(axis.name, axis.size) for axis in plan.axes] != mine[0]:
         raise InputError(f"{where}.attention", "is not the plan's matrix on its axes")
-    if plan.objective != "sum":
-        rule = "must be sum where a plan has two matrices"
-        raise InputError(f"{source}: objective {plan.objective}", rule)
-    attention = _side(plan, ATTENTION, *mine)
-    experts = _side(plan, EXPERTS, *several(*expert_rows))
+    axes, matrix = several(*expert_rows)
+    ranks = Placement(matrix).rank_tensor().ravel().tolist()
+    attention = _side(plan, ATTENTION, mine[0], given, plan.ranks)
+    experts = _side(plan, EXPERTS, axes, [list(row) for row in matrix], ranks)
     return (attention, experts) if experts.numbers else (attention,)
+
+
+def _listed_sides(
+    plan: PlanModel, block: TrainingBlock, ranks: list[int]
+) -> tuple[PlanSide, PlanSide]:
+    """Both sides of a plan that lists the devices of ranks, on named hosts.
+
+    Raises:
+        InputError: experts are not on the devices of attention stage by stage and pipeline by
+            pipeline, or the plan has a matrix.
+    """
+    if plan.matrix is not None:
+        raise InputError("expert_ranks", "is for plans that list ranks", "give both matrices")
+    names, sizes = expert_axes(block)
+    RankList(tuple(ranks), sizes)
+    if sorted(ranks) != sorted(plan.ranks):
+        raise InputError("expert_ranks", "must hold the devices of the plan's ranks, each once")
+    stages = [[*zip(*_parts(some, sizes[0]), strict=True)] for some in (plan.ranks, ranks)]
+    if sorted(stages[0]) != sorted(stages[1]):
+        rule = "must have the stages and pipelines of the plan's ranks"
+        raise InputError("expert_ranks", rule)
+    axes = [(name, size) for name, size in zip(names, sizes, strict=True) if size > 1]
+    mine = [(axis.name, axis.size) for axis in plan.axes]
+    return (
+        _side(plan, ATTENTION, mine, None, plan.ranks),
+        _side(plan, EXPERTS, axes, None, ranks),
+    )
+
+
+def _parts(ranks: Sequence[int], many: int) -> list[Sequence[int]]:
+    each = len(ranks) // many
+    return [ranks[at : at + each] for at in range(0, many * each, each)]
+
+
+def expert_axes(block: TrainingBlock) -> tuple[Sequence[str], tuple[int, ...]]:
+    """Names and sizes of the axes of experts.
+
+    Raises:
+        InputError: ep and etp do not divide what is of a stage.
+    """
+    one = block.strategy
+    stage, each = one.tp * one.cp * one.dp, one.ep * one.etp * one.dp_replicate
+    if stage % each:
+        rule = f"must divide the {stage} devices of a stage"
+        raise InputError(f"experts and copies over {each} devices", rule)
+    if one.dp_replicate == 1:
+        return PP_OUTERMOST.experts, (one.pp, stage // each, one.ep, one.etp)
+    return WITH_COPIES.experts, (one.pp, one.dp_replicate, stage // each, one.ep, one.etp)
 
 
 def attention_of(plan: AnyPlan, source: str) -> AnyPlan:
@@ -108,8 +169,8 @@ def sides_of_block(
     Raises:
         InputError: there are none, they are no consistent pair, or no rows divide so.
     """
-    if block.placement is None:
-        raise InputError("a training", "has no placement of experts")
+    if not isinstance(block.placement, PlacementBlock):
+        raise InputError("a training", "has no matrix of experts")
     pair, copies = folded_placement(block.placement), block.strategy.dp_replicate
     if copies == 1:
         return (PP_OUTERMOST.attention, pair.attention), (PP_OUTERMOST.experts, pair.experts)
@@ -124,16 +185,23 @@ def several(names: Sequence[str], placement: Placement) -> tuple[list[tuple[str,
     return [(name, size) for name, size, _ in kept], tuple(row for _, _, row in kept)
 
 
-def _side(plan: PlanModel, name: str, axes: list[tuple[str, int]], matrix: Matrix) -> PlanSide:
+def _side(
+    plan: PlanModel,
+    name: str,
+    axes: list[tuple[str, int]],
+    matrix: list[list[int]] | None,
+    ranks: list[int],
+) -> PlanSide:
     """The requests on one matrix, with what the numbers of the whole plan are of them alone."""
+    host_of = dict(zip(plan.ranks, plan.hosts or (), strict=False))
     numbers = tuple(n for n, one in enumerate(plan.requests) if one.matrix == name)
     requests = [plan.requests[n] for n in numbers]
-    ranks = Placement(matrix).rank_tensor().ravel().tolist()
     proved = all(one.status is Status.OPTIMAL for one in requests)
     update: dict[str, Any] = {
         "axes": [AxisModel(name=axis, size=size) for axis, size in axes],
-        "matrix": [list(row) for row in matrix],
-        "ranks": plan.ranks if name == ATTENTION else ranks,
+        "matrix": matrix,
+        "ranks": ranks,
+        "hosts": plan.hosts if plan.hosts is None else [host_of.get(one, "") for one in ranks],
         "requests": requests,
         "restrictions": [one for one in plan.restrictions if _concerns(one, name)],
         "objective_s": _total(requests, lambda one: one.seconds),

@@ -272,7 +272,10 @@ def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
 
 
 def host_cells(
-    topology: Topology, every: Sequence[ParallelismAxis], devices: Sequence[int]
+    topology: Topology,
+    every: Sequence[ParallelismAxis],
+    devices: Sequence[int],
+    what: str = "hosts in the order of their ranks",
 ) -> Group:
     """A line per host, in the order of its first rank: what it holds of each axis, and where.
 
@@ -292,7 +295,7 @@ def host_cells(
         rows.append([f".. ({len(ranks_of)} hosts in all)"])
     outer = topology.names[: topology.node_level]
     columns = ["ranks", "host", *reversed(outer), *(axis.name for _, axis in axes)]
-    return table("hosts in the order of their ranks", columns, rows)
+    return table(what, columns, rows)
 
 
 def _switches(topology: Topology, host: str) -> Iterator[str]:

@@ -90,7 +90,8 @@ def predict_on(run: TrainingRun, where: HostRanks, efficiency: Efficiency) -> Pr
     """
     topology = where.topology
     check(run.model, run.batch, run.strategy, topology.installed)
-    call_s = call_prices(run, topology, efficiency, where.ranks, where.ranks)
+    experts = where.of_experts(run.strategy)
+    call_s = call_prices(run, topology, efficiency, where.ranks, experts)
     return predict_with(run, topology.known_device, efficiency, call_s)
 
 
@@ -236,12 +237,15 @@ def estimate_range(found: RunEstimate) -> EstimateRange:
     """The ranges of an estimate: all calls are as short, or as long, as they may be together."""
     run, topology = found.run, found.topology
     own_s = {one.request.name: one.call_s for one in found.prediction.requests}
-    ranks = found.ranks if found.on_hosts is None else found.on_hosts.ranks
+    lie, experts = found.on_hosts, found.ranks or found.experts
+    attention = found.ranks or found.placement
+    if lie is not None:
+        attention, experts = lie.ranks, lie.of_experts(run.strategy)
     calls: dict[str, PriceRange] = {}
     free: dict[str, float] = {}
     framework = found.efficiency.framework
     for request in axis_requests(run.model, run.batch, run.strategy, framework, found.efficiency):
-        where = ranks or (found.experts if is_of_experts(request.axes) else found.placement)
+        where = experts if is_of_experts(request.axes) else attention
         step, local = call_time(topology, run.strategy, request, where)
         one = range_of_step(topology, request.kind.value, step, local)
         if one is None:

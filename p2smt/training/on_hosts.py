@@ -22,7 +22,8 @@ class HostRanks:
 
     ``cluster``: that of all the hosts which the job got, ``listed`` as they were given;
     ``topology``: that of those which have ranks.  ``ranks`` are over the axes of a strategy, pp
-    outermost; ``hosts`` the hosts in their order.
+    outermost; ``hosts`` the hosts in their order.  ``experts``: of a mixture, over its axes of
+    experts; None: the same list, as frameworks number ranks.
     """
 
     cluster: Topology
@@ -30,25 +31,27 @@ class HostRanks:
     topology: Topology
     ranks: RankList
     hosts: tuple[str, ...]
+    experts: RankList | None = None
 
     @staticmethod
-    def of(cluster: Topology, listed: Sequence[str], devices: IntArray) -> HostRanks:
-        """Ranks on these devices of the cluster; shape: the sizes of the strategy's axes."""
+    def of(
+        cluster: Topology, listed: Sequence[str], devices: IntArray, experts: IntArray | None = None
+    ) -> HostRanks:
+        """Ranks on these devices of the cluster; shape: the sizes of the strategy's axes, and of
+        those of experts."""
         each = cluster.devices_under(cluster.node_level)
-        named = rank_hosts(cluster, devices.ravel().tolist()) or ()
-        topology = allocated(cluster, tuple(dict.fromkeys(named)))
+        named = tuple(dict.fromkeys(rank_hosts(cluster, devices.ravel().tolist()) or ()))
+        topology = allocated(cluster, named)
         place = _places(topology)
-        ranks = [
-            place[name] * each + device % each
-            for name, device in zip(named, devices.ravel().tolist(), strict=True)
-        ]
-        return HostRanks(
-            cluster,
-            tuple(listed),
-            topology,
-            RankList(tuple(ranks), tuple(devices.shape)),
-            tuple(dict.fromkeys(named)),
-        )
+        slots = _places(cluster)
+        moved = {slots[name]: place[name] for name in named}
+
+        def lie(devices: IntArray) -> RankList:
+            ranks = (moved[one // each] * each + one % each for one in devices.ravel().tolist())
+            return RankList(tuple(ranks), tuple(devices.shape))
+
+        beside = None if experts is None else lie(experts)
+        return HostRanks(cluster, tuple(listed), topology, lie(devices), named, beside)
 
     @property
     def idle(self) -> tuple[str, ...]:
@@ -60,6 +63,22 @@ class HostRanks:
     def inside(self) -> Matrix | None:
         """The matrix inside each node; None: no matrix expresses how its ranks lie there."""
         return inside_matrix(self.ranks, self.topology)
+
+    @property
+    def experts_inside(self) -> Matrix | None:
+        """The same of experts; None also where they have the list of attention."""
+        return None if self.experts is None else inside_matrix(self.experts, self.topology)
+
+    @property
+    def expert_hosts(self) -> tuple[str, ...] | None:
+        """The hosts in the order of the ranks of experts; None: they have the list of attention."""
+        if self.experts is None:
+            return None
+        return tuple(dict.fromkeys(rank_hosts(self.topology, self.experts.ranks) or ()))
+
+    def of_experts(self, strategy: Strategy) -> RankList:
+        """The ranks of a strategy over its axes of experts."""
+        return self.experts or RankList(self.ranks.ranks, strategy.expert_sizes)
 
 
 def _places(topology: Topology) -> dict[str, int]:

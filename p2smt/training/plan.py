@@ -28,7 +28,7 @@ from p2smt.plans.solution import (
     objective,
     rank_alternative,
 )
-from p2smt.plans.training.file_model import ATTENTION, EXPERTS, TrainingBlock
+from p2smt.plans.training.file_model import ATTENTION, EXPERTS, PlacementBlock, TrainingBlock
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.one_request import single_answer
 from p2smt.search.solve import as_named, solve
@@ -147,14 +147,22 @@ def training_plan(
 def _on_hosts(found: RunEstimate, where: HostRanks, limits: SearchLimits) -> TrainingPlan:
     """The plan of ranks on named hosts: a single collective answers each request."""
     strategy = found.run.strategy
-    asked = sent_requests(found.run, found.efficiency)
-    requests = plan_requests(strategy, asked, ATTENTION)
-    made = TrainingPlan(found, found.iteration_s, None, max_length=1)
-    if found.run.model.experts is not None or not requests:
-        return made
-    problem = as_named(Problem(found.topology, plan_axes(strategy), requests, max_length=1))
-    best = rank_alternative(problem, RankList(where.ranks.ranks, problem.axis_sizes))
-    solution = Solution(
+    sides = {ATTENTION: where.ranks, EXPERTS: where.of_experts(strategy)}
+    attention, experts = (_listed(found, where, *side, limits) for side in sides.items())
+    return TrainingPlan(found, found.iteration_s, attention, max_length=1, experts=experts)
+
+
+def _listed(
+    found: RunEstimate, where: HostRanks, side: str, ranks: RankList, limits: SearchLimits
+) -> Solution | None:
+    """The requests along the axes of one side on its ranks; None: nothing is sent."""
+    strategy = found.run.strategy
+    requests = plan_requests(strategy, sent_requests(found.run, found.efficiency), side)
+    if not requests:
+        return None
+    problem = as_named(Problem(found.topology, plan_axes(strategy, side), requests, max_length=1))
+    best = rank_alternative(problem, RankList(ranks.ranks, problem.axis_sizes))
+    return Solution(
         problem,
         Status.FEASIBLE,
         (best,),
@@ -165,7 +173,6 @@ def _on_hosts(found: RunEstimate, where: HostRanks, limits: SearchLimits) -> Tra
         limits=limits,
         allocation=Allocation(where.cluster, where.listed, where.idle, where.inside or ()),
     )
-    return replace(made, solution=solution)
 
 
 def _solved(
@@ -281,9 +288,6 @@ def training_plan_data(found: TrainingPlan) -> dict[str, Any]:
 
 def _no_plan(found: RunEstimate) -> InputError:
     given = f"a training on {found.topology.name}"
-    if found.on_hosts is not None and found.run.model.experts is not None:
-        rule = "has no plan file: of a mixture it has two matrices, and hosts have a list of ranks"
-        return InputError(given, rule, "drop -o, or take a regular cluster")
     if found.run.strategy.devices > 1:
         rule = "has no plan file: no matrix expresses the order of its ranks"
         return InputError(given, rule, "give --placement, and of a mixture --expert-placement")
@@ -442,7 +446,7 @@ def _notes(
 def _wrong_axes(plan: PlanModel, block: TrainingBlock, strategy: Strategy) -> Iterator[str]:
     """Whether axes of attention and of experts have the sizes of the strategy."""
     found = [(ATTENTION, [(axis.name, axis.size) for axis in plan.axes])]
-    if block.placement is not None:
+    if isinstance(block.placement, PlacementBlock):
         theirs = sides_of_block(block)[1]
         found.append((EXPERTS, several(*theirs)[0]))
     for side, axes in found:

@@ -34,7 +34,10 @@ def training_data(found: RunEstimate) -> dict[str, Any]:
 
 
 def _placement(found: RunEstimate) -> dict[str, Any]:
-    """Both matrices of a mixture; nothing of other models, or where no matrix expresses them."""
+    """Both matrices of a mixture, on hosts the ranks of its experts; nothing of other models, or
+    where no matrix expresses them."""
+    if found.run.model.experts is not None and (lie := found.on_hosts) is not None:
+        return {"placement": {"expert_ranks": list(lie.of_experts(found.run.strategy).ranks)}}
     if found.run.model.experts is None or found.placement is None or found.experts is None:
         return {}
     both = {ATTENTION: found.placement, EXPERTS: found.experts}

@@ -43,6 +43,8 @@ UNRECORDED = {
     "--seq 8192 --strategy dp=14,cp=8,mbs=12,zero=3": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 -o plan.json": OWN,
+    "plan --model qwen3-30b-a3b -t cluster.yaml --hosts 'n[01-06]' --global-batch 480..512 "
+    "--seq 4096 --dispatcher flex --overlap 0 --max-etp 1 --max-mbs 4 --recompute none": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 --compare tp=4,dp=28,sp=1,zero=1": OWN,
     "plan --model llama-3-8b --topology dgx-h100:4 --global-batch 256 --seq 8192 "

@@ -15,6 +15,10 @@ MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=1
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 ON_HOSTS = "--model small.yaml --seq 1024 -t hosts.yaml --max-cp 1 --fix vpp=1 --zero 0"
+MIXED_ON_HOSTS = (
+    "--model granite-3.0-1b-a400m --seq 1024 -t hosts.yaml --max-cp 1 --fix vpp=1 --zero 0 "
+    "--max-ep 2 --max-etp 1 --max-mbs 1 --dispatcher flex --overlap 0 --recompute none"
+)
 OF_8B = "--model llama-3-8b --seq 4096 -t hosts.yaml --fix cp=2 --fix mbs=1 --fix zero=1"
 OWN = "--measured 'tp=2,pp=2: 12ms, 100MB' --what-if node*2 --what-if hosts=7 --what-if batch=288"
 ERRORS = """
@@ -109,6 +113,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan-hosts": (
         f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --what-if hosts=2",
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
+        f"{MIXED_ON_HOSTS} --global-batch 30..34 --hosts n[1-3]",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
         f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare tp=2",
         f"{OF_8B} --global-batch 24 --hosts n[1-4] --compare dp=4,cp=2,zero=1 --fix pp=1",

@@ -157,7 +157,7 @@ def _as_told(found: Launched, launch: Launch) -> Launched:
         if where is not None:
             return replace(found, placement=where, experts=experts)
     elif _there(launch, found):
-        return replace(found, places=launch.places)
+        return replace(found, places=launch.places, expert_places=launch.expert_places)
     if launch.placement is not None or launch.places:
         note("its ranks lie on other hosts or levels than there are: they are taken in order")
     return found

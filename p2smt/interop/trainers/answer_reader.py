@@ -21,7 +21,7 @@ from p2smt.interop.trainers.launch import Launch, check_ranks, missing
 from p2smt.parallelism.placement import Matrix
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.problem import located
-from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.plans.training.file_model import ExpertRanksBlock, PlacementBlock, TrainingBlock
 from p2smt.search.allocation.grids import CellGrid
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
 from p2smt.training.plan_block import run_of
@@ -92,7 +92,7 @@ def _of_plan(data: Mapping[str, Any], source: str, named: Transformer | None) ->
         _check_model(source, dump_transformer(run.model), named)
     where: Matrix | None = None
     experts: Matrix | None = None
-    if block.placement is not None:
+    if isinstance(block.placement, PlacementBlock):
         where, experts = (
             _rows(one) for one in (block.placement.attention, block.placement.experts)
         )
@@ -103,6 +103,7 @@ def _of_plan(data: Mapping[str, Any], source: str, named: Transformer | None) ->
         placement=where,
         experts=experts,
         places=_of_ranks(data, run.strategy.devices),
+        expert_places=_of_experts(data, block, run.strategy.devices),
     )
 
 
@@ -117,6 +118,17 @@ def _of_ranks(data: Mapping[str, Any], many: int) -> tuple[tuple[str, int], ...]
         return ()
     each = many // len(set(hosts))
     return tuple((host, rank % each) for host, rank in zip(hosts, ranks, strict=True))
+
+
+def _of_experts(
+    data: Mapping[str, Any], block: TrainingBlock, many: int
+) -> tuple[tuple[str, int], ...]:
+    """The same of each rank of experts, where the plan lists them."""
+    found = _of_ranks(data, many)
+    if not isinstance(block.placement, ExpertRanksBlock) or not found:
+        return ()
+    place = dict(zip(data["ranks"], found, strict=True))
+    return tuple(place[one] for one in block.placement.expert_ranks if one in place)
 
 
 def _all_rows(data: Mapping[str, Any], source: str) -> Matrix | None:

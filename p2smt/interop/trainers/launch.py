@@ -32,7 +32,7 @@ class Launch:
     ``experts``: the matrices that its ranks lie on, with rows for pp, dp, cp, tp and for pp, ed,
     ep, et; None: it says none, so ranks are in ``order``.  ``places``: of a plan on named hosts the
     host and the number of the device there of each rank, over the axes of the strategy, pp
-    outermost.
+    outermost; ``expert_places`` of a mixture the same over its axes of experts.
     """
 
     trainer: str
@@ -46,6 +46,7 @@ class Launch:
     placement: Matrix | None = None
     experts: Matrix | None = None
     places: tuple[tuple[str, int], ...] = ()
+    expert_places: tuple[tuple[str, int], ...] = ()
     mapped: tuple[str, ...] = ()
 
     def matrices_on(

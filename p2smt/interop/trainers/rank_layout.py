@@ -48,14 +48,17 @@ class RankLayout:
         return RankLayout(topology, own.ravel(), own, theirs, strategy.dp_replicate)
 
     @staticmethod
-    def of_plan(plan: PlacedPlan, strategy: Strategy, experts: Placement | None) -> RankLayout:
-        """As a plan's ranks are launched; its axes are those of the strategy with several ranks."""
+    def of_plan(plan: PlacedPlan, strategy: Strategy, experts: IntArray | None) -> RankLayout:
+        """As a plan's ranks are launched; its axes are those of the strategy with several ranks.
+
+        ``experts``: the devices of experts; None: in order.
+        """
         names = [name for name in strategy.rows() if name in plan.problem.axis_names]
         order = [plan.problem.axis_names.index(name) for name in names]
         attention = plan.where.rank_tensor().transpose(order).reshape(strategy.sizes)
         launched = np.array([place.device for place in plan.places], dtype=np.int64)
-        found = RankLayout.of(plan.problem.topology, strategy, None, experts)
-        theirs = found.experts
+        found = RankLayout.of(plan.problem.topology, strategy, None)
+        theirs = found.experts if experts is None else experts
         if experts is None and strategy.ep * strategy.etp == 1:  # no expert lies anywhere alone
             theirs = attention.reshape(strategy.expert_sizes)
         return replace(found, launched=launched, attention=attention, experts=theirs)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported, Writer
 from p2smt.interop.places import PlacedPlan
 from p2smt.interop.trainers.rank_layout import RankLayout
-from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.plans.file_model import PlanModel
-from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.plans.training.file_model import ExpertRanksBlock, PlacementBlock, TrainingBlock
 from p2smt.training.efficiency import Framework
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, RARE_FIELDS, Batch, Recompute, Strategy
@@ -183,10 +185,19 @@ def exported_options(trainer: Trainer, placed: PlacedPlan, python: bool = False)
     block = training_of(placed)
     run = run_of(block, placed.source)
     framework = efficiency_in(block, placed.source).framework
-    pair = block.placement
-    experts = None if pair is None else Placement(tuple(map(tuple, pair.experts)))
-    layout = RankLayout.of_plan(placed, run.strategy, experts)
+    layout = RankLayout.of_plan(placed, run.strategy, expert_devices(block, run.strategy))
     return trainer.export(run.model, run.batch, run.strategy, framework, layout, python)
+
+
+def expert_devices(block: TrainingBlock, strategy: Strategy) -> IntArray | None:
+    """The device of each rank over the axes of experts; None: the plan has one matrix."""
+    match block.placement:
+        case None:
+            return None
+        case ExpertRanksBlock(expert_ranks=ranks):
+            return np.array(ranks, dtype=np.int64).reshape(strategy.expert_sizes)
+        case PlacementBlock(experts=rows):
+            return Placement(tuple(map(tuple, rows))).rank_tensor()
 
 
 def training_of(placed: PlacedPlan) -> TrainingBlock:

@@ -304,6 +304,13 @@ class PlacementBlock(StrictModel):
     experts: MatrixRows
 
 
+class ExpertRanksBlock(StrictModel):
+    """Where the experts of a mixture lie on named hosts: the device of each rank, ranks row-major
+    over pp, ed, ep, et; attention lies by the plan's own ranks."""
+
+    expert_ranks: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)]
+
+
 class TrainingBlock(StrictModel):
     """The training whose requests a plan answers.
 
@@ -319,4 +326,4 @@ class TrainingBlock(StrictModel):
     efficiency: EfficiencyBlock
     memory_bytes: Count
     prediction: PredictionBlock
-    placement: PlacementBlock | None = None
+    placement: PlacementBlock | ExpertRanksBlock | None = None

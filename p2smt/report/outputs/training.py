@@ -211,6 +211,13 @@ class HostFigures(OutputPart):
     inside: Annotated[
         RankMatrix | None, Said("On named hosts the matrix inside each node: axes by levels there.")
     ] = None
+    expert_hosts: Annotated[
+        Sequence[str] | None,
+        Said("Of a mixture that was searched: in the order of experts' ranks."),
+    ] = None
+    experts_inside: Annotated[
+        RankMatrix | None, Said("The same of experts: a row for each of pp, ed, ep, et.")
+    ] = None
 
 
 class KnownRuns(OutputPart):

@@ -190,7 +190,10 @@ def _on_hosts(found: RunEstimate) -> dict[str, Any]:
     lie = found.on_hosts
     if lie is None:
         return {}
-    return {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
+    attention = {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
+    if lie.experts is None:
+        return attention
+    return attention | {"expert_hosts": lie.expert_hosts, "experts_inside": lie.experts_inside}
 
 
 def known_data(known: Known) -> KnownRuns:

@@ -78,10 +78,19 @@ def _where(found: RunEstimate) -> Iterator[RenderableType]:
         return
     pairs = zip(AXES, found.run.strategy.sizes, strict=True)
     yield host_cells(lie.topology, [ParallelismAxis(*one) for one in pairs], lie.ranks.ranks)
+    levels = lie.topology.names[lie.topology.node_level + 1 :]
     if lie.inside is not None:
-        levels = lie.topology.names[lie.topology.node_level + 1 :]
         yield ""
         yield placement_table(Placement(lie.inside), levels, what="inside each node")
+    if lie.experts is not None:
+        pairs = zip(EXPERT_AXES, found.run.strategy.expert_sizes, strict=True)
+        axes = [ParallelismAxis(*one) for one in pairs]
+        yield ""
+        yield host_cells(lie.topology, axes, lie.experts.ranks, "the same of experts")
+    if lie.experts_inside is not None:
+        experts, what = Placement(lie.experts_inside), "experts inside each node"
+        yield ""
+        yield placement_table(experts, levels, EXPERT_AXES, what)
 
 
 def rate_line(found: RunEstimate) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class _Maker:
 
         def ticks(wire: float) -> int:
             wire = max(wire, way.way.seconds_per_byte)
-            seconds = replace(way.way, seconds_per_byte=wire).seconds(payload)
+            seconds = way.way.seconds_at(payload, wire)
             return max(floor, int(times * seconds / self.tick_s))
 
         least = ticks(0.0)

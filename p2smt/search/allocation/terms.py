@@ -21,9 +21,11 @@ import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import line_ends, step_model
+from p2smt.cost.dispatch import entered_loads
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Footprint, LevelUse, Profile
 from p2smt.cost.loads.rings import node_order, tree_edges
@@ -132,7 +134,9 @@ def _walks(lines: IntArray, each: int, joins: bool) -> IntArray:
 
 
 def _model(topology: Topology, footprint: Footprint, request: Request) -> StepCostModel:
-    operation: Operation = DIRECT.get(plain_kind(request.kind)) or RequestKind.ALL_TO_ALL
+    if isinstance(request.kind, Dispatch):
+        return step_model(topology, footprint, request.kind)
+    operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
     if request.kind is RequestKind.SEND:
         operation = RequestKind.SEND
     return step_model(topology, footprint, operation)
@@ -167,6 +171,8 @@ def _ways(
     footprint = _footprint(topology, lines, request, closed)
     inner = tuple(use for use in footprint.uses if use.level >= node)
     replicas = len(lines)
+    if isinstance(request.kind, Dispatch):
+        return (_dispatched(topology, replace(footprint, uses=inner), request, replicas),)
     for shaped in variants(topology, replace(footprint, uses=inner), plain_kind(request.kind)):
         for way in _taken(_model(topology, shaped, request), request.payload_bytes):
             name = way.algorithm, way.protocol
@@ -183,6 +189,24 @@ def _ways(
             )
             found[name] = replace(found[name], way=best)
     return tuple(found.values())
+
+
+def _dispatched(
+    topology: Topology, footprint: Footprint, request: Request, replicas: int
+) -> CellWay:
+    """The way of a dispatch: on uplinks at least what enters them, whatever leaves."""
+    assert isinstance(request.kind, Dispatch)
+    (way,) = _taken(_model(topology, footprint, request), request.payload_bytes)
+    local, members = footprint.local, footprint.members
+    counts = range(local, members, local)
+    loads = [
+        entered_loads(topology, j, request.kind, counts, members)
+        for j in range(topology.node_level)
+    ]
+    if not loads:
+        return CellWay(Follows.SHARE, way, (), (0.0, *(0.0 for _ in counts), 0.0))
+    units = tuple(replicas * float(one[0]) for one in loads)
+    return CellWay(Follows.SHARE, way, units, (0.0, *(loads[0] / loads[0][0]).tolist(), 0.0))
 
 
 def _probed(

@@ -9,11 +9,14 @@ import numpy as np
 
 from p2smt.cluster.allocation import allocated
 from p2smt.errors import InputError, OutOfTimeError
-from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.rank_list import inside_matrix
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.allocation.grids import CellGrid
+from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict
+from p2smt.training.on_hosts import HostRanks
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.branch import sides_of
 from p2smt.training.search.candidates import Candidates
@@ -78,12 +81,12 @@ def best_hosts(
         limits: wall-clock limit; None: a minute.
     """
     lie, run = now.on_hosts, now.run
-    inside = None if lie is None else lie.inside
-    if lie is None or inside is None or run.strategy.dp_replicate > 1:
+    grids = None if lie is None else _grids(run, lie)
+    if lie is None or grids is None or run.strategy.dp_replicate > 1:
         return BestOrder(None, Status.UNKNOWN, "ranks lie in nodes as no matrix says")
     asked = replace(question, topology=allocated(question.topology, lie.listed), batch=run.batch)
     try:
-        unit = _unit(asked, now, inside)
+        unit = _unit(asked, now, grids)
     except InputError as error:
         return BestOrder(None, Status.UNKNOWN, str(error))
     watch = StopWatch.start(limits or SearchLimits())
@@ -101,19 +104,38 @@ def best_hosts(
     return BestOrder(now if best is first else best.estimate(asked), status)
 
 
-def _unit(question: PlanQuestion, now: RunEstimate, inside: Matrix) -> Unit:
-    """The strategy and its matrix inside nodes, with what it takes where nothing slows uplinks.
+def _grids(run: TrainingRun, lie: HostRanks) -> tuple[CellGrid, ...] | None:
+    """The grid of hosts of attention, and of a mixture that of experts; None: no matrix says how
+    ranks lie in nodes."""
+    lists = [lie.ranks]
+    if run.model.experts is not None:
+        lists.append(lie.of_experts(run.strategy))
+    found = []
+    for ranks in lists:
+        inside = inside_matrix(ranks, lie.topology)
+        if inside is None:
+            return None
+        outer = (size // prod(row) for size, row in zip(ranks.axis_sizes, inside, strict=True))
+        found.append(CellGrid(inside, tuple(outer)))
+    return tuple(found)
+
+
+def _unit(question: PlanQuestion, now: RunEstimate, grids: tuple[CellGrid, ...]) -> Unit:
+    """The strategy and its matrices inside nodes, with what it takes where nothing slows uplinks.
 
     Raises:
         InputError: requests of the strategy are not searched on hosts.
     """
     run = now.run
-    outer = tuple(size // prod(row) for size, row in zip(run.strategy.sizes, inside, strict=True))
-    leaf = one_leaf(question.topology, prod(outer))
+    leaf = one_leaf(question.topology, grids[0].cells)
     candidates = Candidates.of(
         replace(question, topology=leaf, rules=()), StrategyColumns.of((run.strategy,))
     )
-    matrix = tuple((cells, *row) for cells, row in zip(outer, inside, strict=True))
-    ideal = predict(run, leaf, question.efficiency, Placement(matrix))
+    ideal = predict(run, leaf, question.efficiency, *map(_under_one_switch, grids))
     bound_s = ideal.time.iteration_s / run.batch.sequences
-    return Unit(run, CellGrid(inside, outer), candidates.whole_work, bound_s)
+    return Unit(run, grids, candidates.whole_work, bound_s)
+
+
+def _under_one_switch(grid: CellGrid) -> Placement:
+    rows = zip(grid.outer, grid.inside, strict=True)
+    return Placement(tuple((cells, *row) for cells, row in rows))

@@ -25,7 +25,8 @@ class Launched:
 
     ``hosts``: in their order, of named ones; None: all devices in order.  ``order``: how ranks are
     numbered.  In its place may be told where the ranks lie: ``placement`` and ``experts`` by
-    matrices, or ``places``, the host and the device there of each rank, pp outermost.
+    matrices, or ``places``, the host and the device there of each rank, pp outermost;
+    ``expert_places`` of ranks over the axes of experts, where these are others.
     """
 
     topology: Topology
@@ -36,6 +37,7 @@ class Launched:
     placement: Placement | None = None
     experts: Placement | None = None
     places: tuple[tuple[str, int], ...] = ()
+    expert_places: tuple[tuple[str, int], ...] = ()
 
     @property
     def told(self) -> bool:
@@ -69,7 +71,7 @@ class Launched:
         Raises:
             InputError: as of :meth:`price`.
         """
-        return replace(self, placement=None, experts=None, places=()).price(run)
+        return replace(self, placement=None, experts=None, places=(), expert_places=()).price(run)
 
     def _on_hosts(self, run: TrainingRun) -> RunEstimate:
         lie = self._host_ranks(run.strategy)
@@ -85,8 +87,12 @@ class Launched:
         assert cluster.hosts is not None
         slots = dict(zip(cluster.hosts.names, cluster.hosts.slots, strict=True))
         each = cluster.devices_under(cluster.node_level)
-        devices = np.array([slots[host] * each + local for host, local in self.places])
-        return HostRanks.of(cluster, hosts, devices.reshape(strategy.sizes))
+        devices, experts = (
+            np.array([slots[host] * each + local for host, local in some], dtype=np.int64)
+            for some in (self.places, self.expert_places)
+        )
+        theirs = experts.reshape(strategy.expert_sizes) if len(experts) else None
+        return HostRanks.of(cluster, hosts, devices.reshape(strategy.sizes), theirs)
 
     def _placed(
         self, run: TrainingRun, where: Placement | None, experts: Placement | None

@@ -43,7 +43,8 @@ class OutlinedWork:
     @staticmethod
     def of(question: PlanQuestion, columns: StrategyColumns) -> OutlinedWork:
         """Strategies that move tokens in other ways compute alike: these are found once."""
-        apart = (name for name in question.searched if name not in ("dispatcher", "overlap"))
+        apart = [name for name in question.searched if name not in ("dispatcher", "overlap")]
+        apart += [] if columns.sequences is None else ["sequences"]
         _, first, which = distinct_rows([field_numbers(columns, name) for name in apart])
         memory_bytes, free_s = np.empty(len(first)), np.empty(len(first))
         for at in range(0, len(first), _TOGETHER):

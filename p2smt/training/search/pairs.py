@@ -208,12 +208,24 @@ class PairedCandidates(PlacedCandidates):
         place = np.array([pairs[i] for pairs, i in zip(chosen, least, strict=True)])
         return seconds[start[:-1] + least], place.astype(np.int64)
 
+    def every(self, row: int) -> tuple[Seconds, IntArray]:
+        """Seconds of an iteration of a row on every pair of placements, and their places."""
+        placed = self.placed(int(self.candidates.block[row]))
+        many = len(placed.experts)
+        pairs = [(mine[:, None] * many + others).ravel() for _, mine, others in placed.groups()]
+        places = np.concatenate(pairs)
+        return self._seconds_on(row, places), places
+
     def seconds_at(self, row: int, place: int) -> float:
         """Seconds of an iteration of a row on a pair of placements."""
+        return float(self._seconds_on(row, np.array([place]))[0])
+
+    def _seconds_on(self, row: int, places: IntArray) -> Seconds:
         done = self.candidates.work.take(np.array([row]))
         (keys,) = self._all_keys(np.array([row]), done)
-        prices = self._of_places(row, keys, np.array([place]))
-        return float(combine(done, prices)[0])
+        free = {one.column.name: np.zeros(len(places)) for one in done.requests}
+        found = combine(done, free | self._of_places(row, keys, places))
+        return np.broadcast_to(found, places.shape)
 
     def asked(self, row: int) -> dict[str, PriceKey]:
         """What prices the requests of a row depend on, by the name of the request."""

@@ -287,6 +287,11 @@ class PlacedCandidates:
         every = np.arange(len(self.placed(int(self.candidates.block[row]))))
         return combine(self.candidates.work.take(np.array([row])), self._of_classes(row, every))
 
+    def every(self, row: int) -> tuple[Seconds, IntArray]:
+        """The same, with the place of each."""
+        seconds = self.seconds(row)
+        return seconds, np.arange(len(seconds))
+
     def seconds_at(self, row: int, place: int) -> float:
         """The same on one class."""
         return float(self.seconds(row)[place])

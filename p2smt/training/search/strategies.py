@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2smt.errors import InputError
 from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import (
@@ -165,7 +166,7 @@ def _grid(values: Sequence[Sequence[int]]) -> list[IntArray]:
 def space_between(
     question: PlanQuestion, choices: Choices, least: int, most: int
 ) -> StrategyColumns | None:
-    """Every valid strategy of a dense model with its batches from ``least`` to ``most`` sequences.
+    """Every valid strategy of a question with its batches from ``least`` to ``most`` sequences.
 
     The time of a sequence falls with the number of micro-batches, so of each only the largest
     batch counts, and those with so few micro-batches that they need less memory.  None: there is
@@ -191,9 +192,14 @@ def space_between(
     }
     values["sequences"] = values["dp"] * values["micro_batch"] * values["pp"]
     kept = obey(question.model, question.batch, values, devices)
-    told = _rule_values(question, choices, values)
-    kept &= obey_switch_rules(question.model, question.batch, told)
-    values = _with_batches({name: one[kept] for name, one in values.items()}, least, most)
+    values = {name: one[kept] for name, one in values.items()}
+    try:
+        if question.model.experts:
+            values = _of_mixtures(question, choices, values)
+        values = _obeying(question, choices, values)
+    except InputError:  # of so many hosts the rules leave none
+        return None
+    values = _with_batches(values, least, most)
     if not len(values["tp"]):
         return None
     return replace(_columns(question, choices, values), sequences=values["sequences"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from pathlib import Path
@@ -39,12 +40,69 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "regular.yaml").write_text(REGULAR + slow)
     (tmp_path / "tiny.yaml").write_text(TINY + slow)
     (tmp_path / "small.yaml").write_text(SMALL)
+    (tmp_path / "mixture.yaml").write_text(MIXTURE)
     return tmp_path
 
 
 def plan(batch: str, *more: str, topology: str = "racks.yaml") -> list[str]:
     run = ["-m", "small.yaml", "-t", topology, "--global-batch", batch, "--seq", "1024"]
     return ["plan", *run, *LESS, *more]
+
+
+MIXTURE = """
+name: tiny-mixture
+layers: 4
+hidden: 512
+heads: 8
+kv_heads: 4
+head_size: 64
+gated: true
+vocab: 8000
+experts: {count: 4, active: 2, width: 512}
+"""
+
+
+def mixture(*more: str) -> list[str]:
+    run = ["-m", "mixture.yaml", "-t", "racks.yaml", "--global-batch", "24", "--seq", "1024"]
+    few = ("--dispatcher", "flex", "--max-mbs", "1", "--max-ep", "2", "--max-etp", "1")
+    return ["plan", *run, *LESS, *few, *more]
+
+
+def test_a_mixture_on_hosts_has_an_order_for_each_side() -> None:
+    shown = cli(*mixture("--hosts", "n[1-3]", "--details"))
+    data = cli(*mixture("--hosts", "n[1-3]", "--json")).json()
+    assert complaints("plan-hosts", data) == []
+    best = data["best"]
+    assert data["tokens_per_s"] <= data["bound_tokens_per_s"] * (1 + 1e-8)
+    assert sorted(best["host_order"]) == sorted(best["expert_hosts"])
+    assert len(best["experts_inside"]) == 4
+    assert best["experts_inside"][0] == best["inside"][0]
+    assert shown.code == {"optimal": 0, "feasible": 3}[data["status"]]
+    assert "the same of experts" in shown.out
+    assert "experts inside each node" in shown.out
+    nothing = cli(*mixture("--hosts", "n[1-3]", "--memory", "1MB"))
+    assert nothing.code == 4
+    assert "infeasible" in nothing.out
+
+
+def test_the_plan_file_of_a_mixture_lists_the_ranks_of_its_experts() -> None:
+    answer = cli(*mixture("--hosts", "n[1-3]", "-o", "plan.json", "--pick", "fastest", "--json"))
+    plan = json.loads(Path("plan.json").read_text())
+    ranks = plan["training"]["placement"]["expert_ranks"]
+    assert complaints("plan", plan) == []
+    assert sorted(ranks) == sorted(plan["ranks"])
+    assert {one["matrix"] for one in plan["requests"]} <= {"attention", "experts"}
+    assert plan["training"]["prediction"]["iteration_s"] == answer.json()["best"]["iteration_s"]
+    for words in (["verify"], ["cost"], ["order", "--hosts", "n[1-3]"]):
+        outcome = cli(words[0], "plan.json", *words[1:])
+        assert outcome.code == 0, outcome
+    back = cli(*mixture("--hosts", "n[1-3]", "--compare", "plan.json", "--json"))
+    assert back.code == answer.code, back
+    plan["training"]["placement"]["expert_ranks"] = [*ranks[1:], ranks[1]]
+    Path("wrong.json").write_text(json.dumps(plan))
+    outcome = cli("verify", "wrong.json")
+    assert outcome.code == 2
+    assert "each once" in outcome.err
 
 
 def test_the_screen_the_plan_and_its_hosts_agree() -> None:
@@ -232,7 +290,9 @@ def test_exit_codes() -> None:
         (plan("8", "--processes", "2"), "--processes"),
         (plan("8", "--prices", "programs"), "prices of programs"),
         (plan("8", "--require", "tp within rack"), "rule on level rack"),
-        (["plan", "-m", "mixtral-8x7b", *plan("8")[3:]], "mixture of experts"),
+        (mixture("--hosts", "n[1-3]", "--require", "ep within rack"), "rule on level rack"),
+        (mixture("--hosts", "n[1,9]"), "host 'n9'"),
+        (mixture("--hosts", "n[1-3]", "--pick", "9"), "--pick"),
         (["estimate", *plan("8..9")[1:7], "--seq", "1024", "-s", "dp=2"], "is a range"),
     ],
 )

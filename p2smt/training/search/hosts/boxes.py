@@ -19,22 +19,26 @@ from itertools import count
 
 import numpy as np
 
+from p2smt.collectives.dispatch import Dispatch
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
-from p2smt.parallelism.request import Problem
 from p2smt.problems.allocation import AllocationProblem, Counts, FixedCounts, UplinkTicks, WayTicks
 from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.allocation.grids import CellGrid
 from p2smt.search.allocation.question import Asked, Tree, asked
 from p2smt.search.allocation.solve_grid import alone_ticks, is_allocation, ticks_of
-from p2smt.search.allocation.terms import CellTerm
+from p2smt.search.allocation.terms import CellTerm, CellWay, Follows
 from p2smt.solvers.ask import Optimum, Solver, ask
 from p2smt.training.pipeline import combine
-from p2smt.training.search.hosts.orders import Unit
+from p2smt.training.search.hosts.orders import AskedSide, Unit
+from p2smt.training.strategy import AXES
 
 _RESOLUTION = 2.0**44
 """Ticks of an iteration: rounding is far below what counts as equal."""
 _ALONE_S, _COUNTS_S, _ORDER_S = 0.7, 2.0, 4.0
 """Seconds for a question: what a request takes alone, counts, an order."""
+_STEPS = 512
+"""Where it is no whole number, what a switch sends is counted in so many parts, rounded down."""
 MOST_QUESTIONS = 60
 """LoadBoxes of a unit that are asked for."""
 
@@ -61,9 +65,7 @@ class LoadBoxes:
     both in seconds of a sequence.  ``known``: answers to questions, which units share."""
 
     unit: Unit
-    problem: Problem
-    names: tuple[str, ...]
-    terms: tuple[CellTerm, ...]
+    sides: tuple[AskedSide, ...]
     tree: Tree
     watch: StopWatch
     cost: Callable[[IntArray], object]
@@ -73,6 +75,10 @@ class LoadBoxes:
     open_s: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        leading = self.unit.leading
+        self.grid = self.unit.grids[leading]
+        pairs = [pair for side in self.sides for pair in _beside(side, side.number == leading)]
+        self.names, self.terms, self.axes = zip(*pairs, strict=True)
         self.tick_s = self.cutoff_s() * self.unit.sequences / _RESOLUTION
         self.fine = self._asked(())
         self.coordinates = tuple(self._coordinates())
@@ -184,7 +190,9 @@ class LoadBoxes:
 
     def _suffix(self, ticks: Sequence[int], pairs: Sequence[tuple[int, int]], r: int) -> np.ndarray:
         """Seconds of a call of a request where the first of its coordinate takes these ticks."""
-        least = {tick: min(own for first, own in pairs if first == tick) for tick in ticks}
+        least: dict[int, int] = {}
+        for tick, seconds in pairs:
+            least[tick] = min(seconds, least.get(tick, seconds))
         own = np.minimum.accumulate([least[tick] for tick in reversed(ticks)])[::-1]
         return np.asarray(own * self.tick_s / self.terms[r].request.times)
 
@@ -192,14 +200,14 @@ class LoadBoxes:
 
     def _asked(self, together: Sequence[int], chosen: Sequence[int] | None = None) -> Asked:
         terms = self.terms if chosen is None else [self.terms[r] for r in chosen]
-        return asked(self.problem, self.unit.grid, terms, self.tree, self.tick_s, together)
+        return asked(self.sides[0].problem, self.grid, terms, self.tree, self.tick_s, together)
 
     def _families(self) -> list[tuple[int, ...]]:
         """The axes outside along which coordinates have groups."""
         found = []
         for one in self.coordinates:
-            axes = self.problem.axis_indices(self.terms[one.first].request)
-            found.append(tuple(i for i in axes if self.unit.grid.outer[i] > 1))
+            axes = self.axes[one.first]
+            found.append(tuple(i for i in axes if self.grid.outer[i] > 1))
         return list(dict.fromkeys(found))
 
     def _alone(self, one: Coordinate) -> int:
@@ -260,6 +268,66 @@ class LoadBoxes:
         """Places of the cells of an answer by cells: the hosts of a pool in their order."""
         free = [iter(slots) for slots in self.tree.pools]
         return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
+
+
+def _beside(side: AskedSide, leads: bool) -> Iterator[tuple[str, CellTerm, tuple[int, ...]]]:
+    """Requests by name, with the axes of the leading grid that their groups are along.
+
+    Beside any order of that one the cells of the other may change places inside their stage: its
+    requests are bounded as if they lay best.  What a whole stage shares is along all axes but pp;
+    pp's own requests are along the same pipelines in both.
+    """
+    for name, term in zip(side.names, side.terms, strict=True):
+        if leads:
+            plain = not isinstance(term.request.kind, Dispatch)
+            found = term if plain else replace(term, ways=tuple(map(_in_steps, term.ways)))
+            yield name, found, side.problem.axis_indices(term.request)
+        elif term.request.axes == AXES[:1]:
+            yield name, term, (0,)
+        else:
+            yield name, _any_order(term, side.grid), tuple(range(1, len(side.grid.outer)))
+
+
+def _any_order(term: CellTerm, grid: CellGrid) -> CellTerm:
+    """A request whose cells may change places inside their stage: no order of them takes less.
+
+    It depends on how many cells of a stage a switch holds, which are divided among the groups of
+    the stage as is best for its uplink.
+    """
+    if term.silent:
+        return term
+    stages = np.arange(grid.cells).reshape(grid.outer[0], -1)
+    size = len(np.unique(term.groups[0]))
+    ways = tuple(_at_best(way, size, stages.shape[1]) for way in term.ways)
+    return replace(term, groups=stages, ways=ways)
+
+
+def _at_best(way: CellWay, size: int, cells: int) -> CellWay:
+    """A way of groups of some size by how many of a stage's cells are inside, at best.
+
+    Of a group that is divided an edge leaves at least, of trees one of each, and a path is left or
+    entered.
+    """
+    sent: Sequence[float] = way.sent
+    if way.follows is not Follows.SHARE:
+        least = {Follows.TREE: 2.0, Follows.RING: 1.0}.get(way.follows, 0.5)
+        sent = (0.0, *[least] * (size - 1), 0.0)
+    best = np.array([0.0, *[np.inf] * cells])
+    for _ in range(cells // size):
+        inside = range(min(size, cells) + 1)
+        best = np.min([_later(best, n) + sent[n] for n in inside], axis=0)
+    return _in_steps(replace(way, follows=Follows.SHARE, sent=tuple(best.tolist())))
+
+
+def _in_steps(way: CellWay) -> CellWay:
+    """A way whose shares are counted in parts, rounded down."""
+    sent = np.array(way.sent)
+    part = (float(sent.max(initial=0.0)) or 1.0) / _STEPS
+    return replace(way, sent=tuple((np.floor(sent / part * (1 + 1e-12)) * part).tolist()))
+
+
+def _later(values: np.ndarray, places: int) -> np.ndarray:
+    return np.concatenate([np.full(places, np.inf), values[: len(values) - places]])
 
 
 def _cut(way: WayTicks, most: int) -> WayTicks:

@@ -7,6 +7,7 @@ choice and order of that many hosts.  Batches may differ, so times are those of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,15 +20,17 @@ from p2smt.errors import InputError
 from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
 from p2smt.result import StopWatch
+from p2smt.search.allocation.grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work
 from p2smt.training.search.candidates import Candidates, Seconds
 from p2smt.training.search.choices import Choices
-from p2smt.training.search.prices import PlacedCandidates, SceneCache, as_matrix
+from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.prices import PlacedCandidates, SceneCache
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.search.strategies import space_between
-from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.strategy import AXES, Batch, Strategy
 
 
 def one_leaf(topology: Topology, nodes: int) -> Topology:
@@ -78,11 +81,11 @@ class Ideal:
         if columns is None:
             return None
         candidates = Candidates.of(inner, columns)
-        fits = candidates.whole_work.memory_bytes <= inner.capacity_bytes
+        fits = candidates.work.memory_bytes <= inner.capacity_bytes
         rows = np.flatnonzero(fits & (candidates.placements[candidates.block] > 0))
         free_s = candidates.computing_s() / _sequences(columns)
         rows = rows[np.argsort(free_s[rows], kind="stable")]
-        priced = PlacedCandidates.of(candidates, SceneCache(topology), watch)
+        priced = placed_candidates(candidates, SceneCache(topology), watch)
         return Ideal(nodes, inner, candidates, priced, rows, free_s[rows])
 
     def sequences(self, row: int) -> int:
@@ -107,12 +110,25 @@ class Ideal:
         """A bound on the seconds of a sequence of each row: each request is best off alone."""
         return np.asarray(self.priced.least_s(rows) / _sequences(self.candidates.columns)[rows])
 
-    def insides(self, row: int) -> Iterator[tuple[float, Matrix, tuple[int, ...]]]:
-        """Of each matrix inside the nodes the least seconds of a sequence, and the grid outside."""
+    def insides(
+        self, row: int, most_s: float = math.inf
+    ) -> Iterator[tuple[float, tuple[CellGrid, ...]]]:
+        """Of each matrix inside the nodes, or pair of them, the least seconds of a sequence, if
+        these are at most so many, and the grids of cells."""
         placed = self.priced.placed(int(self.candidates.block[row]))
-        seconds = self.priced.seconds(row) / self.sequences(row)
-        for bound_s, matrix in zip(seconds.tolist(), placed.matrices, strict=True):
-            yield bound_s, as_matrix(matrix[:, 1:]), tuple(matrix[:, 0].tolist())
+        seconds, places = self.priced.every(row)
+        for at in np.flatnonzero(seconds <= most_s * self.sequences(row)).tolist():
+            yield float(seconds[at]) / self.sequences(row), _grids(placed.matrix(places[at]))
+
+
+def _grids(rows: Matrix) -> tuple[CellGrid, ...]:
+    """The grid of a matrix, or of each of two whose rows these are; the outermost level is that of
+    the nodes."""
+    many = len(AXES)
+    sides = (rows[:many], (rows[0], *rows[many:])) if len(rows) > many else (rows,)
+    return tuple(
+        CellGrid(tuple(row[1:] for row in side), tuple(row[0] for row in side)) for side in sides
+    )
 
 
 def _sequences(columns: StrategyColumns) -> IntArray:
@@ -140,21 +156,36 @@ def _inner_rules(question: PlanQuestion) -> tuple[AxisRule | FixedEntry, ...]:
 def device_seconds(question: PlanQuestion) -> float:
     """Seconds that a sequence takes of all devices together at least, however many there are.
 
-    One stage and free communication: more stages, a bubble, or what is computed again only add.
+    One stage and free communication: more stages, a bubble, or what is computed again only add, and
+    so do more experts on a device.
     """
     choices = Choices.of(question)
     most = {name: choices.most(name) for name in ("tp", "cp", "micro_batch")}
     model = question.model
-    tps = [n for n in divisors(model.ffn) if n <= most["tp"]]
+    tps = [n for n in divisors(model.ffn or model.heads) if n <= most["tp"]]
     cps = [n for n in range(1, most["cp"] + 1) if question.batch.tokens % n == 0]
-    grid = product(tps, cps, range(1, most["micro_batch"] + 1), (False, True))
-    tried = [
-        Strategy(tp=tp, cp=cp, micro_batch=mbs, sequence_parallel=sp, flash=question.flash)
-        for tp, cp, mbs, sp in grid
-        if (tp > 1 or not sp) and question.batch.tokens % (cp * (tp if sp else 1)) == 0
-    ]
-    columns = StrategyColumns.of([replace(one, dtype=question.dtype) for one in tried])
-    columns = replace(columns, sequences=columns.micro_batch)
+    ep, etps = 1, [1]
+    if model.experts:
+        ep = max(n for n in divisors(model.experts.count) if n <= choices.most("ep"))
+        etps = [n for n in divisors(model.experts.width) if n <= choices.most("etp")]
+    grid = product(tps, cps, range(1, most["micro_batch"] + 1), (False, True), etps)
+    usual = Strategy(
+        flash=question.flash,
+        dtype=question.dtype,
+        graphs=question.graphs,
+        fp8_attention=question.fp8_attention,
+        ep=ep,
+    )
+    columns = StrategyColumns.of(
+        [
+            replace(
+                usual, tp=tp, cp=cp, micro_batch=mbs, sequence_parallel=sp, dp=ep * etp, etp=etp
+            )
+            for tp, cp, mbs, sp, etp in grid
+            if (tp > 1 or not sp) and question.batch.tokens % (cp * (tp if sp else 1)) == 0
+        ]
+    )
+    columns = replace(columns, sequences=columns.micro_batch * columns.dp)
     device = question.topology.known_device
     done = work(model, question.batch, columns, device, question.efficiency)
     each = done.compute_s[:, 0] * columns.tp * columns.cp / columns.micro_batch

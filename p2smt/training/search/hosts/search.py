@@ -22,8 +22,7 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.allocation.answer import every_order, number_of_orders
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.answer import number_of_orders
 from p2smt.search.allocation.question import Tree, switch_tree
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
@@ -193,12 +192,12 @@ class HostSearch:
         if not ideal.runs(row):
             return
         work = ideal.candidates.whole_work.take(np.array([row]))
-        for least_s, inside, outer in ideal.insides(row):
-            if least_s <= self.near_s():
-                unit = Unit(ideal.run(row), CellGrid(inside, outer), work, max(bound_s, least_s))
-                self._push(unit.bound_s, unit)
-                self.units.append(unit)
-                self._count("units")
+        run = ideal.run(row)
+        for least_s, grids in ideal.insides(row, self.near_s()):
+            unit = Unit(run, grids, work, max(bound_s, least_s))
+            self._push(unit.bound_s, unit)
+            self.units.append(unit)
+            self._count("units")
 
     def _settle(self, unit: Unit) -> None:
         """The next step for a unit: it is settled, or goes back to the queue."""
@@ -224,18 +223,20 @@ class HostSearch:
     def every_order(self, unit: Unit) -> IntArray | None:
         """All orders of a unit; None: there are too many to look at."""
         tree = switch_tree(self.question.topology)
-        if number_of_orders(tree, unit.grid.cells) > FEW_ORDERS:
+        if number_of_orders(tree, unit.grid.cells) ** len(unit.grids) > FEW_ORDERS:
             return None
-        return np.stack(list(every_order(tree, unit.grid.cells)))
+        return self.orders.every(unit, tree)
 
     def _boxes(self, unit: Unit, tree: Tree) -> float:
         """Empty the boxes of loads in which a better order may be."""
-        problem, names = self.orders.problem(unit)
-        if problem is None:
+        sides = self.orders.sides(unit)
+        if not sides:
             return unit.bound_s
         boxes = LoadBoxes(
-            *(unit, problem, names, self.orders.terms(unit, problem, names), tree, self.watch),
-            lambda slots: self.cost(unit, slots[None], 1),
+            *(unit, sides, tree, self.watch),
+            lambda slots: self.cost(
+                unit, self.orders.folded(unit, slots[None], unit.leading), _COSTED
+            ),
             self._cutoff_s,
             self._answers,
         )
@@ -259,7 +260,8 @@ class HostSearch:
 
     def _costed(self, unit: Unit, slots: IntArray) -> HostedStrategy:
         self._count("costed")
-        where = HostRanks.of(self.question.topology, self.listed, unit.grid.ranks(slots))
+        ranks = [grid.ranks(one) for grid, one in zip(unit.grids, slots, strict=True)]
+        where = HostRanks.of(self.question.topology, self.listed, *ranks)
         one = HostedStrategy(unit.run, where, predict_on(unit.run, where, self.question.efficiency))
         if one.sequence_s < unit.bound_s * (1 - CLOSED):
             raise EncodingBug("an order is faster than the ideal leaf", unit.run.strategy, slots)
@@ -291,16 +293,11 @@ def plan_on_hosts(
 
     Raises:
         InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch, or
-            what is asked is not searched on hosts: mixtures of experts, copies of shards, prices of
-            programs.
+            what is asked is not searched on hosts: copies of shards, prices of programs.
         EncodingBug: an order is faster than what was proved.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
     """
-    if question.model.experts is not None:
-        rule = "is not searched on named hosts yet, which are for dense models"
-        remedy = "estimate --hosts prices a strategy of it"
-        raise InputError(f"mixture of experts {question.model.name[:40]}", rule, remedy)
     if dict(question.fixed).get(COPIES, question.space.dp_replicate or 1) != 1:
         rule = "are not searched for on named hosts yet"
         remedy = "estimate --hosts prices a strategy with them"

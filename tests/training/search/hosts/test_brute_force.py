@@ -285,13 +285,11 @@ def test_loads_of_closed_sends_are_bounds() -> None:
     assert ideal is not None
     row = int(ideal.rows[0])
     one, more = ideal.candidates.whole_work.take(np.array([row])), 0
-    for bound_s, inside, outer in ideal.insides(row):
-        unit = Unit(ideal.run(row), CellGrid(inside, outer), one, bound_s)
+    for bound_s, found in ideal.insides(row):
+        unit = Unit(ideal.run(row), found, one, bound_s)
         every = np.stack(list(every_order(tree, 4)))[::5]
-        problem, names = orders.problem(unit)
-        assert problem is not None
-        terms = dict(zip(names, orders.terms(unit, problem, names), strict=True))
-        sends = terms["pp send"]
+        (side,) = orders.sides(unit)
+        sends = dict(zip(side.names, side.terms, strict=True))["pp send"]
         for slots, least_s in zip(
             every, orders.call_s(unit.grid, sends, every).tolist(), strict=True
         ):
@@ -338,10 +336,10 @@ def test_no_order_undercuts_its_loads_or_the_ideal_leaf(name: str) -> None:
         assert ideal is not None
         for row in ideal.rows[::5].tolist():
             one = ideal.candidates.whole_work.take(np.array([row]))
-            for bound_s, inside, outer in ideal.insides(row):
-                unit = Unit(ideal.run(row), CellGrid(inside, outer), one, bound_s)
+            for bound_s, found in ideal.insides(row):
+                unit = Unit(ideal.run(row), found, one, bound_s)
                 every = np.stack(list(every_order(tree, nodes)))[::7]
-                for slots, least_s in zip(every, orders.seconds(unit, every), strict=True):
+                for slots, least_s in zip(every, orders.seconds(unit, every[:, None]), strict=True):
                     where = HostRanks.of(asked.topology, names_of(asked), unit.grid.ranks(slots))
                     exact = predict_on(unit.run, where, asked.efficiency).time.iteration_s / 8
                     assert exact >= least_s * (1 - 1e-12) >= bound_s * (1 - 1e-11)
