@@ -39,6 +39,12 @@ UNRECORDED = {
     "--what-if batch=512": OWN,
     "estimate --model llama-3-70b --topology dgx-h100:8 --strategy tp=8,pp=2,sp=1,zero=1 "
     "--global-batch 128 --seq 8192 --measured 'tp=4,pp=4,sp=1,zero=1: 16.4s, 81GB'": OWN,
+    "estimate --model llama-3-70b --topology dgx-h100:8 --strategy "
+    "tp=4,pp=4,cp=2,dp=2,vpp=5,mbs=1,sp=1,zero=1 --global-batch 128 --seq 8192 -o own.json "
+    "--details": OWN,
+    "estimate --model llama-3-70b --topology dgx-h100:8 --strategy "
+    "tp=2,dp=16,cp=2,sp=1,zero=3 --global-batch 128 --seq 8192 -o other.json": OWN,
+    "compare own.json other.json": OWN,
     "estimate --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 504 "
     "--seq 8192 --strategy dp=14,cp=8,mbs=12,zero=3": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
