@@ -40,7 +40,9 @@ def test_commands_are_completed() -> None:
     assert words("p2smt ") == list(COMMANDS)
     assert words("p2smt cr") == ["crossings"]
     assert words("p2smt solve plan") == []
-    assert words("p2smt topology ") == "import detect export fabric list show check".split()
+    assert words("p2smt topology ") == [
+        *["import", "detect", "export", "fabric", "list", "show", "check"]
+    ]
     assert words("p2smt nothing ") == []
 
 
