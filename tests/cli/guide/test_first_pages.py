@@ -79,7 +79,7 @@ def test_summaries_are_whole() -> None:
     assert "-h, --help" in shown
 
 
-@pytest.mark.parametrize(("name", "command"), leaves(), ids=lambda one: str(one)[:20])
+@pytest.mark.parametrize(("name", "command"), [*leaves()], ids=lambda one: str(one)[:20])
 def test_every_option_has_a_heading(name: str, command: Any) -> None:
     options = [one for one in command.params if one.param_type_name == "option"]
     assert not [one.opts for one in options if one.rich_help_panel not in HEADINGS], name
