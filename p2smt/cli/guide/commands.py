@@ -64,7 +64,8 @@ COMMANDS = tuple(SUMMARIES)
 PATHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "I train a model": (
-            "p2smt plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192 --zero 0,1",
+            "p2smt plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192",
+            "--zero 0,1",
         ),
         "I write or check a collective": (
             "p2smt verify -t dgx-a100:2 --program",
@@ -115,7 +116,7 @@ def first_page() -> str:
 def command_lines(parts: Sequence[str], indent: str = "  ") -> list[str]:
     """A command over several lines, as a shell reads it."""
     first, *others = parts
-    lines = [indent + first, *(f"{indent}    {part}" for part in others)]
+    lines = [indent + first, *(f"{indent}  {part}" for part in others)]
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,13 @@ def docs(*, page: Text = argument("PAGE", "Which to show; without: lists them.")
     if name not in found:
         remedy = did_you_mean(name, list(found)) or "p2smt docs lists them"
         raise InputError(f"page {page[:60]!r}", "is no page of the documentation", remedy)
-    typer.echo_via_pager(found[name].read_text(encoding="utf-8"))
+    text = found[name].read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        from pydoc import pager
+
+        pager(text)
+    else:
+        typer.echo(text, nl=False)
     return 0
 
 
