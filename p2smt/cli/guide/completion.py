@@ -25,7 +25,7 @@ from p2smt.cli.guide.places import (
 
 Candidate = tuple[str, str]
 """A word, and what it means."""
-Given = Mapping[str, str]
+ValuesSoFar = Mapping[str, str]
 """Values of the command line so far, by the name of their parameter; the last of several."""
 
 
@@ -85,7 +85,9 @@ def candidates(before: Sequence[str], last: str, *, quoted: bool = False) -> lis
     return [one for one in _starting(last, found) if quoted or " " not in one[0]]
 
 
-def _of_command(command: Any, rest: Sequence[str], last: str, given: Given) -> Iterator[Candidate]:
+def _of_command(
+    command: Any, rest: Sequence[str], last: str, given: ValuesSoFar
+) -> Iterator[Candidate]:
     """Values of the parameter that comes next, or options."""
     options = {name: one for one in command.params for name in one.opts if is_option(one)}
     waiting = options.get(rest[-1]) if rest else None
@@ -103,7 +105,7 @@ def _of_command(command: Any, rest: Sequence[str], last: str, given: Given) -> I
             yield from values(command.name, one.name, last, given)
 
 
-def _options(command: Any, given: Given) -> Iterator[Candidate]:
+def _options(command: Any, given: ValuesSoFar) -> Iterator[Candidate]:
     """The long names of options that may still be given."""
     for one in command.params:
         if is_option(one) and (one.name not in given or one.multiple):
@@ -119,7 +121,7 @@ def _starting(start: str, found: Iterable[Candidate]) -> list[Candidate]:
 # Names that are known, by the parameter that takes them.
 
 
-def values(command: str, parameter: str, text: str, given: Given) -> Iterator[Candidate]:
+def values(command: str, parameter: str, text: str, given: ValuesSoFar) -> Iterator[Candidate]:
     """What p2smt knows that such a parameter may be; files are for the shell to find."""
     named = _NAMES.get(f"{command} {parameter}", _NAMES.get(parameter))
     if named is not None:
@@ -130,7 +132,7 @@ def values(command: str, parameter: str, text: str, given: Given) -> Iterator[Ca
             yield start + level + pattern.strip(), ""
 
 
-def _levels(given: Given) -> Sequence[str]:
+def _levels(given: ValuesSoFar) -> Sequence[str]:
     """The levels of the topology that the line has so far; none, where it has none."""
     from p2smt.cluster.file import load_topology
     from p2smt.errors import InputError
