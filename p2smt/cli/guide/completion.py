@@ -40,7 +40,7 @@ def complete(shell: str) -> int:
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedWords:
     """A line as far as it is typed: words before the last, the last, whether a quote is open."""
 
     before: Sequence[str]
@@ -48,7 +48,7 @@ class Typed:
     quoted: bool
 
 
-def typed_words(line: str) -> Typed:
+def typed_words(line: str) -> TypedWords:
     """The words of a line whose last one may be unfinished, without the name of the program."""
     for quote in ("", "'", '"'):
         try:
@@ -57,11 +57,11 @@ def typed_words(line: str) -> Typed:
             continue
         if not quote:
             words[-1] = words[-1].removesuffix("\0")
-        return Typed(words[1:-1], words[-1] if len(words) > 1 else "", bool(quote))
-    return Typed((), "", False)
+        return TypedWords(words[1:-1], words[-1] if len(words) > 1 else "", bool(quote))
+    return TypedWords((), "", False)
 
 
-def _kept_by_bash(typed: Typed) -> int:
+def _kept_by_bash(typed: TypedWords) -> int:
     """Characters of the last word that bash takes for words before it, such as ``--use=``."""
     breaks = os.environ.get("COMP_WORDBREAKS", "=:@")
     ends = (at for at, one in enumerate(typed.last, 1) if one in breaks)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from p2smt.cli.output import tell_tables
 from p2smt.cli.parameters import Text, argument, opened
 from p2smt.errors import InputError, did_you_mean
 
@@ -24,12 +23,12 @@ def docs(*, page: Text = argument("PAGE", "Which to show; without: lists them.")
 
     On a terminal a page opens in $PAGER.
     """
-    from p2smt.report.tables import table
+    from p2smt.report.tables import show, table
 
     found = pages()
     if page is None:
         rows = [(name, title_of(file)) for name, file in found.items()]
-        tell_tables(False, dict, lambda: (table("pages", ["name", "title"], rows),))
+        show(table("pages", ["name", "title"], rows))
         return 0
     name = page.removeprefix("docs/").removesuffix(ENDING)
     if name not in found:

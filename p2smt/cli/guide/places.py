@@ -10,7 +10,7 @@ _OPTION = "option"
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacedWord:
     """A value on a command line, and the parameter that it is given to; None: it has none."""
 
     parameter: Any
@@ -19,7 +19,8 @@ class Place:
 
 def found_command(words: Sequence[str]) -> tuple[Any, Sequence[str]]:
     """The command that words begin with (a group, where it is still open), and what follows."""
-    from p2smt.cli.app import COMMANDS, command_named
+    from p2smt.cli.app import command_named
+    from p2smt.cli.guide.commands import COMMANDS
 
     if not words or words[0] not in COMMANDS:
         return None, words
@@ -29,7 +30,7 @@ def found_command(words: Sequence[str]) -> tuple[Any, Sequence[str]]:
     return found, rest
 
 
-def places(command: Any, words: Sequence[str]) -> Iterator[Place]:
+def places(command: Any, words: Sequence[str]) -> Iterator[PlacedWord]:
     """The values that words give, in their order; flags give none."""
     options = {name: one for one in command.params for name in one.opts if is_option(one)}
     arguments, rest = arguments_of(command), iter(words)
@@ -37,10 +38,10 @@ def places(command: Any, words: Sequence[str]) -> Iterator[Place]:
         name, equals, value = word.partition("=")
         one = options.get(name if equals else word)
         if one is None and not word.startswith("-"):
-            yield Place(next(arguments, None), word)
+            yield PlacedWord(next(arguments, None), word)
         elif one is not None and takes_value(one):
             value = value if equals else next(rest, "")
-            yield Place(one, value)
+            yield PlacedWord(one, value)
 
 
 def arguments_of(command: Any) -> Iterator[Any]:
