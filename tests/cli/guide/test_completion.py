@@ -112,9 +112,14 @@ def typed_into(shell: Sequence[str], lines: Sequence[str], folder: Path) -> str:
     """What a shell with a terminal shows for lines of keys."""
     terminal, its_end = pty.openpty()
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "TERM": "dumb"}
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), its_end)
     running = subprocess.Popen(
-        shell, cwd=folder, env=environment, start_new_session=True, **streams
+        shell,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        stdin=its_end,
+        stdout=its_end,
+        stderr=its_end,
     )
     os.close(its_end)
     shown = b""

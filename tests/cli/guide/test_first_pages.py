@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from p2smt.cli.app import command_named
-from p2smt.cli.guide.commands import COMMANDS, MOST_SUMMARY, PATHS, SUMMARIES
+from p2smt.cli.guide.commands import COMMANDS, MOST_SUMMARY, PATHS, SUMMARIES, emphasized
 from p2smt.cli.guide.examples import EXAMPLES
 from p2smt.cli.guide.headings import HEADINGS, OTHERWISE
 from p2smt.cli.guide.places import found_command
@@ -152,3 +152,21 @@ def test_pages_of_the_documentation() -> None:
     refused = cli("docs", "plannin")
     assert refused.code == 2
     assert "did you mean 'planning'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "bold"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (False, {}, False),
+    ],
+)
+def test_headings_are_bold_on_terminals_alone(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, environment: dict[str, str], bold: bool
+) -> None:
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    assert ("\033[1m" in emphasized("Problem")) == bold
