@@ -16,8 +16,10 @@ Sources = Mapping[str, str]
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Python files, links followed."""
-    for top, _, names in os.walk(folder, followlinks=True):
+    """Python files, links followed but for that to the pages, whose scripts are no part of it."""
+    for top, folders, names in os.walk(folder, followlinks=True):
+        if Path(top) == ROOT / "p2smt" and "docs" in folders:
+            folders.remove("docs")
         yield from (Path(top) / name for name in names if name.endswith(".py"))
 
 

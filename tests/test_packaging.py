@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = "import setuptools.build_meta as b; b.build_{0}('out')"  # PEP 517, without isolation
 FILES = ("pyproject.toml", "README.md", "LICENSE")
-FOLDERS = ("p2smt", "encodings", "topologies")
+FOLDERS = ("p2smt", "encodings", "topologies", "docs")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV", "PYTEST"))}
 
 
@@ -47,6 +47,7 @@ def package_files() -> set[str]:
     data = {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "topologies").rglob("*.yaml")}
     for kind in ("*.yaml", "*.csv"):
         data |= {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob(kind)}
+    data |= {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "docs").rglob("*.md")}
     assert own
     assert code
     assert data
@@ -101,6 +102,7 @@ def test_wheel_from_the_sdist_holds_the_linked_folders(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert package_files() <= names
     assert "p2smt/encodings/__init__.py" not in names
+    assert not [name for name in names if name.startswith("p2smt/docs/") and name[-3:] == ".py"]
     assert not [name for name in names if name.startswith(("encodings/", "tests/"))]
 
 

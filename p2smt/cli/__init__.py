@@ -27,6 +27,9 @@ makes half as many, and nearly all of them stay: Python's own 700 would search a
 NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
 """Watchers of validation, for which pydantic reads the metadata of every installed package."""
 
+COMPLETE = "_P2SMT_COMPLETE"
+"""Set by the completion of a shell, to its name."""
+
 
 def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
@@ -52,9 +55,7 @@ def main() -> None:
 def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
     """Run one command; returns the exit code."""
     try:
-        from p2smt.cli.app import call
-
-        code = call(arguments)
+        code = _answered(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -66,6 +67,22 @@ def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
             return _failed(error)
         code = INTERRUPTED
     return _interrupted(interrupts) if code == INTERRUPTED else code
+
+
+def _answered(arguments: list[str]) -> int:
+    """What a shell asks while one types, a page that needs no command, or a command."""
+    from p2smt.cli.guide.commands import shown_at_once
+
+    if COMPLETE in os.environ:
+        from p2smt.cli.guide.completion import complete
+
+        return complete(os.environ[COMPLETE])
+    if (text := shown_at_once(arguments)) is not None:
+        sys.stdout.write(text + "\n")
+        return OK
+    from p2smt.cli.app import call
+
+    return call(arguments)
 
 
 def _interrupted(interrupts: Interrupts | None) -> int:

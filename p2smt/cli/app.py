@@ -12,6 +12,9 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from p2smt.cli.codes import OK
+from p2smt.cli.guide.commands import COMMANDS, PURPOSE, SUMMARIES, root_help, text_width
+from p2smt.cli.guide.headings import heading_of
+from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
 from p2smt.errors import InputError
 
 # Parameters whose values are the texts that were given.
@@ -69,35 +72,20 @@ class OfTexts:
         base: Any = super()
         if self._help is None and (found := base.get_help_option(ctx)) is not None:
             self._help = as_given(found)
+            self._help.rich_help_panel = heading_of("", "--help")
         return self._help
+
+    def get_help(self, ctx: Any) -> str:
+        """The help, as wide as the terminal allows."""
+        formatter = ctx.formatter_class(width=text_width())
+        base: Any = super()
+        base.format_help(ctx, formatter)
+        return str(formatter.getvalue()).rstrip("\n")
 
 
 # The commands by name, each imported when it is called for: one call needs one of them.
 
 
-COMMANDS = (
-    "plan",
-    "estimate",
-    "models",
-    "solve",
-    "placements",
-    "programs",
-    "compare",
-    "cost",
-    "crossings",
-    "run",
-    "synthesize",
-    "redistribute",
-    "verify",
-    "convert",
-    "export",
-    "order",
-    "classics",
-    "calibrate",
-    "topology",
-    "schema",
-)
-"""In the order of ``p2smt --help``."""
 GROUP = "topology"
 """The one that has commands of its own."""
 
@@ -181,6 +169,10 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.calibrate_command import calibrate
 
             return calibrate
+        case "docs":
+            from p2smt.cli.guide.docs_command import docs
+
+            return docs
         case "schema":
             from p2smt.cli.schema_command import schema
 
@@ -197,6 +189,19 @@ USAGE_ERROR: type[Exception] = next(
 class _Root(OfTexts, TyperGroup):
     """``p2smt``, with a command."""
 
+    def get_help(self, _ctx: Any) -> str:
+        """The same page as without typer, whatever else is given."""
+        return root_help()
+
+
+class _Subcommands(OfTexts, TyperGroup):
+    """A command that has commands of its own: its help has what each of them is, whole."""
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """The first line of each, which fits beside its name."""
+        rows = [(name, str(one.help).partition("\n")[0]) for name, one in self.commands.items()]
+        write_rows("Commands", rows, formatter)
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -212,14 +217,7 @@ def _main(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Find, prove and cost parallelism placements and reduction programs.
-
-    Results go to stdout, progress and errors to stderr.  Exit codes: 0 optimal, complete or
-    verified; 1 refuted; 2 bad input; 3 not settled (a limit was reached); 4 infeasible;
-    5 a backend is missing; 6 execution failed; 70 an error of p2smt itself; 130 interrupted
-    (Ctrl-C); 143 terminated (SIGTERM).  After either the best found is still written; another
-    signal, a second or more later, ends at once.
-    """
+    """Find, prove and cost parallelism placements and collective programs."""
 
 
 def app(names: Sequence[str] = COMMANDS) -> typer.Typer:
@@ -227,7 +225,8 @@ def app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     found = typer.Typer(
         name="p2smt",
         cls=_Root,
-        help="Find, prove and cost parallelism placements and reduction programs.",
+        help=PURPOSE,
+        context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -235,13 +234,14 @@ def app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     found.callback()(_main)
     for name in names:
         if name == GROUP:
-            found.add_typer(_topology(), name=name)
+            found.add_typer(_topology(), name=name, cls=_Subcommands, help=SUMMARIES[name])
         else:
             found.command(name, cls=OneValueCommand)(command_of(name))
     return found
 
 
 def _topology() -> typer.Typer:
+    """The application of the one group."""
     from p2smt.cli import topology_command
 
     for command in topology_command.app.registered_commands:
@@ -267,6 +267,11 @@ def call(arguments: list[str]) -> int:
 def _commands(named: str | None) -> Any:
     """The command of that name with its options, or all: putting one together takes its time."""
     return get_command(app(COMMANDS if named is None else (named,)))
+
+
+def command_named(name: str) -> Any:
+    """A command of :data:`COMMANDS` with its options, or the group."""
+    return _commands(name).commands[name]
 
 
 def usage(error: Exception) -> str:
@@ -304,17 +309,12 @@ class OneValueCommand(OfTexts, TyperCommand):
                 raise InputError(f"{name} {shown}", "takes one value", "give the option once")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, by their names alone, and options, each with its help."""
-        records: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                name = record[0].partition(" <")[0]
-                records[parameter.param_type_name].append((name, record[1]))
-        for kind, rows in records.items():
-            if rows:
-                with formatter.section(f"{kind.title()}s"):
-                    formatter.write_dl(rows)
+        """Arguments, and options under headings."""
+        write_parameters(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples."""
+        write_examples(ctx.command_path, formatter)
 
 
 def _has_one_value(option: TyperOption) -> bool:

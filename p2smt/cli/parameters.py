@@ -15,6 +15,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from p2smt.cli.guide.headings import heading_of
+
 Text = str | None
 """An option as given; None: it is not given."""
 Texts = list[str] | None
@@ -72,10 +74,11 @@ def opened(command: Command) -> Command:
     """The command whose parameters are the single options of its groups."""
     hints, given = get_type_hints(command), inspect.signature(command).parameters
     opens = {name: hints[name] for name in given if is_dataclass(hints[name])}
+    of = command.__name__
     inside: dict[str, list[inspect.Parameter]] = {
-        name: [*_of_group(opens[name], one.default)]
+        name: [*_of_group(of, opens[name], one.default)]
         if name in opens
-        else [_parameter(name, hints[name], one.default)]
+        else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
     signature = inspect.Signature([one for group in inside.values() for one in group])
@@ -93,22 +96,25 @@ def opened(command: Command) -> Command:
     return called
 
 
-def _of_group(group: Any, given: object) -> Iterator[inspect.Parameter]:
+def _of_group(command: str, group: Any, given: object) -> Iterator[inspect.Parameter]:
     """The options of a group that a command has, with the defaults that it gives them."""
     known, hints = {one.name: one for one in fields(group)}, get_type_hints(group)
     chosen = given if isinstance(given, _Part) else _Part()
     for name in chosen.names or known:
-        one = _parameter(name, hints[name], known[name], chosen.metavar)
+        one = _parameter(command, name, hints[name], known[name], chosen.metavar)
         yield one.replace(default=chosen.defaults.get(name, one.default))
 
 
 def _parameter(
-    name: str, kind: Any, declared: Field[Any], metavar: str | None = None
+    command: str, name: str, kind: Any, declared: Field[Any], metavar: str | None = None
 ) -> inspect.Parameter:
     shown = dict(declared.metadata)
     make, names = shown.pop("kind"), shown.pop("names")
     if make is typer.Option and not any(one.startswith("--") for one in names):
         names = (f"--{name.replace('_', '-')}", *names)
+    if make is typer.Option:
+        long = next(one for one in names if one.startswith("--"))
+        shown["rich_help_panel"] = heading_of(command, long)
     shown["metavar"] = metavar or shown["metavar"]
     return inspect.Parameter(
         name,

@@ -180,7 +180,7 @@ def export_topology(
     to: str = required("NAME", f"{', '.join(EXPORTS)}."),
     output: Text = option("FILE", "Default: stdout.", "-o"),
 ) -> int:
-    """A topology as another tool takes it: a network file of ASTRA-sim.
+    """A topology as another tool takes it: ASTRA-sim's file.
 
     What the file cannot say is named on stderr.
     """
@@ -213,7 +213,7 @@ def fabric(
     rates: o.FabricOptions,
     json: bool = o.JSON,
 ) -> int:
-    """One fabric: which rank can send to which, and what they share on the way."""
+    """One fabric: who can send to whom, and what they share."""
     from p2smt.report.topologies import fabric_data, fabric_tables
 
     found = rates.fabric(spec)
@@ -266,7 +266,7 @@ def show_one(*, spec: str = SPEC, json: bool = o.JSON) -> int:
 @app.command("check")
 @opened
 def check(*, spec: str = SPEC, json: bool = o.JSON) -> int:
-    """Whether a topology file is well formed, and its library can run as it says."""
+    """Whether a topology file is well formed and can be run."""
     from p2smt.report.outputs.lists import TopologyCheckOutput
     from p2smt.report.text import one_line
     from p2smt.report.topologies import extent

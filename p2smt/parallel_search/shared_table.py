@@ -10,7 +10,6 @@ and goes with it, however that ends.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EACCES, EAGAIN, ENOENT, ENOTSUP
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
 from tempfile import gettempdir, mkstemp
@@ -44,7 +44,7 @@ class SharedTable:
         self._at, self._rest = 0, b""
         self._file: int | None = None
         with suppress(OSError):
-            self._file = _opened(path)
+            self._file = _opened(path) if find_spec("fcntl") else None  # POSIX has it alone
 
     def get(self, key: str) -> str | None:
         """What is known of a key, by any process."""
@@ -74,6 +74,8 @@ class SharedTable:
         if self._file is None:
             yield True
             return
+        import fcntl
+
         byte = _byte(key)
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
@@ -249,6 +251,8 @@ def _alive(process: int) -> bool:
 
 @contextmanager
 def _locked(file: int, byte: int) -> Iterator[None]:
+    import fcntl
+
     fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
     try:
         yield

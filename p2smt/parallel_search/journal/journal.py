@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -205,6 +204,11 @@ class AppendedFile:
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
             raise InputError(self._source, "is not a regular file", "give another path")
+        try:
+            import fcntl
+        except ModuleNotFoundError:
+            rule = "cannot be locked on this system, which is not POSIX"
+            raise InputError(self._source, rule, "search without a journal") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

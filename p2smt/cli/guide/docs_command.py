@@ -1,0 +1,73 @@
+"""`p2smt docs`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import typer
+
+from p2smt.cli.parameters import Text, argument, opened
+from p2smt.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+ENDING = ".md"
+
+
+@opened
+def docs(*, page: Text = argument("PAGE", "Which to show; without: lists them.")) -> int:
+    """The pages of the documentation: listed, or one of them as Markdown.
+
+    On a terminal a page opens in $PAGER.
+    """
+    from p2smt.report.tables import show, table
+
+    found = pages()
+    if page is None:
+        rows = [(name, title_of(file)) for name, file in found.items()]
+        show(table("pages", ["name", "title"], rows))
+        return 0
+    name = page.removeprefix("docs/").removesuffix(ENDING)
+    if name not in found:
+        remedy = did_you_mean(name, list(found)) or "p2smt docs lists them"
+        raise InputError(f"page {page[:60]!r}", "is no page of the documentation", remedy)
+    text = found[name].read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        from pydoc import pager
+
+        pager(text)
+    else:
+        typer.echo(text, nl=False)
+    return 0
+
+
+def pages() -> dict[str, Traversable]:
+    """The pages by name, such as ``planning`` or ``launchers/slurm``.
+
+    Raises:
+        InputError: this installation came without them.
+    """
+    found = dict(sorted(_below(resources.files("p2smt") / "docs", "")))
+    if not found:
+        rule = "are not part of this installation"
+        raise InputError("the pages", rule, "install p2smt from its wheel")
+    return found
+
+
+def _below(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:
+    found: list[tuple[str, Traversable]] = []
+    for one in folder.iterdir() if folder.is_dir() else ():
+        if one.is_dir():
+            found += _below(one, f"{prefix}{one.name}/")
+        elif one.name.endswith(ENDING):
+            found.append((prefix + one.name.removesuffix(ENDING), one))
+    return found
+
+
+def title_of(page: Traversable) -> str:
+    """The first heading of a page."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")
