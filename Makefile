@@ -22,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find their programs
-	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
+solve: setup ## set up, then plan a training of Llama 3 70B on 64 H100
+	$(BIN)/p2smt plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192 --zero 0,1 -o plan.json
 
 test: setup-dev ## what guards behaviour, real ranks included (minutes)
 	$(PYTEST) -m 'not exhaustive and not evidence' $(PYTEST_ARGS)
