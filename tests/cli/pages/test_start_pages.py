@@ -1,4 +1,4 @@
-"""The three pages of the start: every command on them runs, in a folder with nothing but examples."""
+"""The three pages of the start: every command on them runs where nothing but examples is."""
 
 from __future__ import annotations
 
