@@ -41,6 +41,7 @@ def build(folder: Path) -> Path:
     shutil.copyfile(HERE / STYLE, sources / "files" / STYLE)
     (folder / "mkdocs.yml").write_text(setting(sources), encoding="utf-8")
     _zensical(folder)
+    (folder / "site" / "404.html").unlink()  # of a server: its links begin at the root
     if wrong := [*links.complaints(folder / "site")]:
         raise RuntimeError("\n".join(wrong))
     return folder / "site"

@@ -12,7 +12,7 @@ from experiments.placement_448x.report.readme import claims_table
 from experiments.placement_448x.report.values import all_values
 from tests.interpreter import python
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
