@@ -1,4 +1,4 @@
-"""Checks the built site: every link leads to a file and an anchor, and no page asks another host."""
+"""Checks the built site: links lead to files and anchors, and no page asks another host."""
 
 from __future__ import annotations
 

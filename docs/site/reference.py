@@ -1,4 +1,4 @@
-"""Writes the pages of the reference: commands from their parameters, files from their schemas, Python.
+"""The pages of the reference: commands from their parameters, files from their schemas, Python.
 
 Each function gives the text of pages by where they stand below the site's sources.
 """

@@ -1,6 +1,6 @@
 """Gathers the pages of the site: those of docs/ and the studies, with what they link to.
 
-A page of ``docs/`` becomes one at the site's root, everything else keeps its place below the
+A page of ``docs/`` becomes one at the root of the site; everything else keeps its place below the
 repository.  A link to a page leads to the page; a link to code or data to a copy as text, and one to
 a folder without a page to the list of its files.
 """
@@ -18,8 +18,8 @@ ALONE = ("CHANGELOG.md", "CONTRIBUTING.md")
 MOST_BYTES = 200_000
 """Of a file of code or data that is copied; a link to a larger one is left out."""
 PICTURES = (".svg", ".png")
-_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
-_FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
 FOREIGN = re.compile(r"[a-z]+:")
 
 
@@ -60,8 +60,8 @@ class _Staged:
 
     def text(self) -> str:
         """Links in blocks of code stay as they are."""
-        parts = _FENCE.split(self.path.read_text(encoding="utf-8"))
-        parts[::2] = (_LINK.sub(self._link, part) for part in parts[::2])
+        parts = FENCE.split(self.path.read_text(encoding="utf-8"))
+        parts[::2] = (LINK.sub(self._link, part) for part in parts[::2])
         return "".join(parts)
 
     def _link(self, found: re.Match[str]) -> str:

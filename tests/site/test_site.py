@@ -27,8 +27,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_links_between_staged_pages_lead_to_files(sources: Path) -> None:
     for page in sources.rglob("*.md"):
-        parts = stage._FENCE.split(page.read_text(encoding="utf-8"))[::2]
-        targets = {found[3] for part in parts for found in stage._LINK.finditer(part)}
+        parts = stage.FENCE.split(page.read_text(encoding="utf-8"))[::2]
+        targets = {found[3] for part in parts for found in stage.LINK.finditer(part)}
         inside = {one for one in targets if one and not stage.FOREIGN.match(one)}
         assert {one for one in inside if not (page.parent / one).is_file()} == set(), page
 
@@ -49,7 +49,7 @@ def test_every_page_has_its_place(sources: Path, tmp_path: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
     assert "reference/commands/plan.md" in build.setting(folder)
     (folder / "stray.md").write_text("# Stray")
-    with pytest.raises(RuntimeError, match="stray.md"):
+    with pytest.raises(RuntimeError, match=r"stray\.md"):
         build.setting(folder)
 
 
@@ -123,7 +123,7 @@ def test_a_browser_asks_no_host(page: str, site: Path, tmp_path: Path) -> None:
 
 
 def requested(chromium: str, url: str, folder: Path) -> list[str]:
-    """What the page itself made Chromium ask for; hosts that the browser asks for itself are off."""
+    """What the page made Chromium ask for; what the browser asks for by itself is off."""
     log = folder / "net.json"
     quiet = ("--disable-background-networking", "--disable-component-update", "--no-first-run")
     place = (f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}")
