@@ -1,7 +1,7 @@
 """Gathers the pages of the site: those of docs/ and the studies, with what they link to.
 
-A page of ``docs/`` becomes one at the root of the site; everything else keeps its place below the
-repository.  A link to a page leads to the page; a link to code or data to a copy as text, and one to
+A page of ``docs/`` becomes one at the root of the site; all else keeps its place below the
+repository.  A link to a page leads to the page, one to code or data to a copy as text, and one to
 a folder without a page to the list of its files.
 """
 

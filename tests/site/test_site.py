@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from docs.site import build, links, reference, stage
 from tests.imports import ROOT
+from tests.site.browser import browser
 
 VENDOR = ROOT / "docs" / "site" / "vendor"
 OWN = ("file:", "data:", "blob:", "chrome:", "chrome-extension:", "devtools:", "about:")
@@ -110,29 +109,44 @@ def test_the_site_builds_strictly_and_no_link_is_dead(site: Path) -> None:
     assert ":func:" not in text
 
 
+PAGES = ("index.html", "planning.html", "reference/python/api.html")
+FOUND = """
+const all = root => [...root.querySelectorAll('*')].flatMap(
+  one => one.shadowRoot ? [one, ...all(one.shadowRoot)] : [one]);
+document.querySelector('.md-search__button').click();
+const wait = (find, then) => { const it = find(); it ? then(it) : setTimeout(wait, 50, find, then); };
+const named = name => all(document).filter(one => one.localName === name);
+wait(() => named('input').find(one => one.type === 'text' || one.type === 'search'), field => {
+  const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  set.call(field, 'rankfile');
+  field.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
+  const known = new Set(document.querySelectorAll('a'));
+  const fresh = () => named('a').filter(one => !known.has(one) && one.href.includes('open-mpi'));
+  wait(() => fresh()[0], one => done(one.href));
+});
+"""
+"""Types a word into the search, and hands on where the first result that it waits for leads."""
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("page", ["index.html", "planning.html", "reference/python/api.html"])
-def test_a_browser_asks_no_host(page: str, site: Path, tmp_path: Path) -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    asked = requested(chromium, (site / page).as_uri(), tmp_path)
-    assert any(url.endswith(".css") for url in asked)
-    assert [url for url in asked if not url.startswith(OWN)] == []
+def test_a_browser_asks_no_host_and_search_finds(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as opened:
+        opened.requested()
+        for page in PAGES:
+            opened.open((site / page).as_uri())
+        found = opened.run(FOUND)
+        asked = opened.requested()
+        assert "/launchers/open-mpi.html" in found
+        assert any(url.endswith("/files/iframe-worker.js") for url in asked)
+        assert [url for url in asked if not url.startswith(OWN)] == []
 
 
-def requested(chromium: str, url: str, folder: Path) -> list[str]:
-    """What the page made Chromium ask for; what the browser asks for by itself is off."""
-    log = folder / "net.json"
-    quiet = ("--disable-background-networking", "--disable-component-update", "--no-first-run")
-    place = (f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}")
-    command = [chromium, "--headless", "--no-sandbox", *quiet, *place]
-    subprocess.run(
-        [*command, "--virtual-time-budget=4000", "--dump-dom", url],
-        capture_output=True,
-        timeout=600,
-        check=True,
-    )
-    events = json.loads(log.read_text(encoding="utf-8"))["events"]
-    return [event["params"]["url"] for event in events if "url" in event.get("params", {})]
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_foreign_load_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<script src="http://foreign.invalid/x.js"></script>')
+    with browser(tmp_path / "profile") as opened:
+        opened.open(page.as_uri())
+        assert "http://foreign.invalid/x.js" in opened.requested()
