@@ -114,7 +114,8 @@ FOUND = """
 const all = root => [...root.querySelectorAll('*')].flatMap(
   one => one.shadowRoot ? [one, ...all(one.shadowRoot)] : [one]);
 document.querySelector('.md-search__button').click();
-const wait = (find, then) => { const it = find(); it ? then(it) : setTimeout(wait, 50, find, then); };
+const wait = (find, then) => {
+  const it = find(); it ? then(it) : setTimeout(wait, 50, find, then); };
 const named = name => all(document).filter(one => one.localName === name);
 wait(() => named('input').find(one => one.type === 'text' || one.type === 'search'), field => {
   const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
