@@ -5,6 +5,7 @@ Each function gives the text of pages by where they stand below the site's sourc
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -116,7 +117,7 @@ def _keys(part: Mapping[str, Any]) -> Iterator[str]:
         words = [_type(value)]
         words += [] if key not in needed else ["must be there"]
         if "default" in value:
-            words.append(f"default `{value['default']}`")
+            words.append(f"default `{json.dumps(value['default'])}`")
         told = f". {_prose(value['description'])}" if "description" in value else ""
         yield f"`{key}`\n:   {'; '.join(words)}{told}\n"
 

@@ -73,6 +73,12 @@ def test_a_command_page_has_every_option() -> None:
     assert page.startswith("# p2smt verify\n")
 
 
+def test_defaults_of_keys_are_written_as_json() -> None:
+    (page,) = (text for name, text in reference.schema_pages() if name.endswith("/topology.md"))
+    assert "`best`\n:   boolean; default `false`" in page
+    assert 'string; default `""`' in page
+
+
 def test_public_names_are_all_there() -> None:
     import p2smt
 
