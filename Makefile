@@ -17,13 +17,16 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find their programs
-	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
+solve: setup ## set up, then plan a training of Llama 3 70B on 64 H100
+	$(BIN)/p2smt plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192 --zero 0,1 -o plan.json
+
+docs: setup $(VENV)/.stamp-docs ## build the documentation as a site that asks no host: build/docs/site/index.html
+	$(BIN)/python -m docs.site.build build/docs
 
 test: setup-dev ## what guards behaviour, real ranks included (minutes)
 	$(PYTEST) -m 'not exhaustive and not evidence' $(PYTEST_ARGS)
@@ -185,6 +188,10 @@ $(VENV)/.stamp-dev: requirements-dev.lock | $(VENV)/.stamp-run
 	@$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
+$(VENV)/.stamp-docs: requirements-docs.lock | $(VENV)/.stamp-run
+	@$(PIP) install --require-hashes --requirement requirements-docs.lock
+	@touch $@
+
 # torch's builds differ by machine, so no lock file holds one: TORCH names the build, of the version
 # that p2smt is tested with.  A build for CPUs is taken where an index has one; for a GPU say
 # make test TORCH=torch==2.13.0.
@@ -216,11 +223,12 @@ unequal-racks: setup-dev ## measure rank orders on a test cluster of unequal rac
 	$(BIN)/python -m experiments.unequal_racks.study
 	$(BIN)/python -m experiments.unequal_racks.page
 
-lock: ## write requirements.lock and requirements-dev.lock anew (network)
+lock: ## write the files requirements*.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \
 	$$tools/bin/python -m pip -qq --disable-pip-version-check install pip-tools && \
 	$(COMPILE) --output-file requirements.lock && \
-	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock && \
+	$(COMPILE) --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 
 clean: ## remove the set-up, caches and build results
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

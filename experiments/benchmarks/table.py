@@ -1,4 +1,4 @@
-"""The benchmark table of the README, from ``results.json`` beside this script.
+"""The benchmark table of docs/studies.md, from ``results.json`` beside this script.
 
 ``make bench`` measures ``tests/bench`` and renews ``results.json`` by calling this script with
 pytest-benchmark's file; without an argument it only prints the table.

@@ -15,7 +15,7 @@ from experiments.testbed.script import ended
 from p2smt.errors import InputError
 
 PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
-README = HERE.parents[1] / "README.md"
+STUDIES = HERE.parents[1] / "docs" / "studies.md"
 BEGIN, END = "<!-- gains begin -->", "<!-- gains end -->"
 
 
@@ -58,7 +58,7 @@ def page() -> str:
 
 
 def paragraph() -> str:
-    """What the README of the repository says of the results."""
+    """What the page of all studies says of the results."""
     data = read()
     groups, layouts, runs = entries(data, "groups"), entries(data, "layouts"), data["training"]
     rows = [
@@ -83,15 +83,15 @@ def _counted(what: str, asked: Sequence[Entry], prefix: str) -> list[str]:
     return [what, *map(str, (len(asked), none, len(found), len(sure))), named]
 
 
-def readme(text: str) -> str:
-    """The README of the repository with the paragraph of these results."""
+def studies(text: str) -> str:
+    """The page of all studies with the paragraph of these results."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}{paragraph()}{END}{after}"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write the page, and the table in the README of the repository.
+    """Write the page, and the table in that of all studies.
 
     Raises:
         InputError: there are arguments.
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         raise InputError(f"{len(arguments)} arguments", "none is expected")
     PAGE.write_text(page(), encoding="utf-8")
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    STUDIES.write_text(studies(STUDIES.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the study: ``results_table`` for the README, and one per cluster.
+"""The tables of the study: ``results_table`` for docs/studies.md, and one per cluster.
 
 python -m experiments.programs_on_testbed.table
 """

@@ -94,7 +94,7 @@ def test_no_script_edits_the_path() -> None:
 
 def test_every_command_that_is_shown_starts_a_script() -> None:
     named = commands()
-    assert "experiments.benchmarks.table" in named["Makefile"] & named["README.md"]
+    assert "experiments.benchmarks.table" in named["Makefile"] & named["docs/studies.md"]
     assert f"{PLACEMENT}.model.study" in named["Makefile"] & named["placement_448x"]
     for page, modules in named.items():
         for module in modules:

@@ -179,8 +179,8 @@ def test_runs_fill_their_clusters() -> None:
 
 def test_the_page_is_that_of_the_results() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
-    text = page.README.read_text(encoding="utf-8")
-    assert page.readme(text) == text
+    text = page.STUDIES.read_text(encoding="utf-8")
+    assert page.studies(text) == text
     assert page.BEGIN in text
 
 

@@ -73,6 +73,24 @@ UNRECORDED = {
     "export train.json --to kubernetes --hosts 'n[1,3,2,4]' -o train.yaml": OWN,
     "order train.json -t gpus.yaml --hosts 'n[1-5]' --to hostlist": OWN,
     "order train.json -t gpus.yaml --hosts 'n[1-3]'": OWN,
+    "plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192 --zero 0,1 -o plan.json": OWN,
+    "verify examples/lost_dependency.xml --fix": OWN,
+    "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
+    "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' --compare dtensor": OWN,
+    "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
+    "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' -o plan.json": OWN,
+    "models qwen3-32b": OWN,
+    "estimate -m model.yaml -t dgx-h100:4 --strategy tp=8,pp=2,dp=2,sp=1,zero=1 "
+    "--global-batch 64 --seq 4096": OWN,
+    "export plan.json --to megatron-options": OWN,
+    "export plan.json --to jax-shard-map -o reshard_jax.py": OWN,
+    "classics ring-all-reduce --ranks 8 -o ring.xml": OWN,
+    "verify ring.xml --cost 64MiB --topology dgx-h100:1": OWN,
+    "verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce inside root; "
+    "all-gather inside node'": OWN,
+    "verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce parallel node in root; "
+    "all-gather inside node'": OWN,
+    "synthesize --fabric ring:4 --collective all-gather --pareto": OWN,
 }
 """Commands without a scene, and why."""
 

@@ -1,4 +1,4 @@
-"""The table of the project's README on the paper's claims, from the JSON files alone.
+"""The table of docs/studies.md on the paper's claims, from the JSON files alone.
 
 python -m experiments.placement_448x.report.readme
 """

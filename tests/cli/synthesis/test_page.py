@@ -43,12 +43,6 @@ def test_the_piece_prints_what_is_shown() -> None:
     assert out.getvalue() == shown
 
 
-def test_the_readme_shows_a_part_of_the_page() -> None:
-    readme = (ROOT / "README.md").read_text()
-    (shown,) = re.findall(r"```console\n(\$ p2smt synthesize.*?)```", readme, re.S)
-    assert shown in PAGE.read_text()
-
-
 def test_reasons_are_those_of_the_code() -> None:
     from p2smt.fabric.file import load_fabric
     from p2smt.synthesis.question import Answer, SynthesisSetting
