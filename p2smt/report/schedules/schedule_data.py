@@ -27,7 +27,7 @@ from p2smt.synthesis.certificate.check import (
     claim_words,
     scope_words,
 )
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -266,7 +266,7 @@ def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
     yield f"predicted: {about}{time} for {payload} (lower bound {format_time(cost.bound_s)})"
     if cost.bottleneck is not None:
         load, share = format_bytes(cost.bottleneck.load_bytes), 100 * cost.busy_share
-        yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {share:.3g} % of the time"
+        yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {plain(share)} % of the time"
     yield f"  critical path: {len(cost.critical)} of {len(schedule.steps)} steps"
 
 
