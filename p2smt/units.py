@@ -222,6 +222,11 @@ def parse_count(text: str, what: str, limit: int = 10**9) -> int:
     return int(value)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things for people: ``1 step``, ``1,024 steps``; ``plural`` where not with s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def exact_bytes(size: int) -> str:
     """Whole bytes as text that :func:`parse_bytes` reads back to the same number."""
     units = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1}
