@@ -2,7 +2,8 @@
 
 Sizes are whole bytes, bandwidths bytes per second, times seconds, speeds of arithmetic floating
 point operations per second.  ``B`` is a byte and ``b`` or ``bit`` a bit; ``k M G T`` (and ``P`` of
-``PFLOP/s``) are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
+``PFLOP/s``) are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.  A prefix without a unit is binary,
+as device memory and tokens are counted: a size ``1G`` is 1 GiB, a count ``8k`` is 8192.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 from p2smt.errors import InputError
@@ -36,9 +38,13 @@ _TIME = {
 }
 _NUMBER = r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*"
 _PREFIX = r"(?P<prefix>[kKMGT]i?|)"
-_SIZE = re.compile(_NUMBER + _PREFIX + r"B\s*", re.ASCII)
+_SIZE = re.compile(_NUMBER + r"(?:" + _PREFIX + r"B|(?P<bare>[kKMGT]))\s*", re.ASCII)
 _RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>B|b|bit)(?:/s|ps)\s*", re.ASCII)
 _SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|\u00b5s|\u03bcs|ns)\s*")
+_DURATION = re.compile(_NUMBER + r"(?P<unit>[smhd]?)\s*", re.ASCII)
+_DURATION_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_COUNT = re.compile(r"\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,6})?)(?P<prefix>[kKMG]?)\s*", re.ASCII)
+_BINARY = {"": 1, "k": 2**10, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _FLOPS = re.compile(_NUMBER + r"(?P<prefix>[kKMGTP]?)FLOP/s\s*", re.ASCII)
 _LIMIT = 2**62
 
@@ -46,7 +52,7 @@ _DECIMAL = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?"
 _BLANKS = r"[ \t\n\r\f\v]*"
 BANDWIDTH_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?(B|b|bit)(/s|ps){_BLANKS}$"
 """What :func:`parse_bandwidth` reads, as JSON Schema says it (ECMA-262); its range is apart."""
-SIZE_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?B{_BLANKS}$"
+SIZE_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}(([kKMGT]|[KMGT]i)?B|[kKMGT]){_BLANKS}$"
 """What :func:`parse_bytes` reads."""
 FLOPS_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}[kKMGTP]?FLOP/s{_BLANKS}$"
 """What :func:`parse_flops` reads."""
@@ -56,7 +62,7 @@ MAX_TEXT = 63
 """The most characters of a quantity."""
 
 
-_SIZE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+_SIZE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB; K, M, G, T are binary"
 _RATE_UNITS = "B/s, b/s or bit/s after k, M, G, T, Ki, Mi, Gi, Ti or nothing"
 _TIME_UNITS = "s, ms, us, ns"
 _FLOPS_UNITS = "FLOP/s after k, M, G, T, P or nothing"
@@ -88,6 +94,8 @@ def _bounded(value: Fraction, text: object, what: str) -> Fraction:
 
 
 def _prefix(found: re.Match[str], text: object, what: str) -> int:
+    if bare := found.groupdict().get("bare"):
+        return _BINARY[bare]
     if found["prefix"] not in _SCALE:
         raise InputError(
             f"{what} {text!r}", f"has the unknown prefix {found['prefix']!r}", "use KiB or kB"
@@ -96,7 +104,7 @@ def _prefix(found: re.Match[str], text: object, what: str) -> int:
 
 
 def parse_bytes(text: object, what: str = "size") -> int:
-    """Bytes in a text like ``512MiB``, ``1.5GB`` or ``100 B``: 1 or more, to the nearest byte.
+    """Bytes in a text like ``512MiB``, ``1.5GB``, ``1G`` or ``100 B``: 1 or more, to the nearest.
 
     Half a byte is rounded up.
     """
@@ -184,16 +192,39 @@ def parse_flops(text: object, what: str = "peak") -> float:
     return float(value)
 
 
+def parse_duration(text: object, what: str = "time") -> float:
+    """Seconds of a wall time such as ``90s``, ``5m`` or ``1h``; a number alone is seconds.
+
+    Parts of a second are written as :func:`parse_time` reads them.
+    """
+    found = _DURATION.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_TEXT else None
+    if found is None:
+        try:
+            return parse_time(text, what)
+        except InputError as error:
+            rule = "is not a non-negative decimal number with a unit (d, h, m, s, ms, us, ns)"
+            raise InputError(error.given, rule, "write it like 30, 90s, 5m or 1h") from None
+    value = Fraction(found["number"]) * _DURATION_S[found["unit"]]
+    return float(_bounded(value, text, what))
+
+
 def parse_count(text: str, what: str, limit: int = 10**9) -> int:
-    """A whole number from 1 to ``limit`` in decimal digits."""
-    digits = text.strip()
-    if not re.fullmatch(r"[0-9]{1,18}", digits) or not 1 <= int(digits) <= limit:
+    """A whole number from 1 to ``limit`` in decimal digits, or as ``8k``: binary, 8192."""
+    found = _COUNT.fullmatch(text)
+    value = Fraction(found["number"]) * _BINARY[found["prefix"]] if found else Fraction(0)
+    whole = found is not None and (found["prefix"] or "." not in found["number"])
+    if not whole or value.denominator != 1 or not 1 <= value <= limit:
         raise InputError(
             f"{what} {_shown(text)}",
             f"is not a whole number from 1 to {limit}",
-            "write digits only",
+            "write digits, or k for 1024: 8192 is 8k" if limit >= 1024 else "write digits only",
         )
-    return int(digits)
+    return int(value)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things for people: ``1 step``, ``1,024 steps``; ``plural`` where not with s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def exact_bytes(size: int) -> str:
@@ -230,12 +261,23 @@ def _exact(
     return f"{value!r} {base}".replace(".0 ", " ")
 
 
+def plain(value: float, digits: int = 3, *, grouped: bool = False) -> str:
+    """A number for people: so many digits, or all before the point; never with an exponent.
+
+    ``grouped``: commas between thousands.
+    """
+    if not math.isfinite(value):
+        return f"{value}"
+    rounded = float(f"{value:.{digits}g}")
+    if abs(rounded) >= 10**digits:
+        return f"{value:{',' if grouped else ''}.0f}"
+    return format(Decimal(f"{rounded:.{digits}g}"), "f")
+
+
 def _scaled(value: float, steps: Mapping[str, float], digits: int = 4) -> str:
-    for unit, size in steps.items():
-        if value >= size:
-            return f"{value / size:.{digits}g} {unit}"
-    unit, size = list(steps.items())[-1]
-    return f"{value / size:.{digits}g} {unit}"
+    last = list(steps.items())[-1]
+    unit, size = next((one for one in steps.items() if value >= one[1]), last)
+    return f"{plain(value / size, digits)} {unit}"
 
 
 def format_bytes(value: float) -> str:
@@ -245,7 +287,7 @@ def format_bytes(value: float) -> str:
 
 def format_gigabytes(value: float) -> str:
     """Bytes in the unit in which vendors state a device's memory: ``80 GB`` (10^9)."""
-    return f"{value / 1e9:,.3g} GB" if value < 1e12 else f"{value / 1e9:,.0f} GB"
+    return f"{plain(value / 1e9, grouped=True)} GB"
 
 
 def format_bandwidth(bytes_per_s: float) -> str:

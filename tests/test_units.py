@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -17,13 +19,18 @@ from p2smt.units import (
     exact_time,
     format_bandwidth,
     format_bytes,
+    format_flops,
+    format_gigabytes,
     format_time,
     parse_bandwidth,
     parse_bytes,
     parse_count,
+    parse_duration,
     parse_sizes,
     parse_time,
+    plain,
 )
+from tests.imports import ROOT, files_below
 
 
 @pytest.mark.parametrize(
@@ -35,6 +42,16 @@ from p2smt.units import (
         (parse_bytes, "1KiB", 1024),
         (parse_bytes, "1kB", 1000),
         (parse_bytes, "1KB", 1000),
+        (parse_bytes, "1k", 1024),
+        (parse_bytes, "64M", 64 * 2**20),
+        (parse_bytes, "1.5 G", 3 * 2**29),
+        (parse_bytes, "2T", 2**41),
+        (parse_duration, "90s", 90.0),
+        (parse_duration, "5m", 300.0),
+        (parse_duration, "1.5h", 5400.0),
+        (parse_duration, "2d", 172800.0),
+        (parse_duration, "30", 30.0),
+        (parse_duration, "5ms", 0.005),
         (parse_bytes, " 1.5 KiB ", 1536),
         (parse_bytes, "1e3 MB", 10**9),
         (parse_bytes, "0.5TiB", 2**39),
@@ -162,10 +179,11 @@ def test_refuses_what_is_no_quantity(parse: object, text: object) -> None:
 
 SIZES = (
     *("0 B", "0.5 B", "0.99 B", "0.0009KiB", "4611686018427387903.5 B", "1e999 B"),
-    *("5 GB/s", "1 kiB", "8 Gb"),
+    *("5 GB/s", "1 kiB", "8 Gb", "1Gi", "1P"),
 )
+DURATIONS = ("", "m", "5 min", "5M", "-5m", "1e999 s", "5 GB", "1h30m", "5x")
 BANDWIDTHS = ("0 GB/s", "0 b/s", "1 b/s", "1e999 GB/s", "5 GB", "5 us", "1 kiB/s")
-TIMES = ("1e999 s", "5 GB", "5 min", "5 S", "5 m s")
+TIMES = ("1e999 s", "5 GB", "5 min", "5 S", "5 m s", "5m", "1h")
 
 
 @pytest.mark.parametrize(
@@ -174,6 +192,7 @@ TIMES = ("1e999 s", "5 GB", "5 min", "5 S", "5 m s")
         *((parse_bytes, text) for text in SIZES),
         *((parse_bandwidth, text) for text in BANDWIDTHS),
         *((parse_time, text) for text in TIMES),
+        *((parse_duration, text) for text in DURATIONS),
     ],
 )
 def test_refuses_quantities_of_another_kind_or_size(
@@ -193,6 +212,20 @@ def test_refuses_counts(text: str) -> None:
 
 def test_count() -> None:
     assert parse_count(" 100 ", "nodes", 100) == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("8k", 8192), ("8K", 8192), (" 1.5k", 1536), ("2M", 2**21), ("1G", 2**30)],
+)
+def test_abbreviated_counts(text: str, expected: int) -> None:
+    assert parse_count(text, "tokens", 2**30) == expected
+
+
+@pytest.mark.parametrize("text", ["8kB", "8Ki", "8 k k", "0k", "0.01k", "2G", "1.5", "1e3k", "8T"])
+def test_refuses_abbreviated_counts(text: str) -> None:
+    with pytest.raises(InputError, match="8192 is 8k"):
+        parse_count(text, "tokens", 2**30)
 
 
 PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -243,3 +276,54 @@ def test_exact_time_reads_back(value: float) -> None:
 )
 def test_printed_forms(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+FORMATS = (format_bytes, format_gigabytes, format_bandwidth, format_flops, format_time)
+
+
+@given(st.floats(min_value=0, max_value=1e30), st.sampled_from(FORMATS))
+def test_no_printed_quantity_has_an_exponent(value: float, shown: Callable[[float], str]) -> None:
+    number, _, unit = shown(value).partition(" ")
+    assert re.fullmatch(r"[0-9][0-9,]*(\.[0-9]+)?", number)
+    assert unit
+
+
+@given(st.floats(min_value=1e-9, max_value=1e15), st.integers(1, 6))
+def test_a_number_keeps_its_digits(value: float, digits: int) -> None:
+    assert abs(float(plain(value, digits)) - value) <= value * 10.0 ** (1 - digits)
+    assert plain(-value, digits) == f"-{plain(value, digits)}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (plain(1390.2), "1390"),
+        (plain(999.6), "1000"),
+        (plain(0.000012345), "0.0000123"),
+        (plain(1234567.0, grouped=True), "1,234,567"),
+        (plain(float("inf")), "inf"),
+        (format_gigabytes(999.9e9), "1,000 GB"),
+        (format_time(15349.0), "15349 s"),
+    ],
+)
+def test_numbers_for_people(shown: str, expected: str) -> None:
+    assert shown == expected
+
+
+def test_texts_for_people_use_no_format_that_has_exponents() -> None:
+    """``:.3g`` writes 1390 as 1.39e+03; seconds per byte alone are written so."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{part.lineno}"
+        for folder in ("report", "cli")
+        for path in files_below(ROOT / "p2smt" / folder)
+        for part in ast.walk(ast.parse(path.read_text()))
+        if isinstance(part, ast.FormattedValue) and _has_exponents(part)
+        if path.name != "symbolic_text.py"
+    ]
+    assert wrong == []
+
+
+def _has_exponents(part: ast.FormattedValue) -> bool:
+    texts = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
+    last = texts[-1] if texts else None
+    return isinstance(last, ast.Constant) and str(last.value)[-1:] in ("g", "e")

@@ -30,7 +30,7 @@ from p2smt.collectives.names import Collective
 from p2smt.cost.requested_algorithms import NamedStep, named_notes, running
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
-from p2smt.units import format_bandwidth
+from p2smt.units import format_bandwidth, plain
 
 RING = (Algorithm.RING,)
 LEAST_SIZES = 2
@@ -196,7 +196,7 @@ def _table(table: TableFit) -> str:
 
 def _disagreement(found: Disagreement) -> str:
     first, second = found.first, found.second
-    errors = (f"{100 * one.median_error:.2g} %" for one in (first, second))
+    errors = (f"{plain(100 * one.median_error, 2)} %" for one in (first, second))
     return (
         f"{first.source} and {second.source}, {first.operation.value}: the same groups differ by "
         f"{100 * found.difference:.0f} % (median of {found.sizes} sizes), more than the fit is off "
@@ -218,7 +218,7 @@ def _few_sizes(tables: Sequence[TableFit]) -> Iterator[str]:
 def _rate(calibration: Calibration, found: FittedConstant) -> str:
     topology, constant = calibration.topology, found.constant
     level = topology.names[constant.level or 0]
-    value, before = (f"{100 * part:.3g} %" for part in (found.value, found.before))
+    value, before = (f"{plain(100 * part)} %" for part in (found.value, found.before))
     return (
         f"level {level}, efficiency of {constant.name}: fitted {value}, less than "
         f"half of the {before} of {topology.name}: measured on another machine, "
@@ -386,9 +386,9 @@ def _head(calibration: Calibration, date: str) -> Iterator[str]:
 
 def _table_comment(found: TableFit) -> str:
     out = found.left_out_error
-    left_out = "" if out is None else f"; {100 * out:.2g} % by a fit to the other tables"
+    left_out = "" if out is None else f"; {plain(100 * out, 2)} % by a fit to the other tables"
     named = f"{found.source}, {found.operation.value}, {found.times} times"
-    return f"{named}: {100 * found.median_error:.2g} %{left_out}"
+    return f"{named}: {plain(100 * found.median_error, 2)} %{left_out}"
 
 
 def _constants(calibration: Calibration) -> Iterator[str]:
@@ -418,8 +418,8 @@ def _levels(calibration: Calibration) -> Iterator[str]:
 def _line(found: CollectiveFit) -> str:
     pieces = "own pieces" if found.own else "the link's pieces"
     return (
-        f"{found.operation.value} by {pieces}: median {100 * found.median_error:.2g} %, "
-        f"largest {100 * found.max_error:.2g} %; {len(found.samples)} times, "
+        f"{found.operation.value} by {pieces}: median {plain(100 * found.median_error, 2)} %, "
+        f"largest {plain(100 * found.max_error, 2)} %; {len(found.samples)} times, "
         f"{len(found.outliers)} outliers left out"
     )
 

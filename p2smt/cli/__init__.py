@@ -64,7 +64,7 @@ def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
         return OK
     except Exception as error:
         if interrupts is None or not interrupts.caused(error):
-            return _failed(error)
+            return _failed(error, as_json="--json" in arguments)
         code = INTERRUPTED
     return _interrupted(interrupts) if code == INTERRUPTED else code
 
@@ -102,11 +102,13 @@ def _end_now(code: int) -> None:
     os._exit(code)
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, *, as_json: bool = False) -> int:
     """Explain an error that has an explanation; the others are bugs: one line, exit code 70."""
     from p2smt.cli.app import USAGE_ERROR, usage
     from p2smt.errors import BackendError, EncodingBug, ExecutionError, InputError
 
+    if as_json and not isinstance(error, OSError):
+        _print_error(error)
     match error:
         case InputError():
             return _say(str(error), BAD_INPUT)
@@ -126,6 +128,22 @@ def _failed(error: Exception) -> int:
         return _say(usage(error), BAD_INPUT)
     text = f"internal error: {type(error).__name__}: {error}"
     return _say(text, INTERNAL, most=10_000)
+
+
+def _print_error(error: Exception) -> None:
+    """The error as the one JSON object on stdout."""
+    from p2smt.cli.app import USAGE_ERROR, usage
+    from p2smt.cli.output import print_json
+    from p2smt.errors import InputError
+    from p2smt.report.outputs.shape import ErrorOutput, ErrorPart
+    from p2smt.report.text import one_line
+
+    given, rule, remedy = "", usage(error) if isinstance(error, USAGE_ERROR) else str(error), ""
+    if isinstance(error, InputError):
+        given, rule, remedy = error.given, error.rule, error.remedy
+    given, rule, remedy = map(one_line, (given, rule, remedy))
+    print_json(ErrorOutput(error=ErrorPart(given=given, rule=rule, remedy=remedy)))
+    sys.stdout.flush()
 
 
 def _say(message: str, code: int, most: int | None = None) -> int:

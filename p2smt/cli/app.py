@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import Annotated, Any
@@ -291,7 +291,19 @@ class OneValueCommand(OfTexts, TyperCommand):
         """As the base class does, which by itself would keep the last value without a word."""
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
-        return list(super().parse_args(ctx, args))
+        rest = list(super().parse_args(ctx, args))
+        self._tell_abbreviations(ctx.params)
+        return rest
+
+    def _tell_abbreviations(self, values: Mapping[str, Any]) -> None:
+        """Say beside the answer what abbreviated values are read as."""
+        from p2smt.cli.asked.abbreviations import abbreviations
+        from p2smt.cli.output import note_beside
+
+        given = ((one.metavar or "", values.get(one.name or "")) for one in self.params)
+        found = abbreviations(given)
+        if found:
+            note_beside(", ".join(f"{short} is {value}" for short, value in found.items()))
 
     def _refuse_repetition(self, ctx: Any, args: list[str]) -> None:
         options = [p for p in self.params if isinstance(p, TyperOption) and _has_one_value(p)]

@@ -45,7 +45,7 @@ def calibrate(
         "SIZE,..", "Payloads to measure.", default="16KiB,64KiB,256KiB,1MiB,4MiB,8MiB"
     ),
     repeat: str = option("N", "Timed repetitions of each.", default="5"),
-    time_limit: str = option("TIME", "For all measurements, such as 30 or 30s.", default="1800"),
+    time_limit: str = option("TIME", "For all measurements, such as 90s or 1h.", default="1800"),
     runs: Text = option("FILE", "Measured training runs (CSV): fit efficiencies."),
     efficiency: Text = option("NAME", "Of --runs only this one, such as nemo-h100."),
     note: Text = option("TEXT", "Kept in the file: what this cluster is, its settings."),

@@ -65,6 +65,7 @@ def export(
         "Of sbatch and kubernetes, what they start: megatron or torchtitan; default: the one whose "
         "constants the plan is predicted with.",
     ),
+    json: bool = o.JSON,
 ) -> int:
     """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code."""
     from p2smt.cli import given
@@ -79,7 +80,7 @@ def export(
             rule = "the plan of a redistribution has its devices in order"
             options = "--hosts, --devices-per-host, --by-host, --launched or --launcher"
             raise InputError(options, rule, "drop it")
-        return _redistribution(source, to, output)
+        return _redistribution(source, to, output, json)
     writer = writer_named(to)
     _check_output(output, source, hosts, launched)
     each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
@@ -97,7 +98,21 @@ def export(
         _check_numbers(asked, to, renumbered=by_host or launched is not None)
         made = job(plan, output or "FILE", asked)
     notes = host_notes(plan) if writer.starts or job is not None else ()
-    return _write(output, made.text, (*notes, *made.notes))
+    return _write_or_tell(to, output, made.text, (*notes, *made.notes), json)
+
+
+def _write_or_tell(to: str, output: Text, text: str, notes: Sequence[str], as_json: bool) -> int:
+    """Write a file, or one JSON object that has its text as well; without JSON also notes."""
+    from p2smt.cli.output import print_json
+    from p2smt.files.write import write_atomically
+    from p2smt.report.outputs.orders import ExportOutput
+
+    if not as_json:
+        return _write(output, text, notes)
+    if output is not None:
+        write_atomically(output, text)
+    print_json(ExportOutput(to=to, file=output, text=text, notes=notes))
+    return 0
 
 
 def _job_hosts(hosts: Text, plan: AnyPlan, writer: Writer) -> Sequence[str] | None:
@@ -123,7 +138,7 @@ def _check_numbers(asked: AskedJob, to: str, *, renumbered: bool) -> None:
         raise InputError("--by-host or --launched", rule, "drop it, or pin hosts with --hosts")
 
 
-def _redistribution(source: str, to: str, output: Text) -> int:
+def _redistribution(source: str, to: str, output: Text, as_json: bool) -> int:
     """Write a redistribution as code; a plan that verify refutes is bad input."""
     from p2smt.api.arrays import read_redistribution
     from p2smt.interop.exports import array_writer_named
@@ -131,7 +146,7 @@ def _redistribution(source: str, to: str, output: Text) -> int:
     writer = array_writer_named(to)
     _check_output(output, source)
     made = writer.write(read_redistribution(source), f"plan {source[:200]}")
-    return _write(output, made.text, made.notes)
+    return _write_or_tell(to, output, made.text, made.notes, as_json)
 
 
 def _check_output(output: Text, *read: Text) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 CHEAPEST = ("best", "auto")
 """The --algorithm that takes the cheapest way, not the library's choice; and its older name."""
-_PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
 _PERCENT = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)\s*%\s*", re.ASCII)
 _MAX_TIME_S = 10**6
 _MAX_ENTRY = 2**31
@@ -265,21 +264,17 @@ def gap_of(text: str) -> float:
     if not 0 <= gap <= MAX_GAP:
         if plain := _PERCENT.fullmatch(text + "%"):
             raise InputError(f"within {text[:60]!r}", "lacks its %", f"write {plain['number']}%")
-        rule = f"is no percentage from 0% to {100 * MAX_GAP:g}%"
+        rule = f"is no percentage from 0% to {100 * MAX_GAP:.0f}%"
         raise InputError(f"within {text[:60]!r}", rule, "write it like 5%")
     return gap
 
 
 def seconds_of(text: str, what: str) -> float:
-    """A wall time such as 30s; seconds where no unit is given."""
+    """A wall time such as 90s, 5m or 1h; seconds where no unit is given."""
     from p2smt.errors import InputError
-    from p2smt.units import parse_time
+    from p2smt.units import parse_duration
 
-    plain = _PLAIN_SECONDS.fullmatch(text)
-    try:
-        seconds = parse_time(text + "s" if plain else text, what)
-    except InputError as error:
-        raise InputError(error.given, error.rule, "write it like 30 or 30s") from None
+    seconds = parse_duration(text, what)
     if seconds > _MAX_TIME_S:
         raise InputError(f"{what} {text!r}", f"is more than {_MAX_TIME_S} s")
     return seconds

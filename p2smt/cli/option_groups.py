@@ -149,7 +149,7 @@ class PriceOptions:
 class RequestOptions:
     """What is sent; --kind is what --reduce asks for."""
 
-    reduce: Texts = option("AXES[=SIZE[*N]]", "All-reduce, such as dp=1GiB or tp=64MiB*128.")
+    reduce: Texts = option("AXES[=SIZE[*N]]", "All-reduce, such as dp=1GiB or tp=64M*128.")
     reduce_scatter: Texts = option("AXES[=SIZE[*N]]", "Such as dp=1GiB (bytes: the input).")
     all_gather: Texts = option("AXES[=SIZE[*N]]", "Such as dp=1GiB (bytes: the output).")
     all_to_all: Texts = option("AXES[=SIZE[*N]]", "Such as ep=64MiB (bytes: all a rank sends).")
@@ -266,7 +266,7 @@ class SearchOptions:
     """The solver and its limits."""
 
     solver: str = option("NAME", "cpsat or z3.", default="cpsat")
-    time_limit: Text = option("TIME", "Wall time such as 30 or 30s.")
+    time_limit: Text = option("TIME", "Wall time such as 30, 90s, 5m or 1h.")
     seed: str = option("N", "Solver seed.", default="0")
     workers: str = option("N", "Solver threads.", default="1")
 

@@ -29,7 +29,7 @@ class LaunchOptions:
 
     warmup: str = option("N", "Untimed repetitions.", default="1")
     repeat: str = option("N", "Timed repetitions.", default="5")
-    time_limit: str = option("TIME", "For the whole run, such as 30 or 30s.", default="600")
+    time_limit: str = option("TIME", "For the whole run, such as 90s, 5m or 1h.", default="600")
     port: str = option("N", "Port that the ranks meet at; 0: any.", default="0")
     device: Text = option("NAME", "cpu or cuda; default: the backend's.")
     ranks_per_gpu: str = option("N", "Above 1: checks results, times mean nothing.", default="1")

@@ -28,7 +28,7 @@ from p2smt.report.outputs.calibrate import (
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.training.measured.fit import mean_error, median_error
-from p2smt.units import format_bandwidth, format_bytes, format_time
+from p2smt.units import format_bandwidth, format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
@@ -90,7 +90,7 @@ def _constant_tables(calibration: Calibration) -> list[RenderableType]:
             [sample.operation.value, *_sample_cells(sample, predicted)]
             for sample, predicted in calibration.unexplained
         ]
-        beyond = f"{calibration.unexplained_beyond:.3g}x"
+        beyond = f"{plain(calibration.unexplained_beyond)}x"
         rule = "five robust standard deviations, at least 1.35x"
         title = f"not explained: off by more than {beyond} ({rule})"
         parts += ["", table(title, columns, shown[:MAX_ROWS])]
@@ -104,7 +104,7 @@ def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
     level = "" if constant.level is None else calibration.topology.names[constant.level]
     part = constant.quantity is Quantity.EFFICIENCY
     now, before = (
-        f"{100 * value:.3g} %" if part else format_time(value)
+        f"{plain(100 * value)} %" if part else format_time(value)
         for value in (found.value, found.before)
     )
     return [
@@ -165,7 +165,7 @@ def _error_rows(level: LevelFit) -> Iterator[list[str]]:
 
 
 def _percent(error: float) -> str:
-    return f"{100 * error:.2g} %" if error < 0.995 else f"{100 * error:.0f} %"
+    return f"{plain(100 * error, 2)} %"
 
 
 def _outliers(found: CollectiveFit) -> Iterator[tuple[Sample, float]]:

@@ -38,7 +38,7 @@ from p2smt.report.outputs.solve import (
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import no_time_line, printable
 from p2smt.result import Status, known_bound
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.cost.regime import Decisive
@@ -109,7 +109,7 @@ def orders_table(found: Comparison) -> Group:
 
 def _row(found: Comparison, one: OrderFigures, name: str, gap: float | None) -> list[str]:
     counts = [str(count) for _, count in one.crossings]
-    slower = "" if gap is None else f"{100 * gap:.3g} %"
+    slower = "" if gap is None else f"{plain(100 * gap)} %"
     decisive = one.decisive[_largest(found, one)]
     own = format_time(one.order.objective_s)
     return [name, own, slower, *counts, decided_by(decisive), range_cell(one.order.within)]
@@ -161,7 +161,7 @@ def crossing_table(found: Comparison) -> Group:
 
 
 def _from(ratio: float | None) -> str:
-    return "never" if ratio is None or math.isinf(ratio) else f"{ratio:.3g}"
+    return "never" if ratio is None or math.isinf(ratio) else plain(ratio)
 
 
 # What `solve` tells a person of an answer on named hosts.
@@ -235,7 +235,7 @@ def _near_orders(near: HostsNear, best_s: float, status: Status) -> Group:
     """Orders near the best, those alike in one line."""
     rows = []
     for one in near.orders[:_ROWS_SHOWN]:
-        slower = f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %"
+        slower = f"{plain(100 * max(0.0, one.objective_s / best_s - 1))} %"
         inside = str([list(row) for row in one.inside])
         hosts = printable(_listed(one.hosts, 16))
         rows.append([format_time(one.objective_s), slower, str(one.alike), inside, hosts])
@@ -244,8 +244,8 @@ def _near_orders(near: HostsNear, best_s: float, status: Status) -> Group:
     least = "" if near.status is Status.COMPLETE else "at least "
     best = "best" if status is Status.OPTIMAL else "best found"
     title = (
-        f"orders within {100 * near.within:.6g} % of the {best}: {least}{near.count:,} of the "
-        f"{near.looked:,} looked at"
+        f"orders within {plain(100 * near.within, 6)} % of the {best}: {least}{near.count:,} of "
+        f"the {near.looked:,} looked at"
     )
     columns = [">time", ">slower by", ">alike", "inside each node", "hosts in the order of cells"]
     return table(title, columns, rows)
@@ -464,7 +464,8 @@ def unstated_lines(found: Comparison) -> Iterator[str]:
     if math.isinf(least):
         yield "no order here uses these uplinks"
     else:
-        yield f"from an oversubscription of {least:.3g} on, uplinks slow one of these orders down"
+        from_there = f"from an oversubscription of {plain(least)} on"
+        yield f"{from_there}, uplinks slow one of these orders down"
     remedy = f"--uplink {assumed[-1]}=400GB/s or --oversubscription {assumed[-1]}=4"
     yield f"to state it, give {remedy} to topology import"
 

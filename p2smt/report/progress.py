@@ -11,7 +11,7 @@ from p2smt.parallel_search.engine import SearchProgress
 from p2smt.report.tables import bound_text
 from p2smt.search.joint import ProgressCallback
 from p2smt.synthesis.question import SynthesisState, Tell
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 # The live line of a running search.
 
@@ -65,7 +65,7 @@ def progress_text(progress: SearchProgress, tick_s: float | None) -> str:
         parts += [] if progress.count is None else [f"{progress.count} found"]
     elif progress.incumbent is not None:
         parts.append(f"best {format_time(progress.incumbent.value * tick_s)}")
-        parts += [] if progress.gap is None else [f"gap {100 * progress.gap:.2g} %"]
+        parts += [] if progress.gap is None else [f"gap {plain(100 * progress.gap, 2)} %"]
     elif progress.bound is not None:
         parts.append(f"bound {format_time(progress.bound * tick_s)}")
     parts.append("1 worker" if progress.workers == 1 else f"{progress.workers} workers")

@@ -14,7 +14,7 @@ from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.reachability import RedistributionAnswer
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.result import Status
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 _TICK = 1e-9
 """Times that differ by less, as a part of them, are equal."""
@@ -159,7 +159,7 @@ def _peer_cells(plan: RedistributionPlan, row: ComparedPlanner) -> list[str]:
     over = " over the cap" if row.over_cap else ""
     size = row.peak_step_bytes if plan.memory.of_steps else row.peak_bytes
     peak = "" if size is None else format_bytes(size) + over
-    ratio = f"{row.seconds / plan.objective_s:.3g}x" if plan.objective_s > 0 else ""
+    ratio = f"{plain(row.seconds / plan.objective_s)}x" if plan.objective_s > 0 else ""
     steps = "; ".join(step.kind.value for step in row.steps)
     notes = "; ".join(note for note in (_faster(plan, row), row.note) if note)
     told = f"{steps} ({notes})" if notes else steps

@@ -29,7 +29,7 @@ from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult
 from p2smt.runtime.ranks.run_schedule import ScheduleResult
 from p2smt.runtime.summary import RequestResult, RunResult, Times
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 # A run as plain data: everything that is needed to repeat and to judge it.
 
@@ -220,7 +220,7 @@ def _time(seconds: float | None) -> str:
 def _speedups(result: RunResult) -> Iterator[str]:
     for request in result.requests:
         if request.speedup is not None:
-            yield f"{request.request.name}: {request.speedup:.3g}x as fast as one collective"
+            yield f"{request.request.name}: {plain(request.speedup)}x as fast as one collective"
         if request.replicas_agree is False:
             yield f"{request.request.name}: replicas of the random payload differ in their bits"
 

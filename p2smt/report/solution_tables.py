@@ -50,7 +50,7 @@ from p2smt.report.tipping_points import (
     winner,
 )
 from p2smt.result import Status
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 _SHARDS_SHOWN = 16
 
@@ -215,14 +215,14 @@ def _ranking(solution: Solution, named: Mapping[str, str]) -> Group:
     proved = solution.ranking is Status.COMPLETE
     title = "best placements" + ("" if proved else " found; the search stopped before it was done")
     best_s = max(solution.alternatives[0].objective_s, 1e-300)
-    ratios = [f"{one.objective_s / best_s:.3g}x" for one in solution.alternatives]
+    ratios = [f"{plain(one.objective_s / best_s)}x" for one in solution.alternatives]
     return _placements(solution.problem, title, "ratio", solution.alternatives, ratios, named)
 
 
 def _near_table(solution: Solution, near: Sequence[Alternative], named: Mapping[str, str]) -> Group:
     """The placements near the optimum, each with its gap to the answer."""
     best_s = max(solution.alternatives[0].objective_s, 1e-300)
-    gaps = [f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %" for one in near]
+    gaps = [f"{plain(100 * max(0.0, one.objective_s / best_s - 1))} %" for one in near]
     return _placements(solution.problem, near_line(solution), "gap", near, gaps, named)
 
 
@@ -267,7 +267,7 @@ def near_line(solution: Solution) -> str:
     if near is None:
         return ""
     least = "" if near.status is Status.COMPLETE else "at least "
-    within = f"{100 * near.within:.6g} %"
+    within = f"{plain(100 * near.within, 6)} %"
     best = "best" if solution.status is Status.OPTIMAL else "proved bound"
     return f"placements within {within} of the {best}: {least}{len(near.alternatives)}"
 
@@ -286,7 +286,11 @@ def comparison_table(solution: Solution, best: Alternative) -> Group:
         if order is not None:
             ratio = order.objective_s / best.objective_s if best.objective_s else 1.0
             name = f"{order.name} layout, one collective each"
-            cells = (format_time(order.objective_s), f"{ratio:.4g}x", range_cell(order.within))
+            cells = (
+                format_time(order.objective_s),
+                f"{plain(ratio, 4)}x",
+                range_cell(order.within),
+            )
             rows.append([name, *cells])
     return table("compared with this answer", ["layout", ">time", ">ratio", RANGE], rows)
 
@@ -294,7 +298,7 @@ def comparison_table(solution: Solution, best: Alternative) -> Group:
 def _cases(cases: Sequence[Perturbation]) -> Group:
     rows = [
         [
-            f"{case.level or 'cost of a call'} x {case.factor:g}",
+            f"{case.level or 'cost of a call'} x {plain(case.factor, 6)}",
             format_time(case.winner_s),
             format_time(case.optimum_s),
             _verdict(case),
@@ -315,7 +319,7 @@ def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
 def _verdict(case: Perturbation) -> str:
     if case.holds is False:
         least = "" if case.status is Status.OPTIMAL else "at least "
-        return f"no, {least}{_slower(case):.3g} % slower"
+        return f"no, {least}{plain(_slower(case))} % slower"
     return "yes" if case.status is Status.OPTIMAL else f"not settled ({case.status.value})"
 
 
@@ -329,7 +333,9 @@ def _stability(cases: Sequence[Perturbation]) -> str:
     worst = max(cases, key=_slower)
     held = sum(case.holds is True for case in cases)
     text = f"proved to stay the best in {held} of {len(cases)} cases"
-    return text if worst.holds else f"{text}; at worst {_slower(worst):.3g} % slower than possible"
+    return (
+        text if worst.holds else f"{text}; at worst {plain(_slower(worst))} % slower than possible"
+    )
 
 
 # `solve --explain` for a person: the nearest flips, and what holds for every hardware.

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from p2smt.result import known_bound
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 _PIPE_WIDTH = 10_000
 _BLANKS = re.compile(r"(?<![ \t])[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -44,7 +44,7 @@ def gap(value: float, bound: float) -> str:
     if value <= 0 or bound >= value * (1 - 1e-8):
         return "0 %"
     percent = 100 * (value - bound) / value
-    return f"{percent:.3g} %" if percent >= 0.001 else "under 0.001 %"
+    return f"{plain(percent)} %" if percent >= 0.001 else "under 0.001 %"
 
 
 def bound_text(name: str, bound_s: float, value_s: float) -> str:

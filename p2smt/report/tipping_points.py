@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import SEARCHED, ChangedNumber, NearestTippingPoint
+from p2smt.units import plain
 
 _WAYS = {
     ("bandwidth", False): "slower",
@@ -39,8 +40,8 @@ def times(factor: float) -> str:
     """A factor from 1 on; one that rounds to 1 is shown with what it has beyond it."""
     if factor == 1:
         return "1x"
-    text = f"{factor:.3g}"
-    return f"{factor:.6g}x" if text == "1" else f"{text}x"
+    text = plain(factor)
+    return f"{plain(factor, 6)}x" if text == "1" else f"{text}x"
 
 
 def winner(flip: NearestTippingPoint) -> str:

@@ -18,7 +18,14 @@ from p2smt.report.outputs.fabrics import FabricCapacity, TopologyFabricOutput
 from p2smt.report.outputs.lists import ImportedLevel, TopologyImportOutput
 from p2smt.report.tables import table
 from p2smt.report.text import printable
-from p2smt.units import exact_bandwidth, format_bandwidth, format_bytes, format_flops, format_time
+from p2smt.units import (
+    exact_bandwidth,
+    format_bandwidth,
+    format_bytes,
+    format_flops,
+    format_time,
+    plain,
+)
 
 if TYPE_CHECKING:
     from p2smt.cluster.link import Device
@@ -126,7 +133,7 @@ def _level_rows(level: Level, under: int) -> list[list[str]]:
 def _fabric(level: Level) -> str:
     """What joins the level: ``node: efa; reached of its bandwidth: 0.8, ring 0.92``."""
     parts = [
-        f"{part:.3g}" if name == ANY else f"{name} {part:.3g}"
+        plain(part) if name == ANY else f"{name} {plain(part)}"
         for name, part in level.link.efficiency
     ]
     reached = f"; reached of its bandwidth: {', '.join(parts)}" if parts else ""

@@ -94,7 +94,7 @@ VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
     (COMPARE, "--time-limit", ("nan", "-1", NINES)),
     (SIZED, "--seed", ("-1", "1e3", "inf", str(2**31), NINES)),
     (SIZED, "--workers", ("0", "-1", "257", "two", str(10**30))),
-    (SIZED, "--time-limit", ("nan", "inf", "-1", "1e400", "5 m", str(10**30), NINES)),
+    (SIZED, "--time-limit", ("nan", "inf", "-1", "1e400", "5 min", str(10**30), NINES)),
     (SIZED, "--length", ("0", "-3", "17", "five", str(10**30))),
     (SIZED, "--objective", ("mean", "SUM")),
     (SIZED, "--solver", ("gurobi", "cpsat,z3", "../cpsat")),

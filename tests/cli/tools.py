@@ -151,8 +151,13 @@ def process(*arguments: str, cwd: Path | None = None, **environment: str) -> Out
 
 
 def assert_one_error(outcome: Outcome, code: int = 2) -> None:
-    """Exit code ``code``, nothing on stdout, one short printable line on stderr."""
-    assert (outcome.code, outcome.out) == (code, ""), outcome
+    """Exit code ``code``, one short printable line on stderr, on stdout the error or nothing."""
+    assert outcome.code == code, outcome
+    if outcome.out:
+        error = outcome.json()["error"]
+        words = [error["given"], error["rule"], error["remedy"]]
+        assert list(error) == ["given", "rule", "remedy"]
+        assert "".join(words).isprintable()
     assert outcome.err.startswith("p2smt: error: "), outcome.err
     assert outcome.err.endswith("\n")
     line = outcome.err[:-1]

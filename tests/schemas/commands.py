@@ -58,6 +58,13 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
     ),
     "compare-answers": ("plan.json slow_plan.json", "swap.json slow_swap.json"),
+    "convert": ("ring.xml made.yaml", "plan.json made.xml --force"),
+    "export": (
+        "plan.json --to csv",
+        "plan.json --to hostlist -o made.txt",
+        "swap.json --to jax-shard-map",
+    ),
+    "error": ("-t nowhere", "-t tiny.yaml --axes dp=3 --reduce dp=1X", "--no-such-option"),
     "order": ("plan.json --hosts a,b,c", "hosted.json --hosts n[1-4] --to hostlist"),
     "synthesize": (
         "--fabric ring:4 --collective all-reduce --steps 2 --rounds 2 --chunks 2",
@@ -246,6 +253,7 @@ WORDS = {
     "classics-name": ("classics",),
     "calibrate-runs": ("calibrate",),
     "plan-training": ("plan",),
+    "error": ("solve",),
     "plan-hosts": ("plan",),
     "synthesize-pareto": ("synthesize", "--pareto"),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},

@@ -27,24 +27,33 @@ def convert(
     ),
     asked: ScheduleOptions = part("collective", "root", "out_of_place", "sizes"),
     force: bool = o.FORCE,
+    json: bool = o.JSON,
 ) -> int:
     """Write a schedule, or the groups of a plan's request, in another format: what it computes
     is kept."""
+    from p2smt.cli.output import tell
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import read_schedule, schedule_text, steps_in, written
+    from p2smt.report.schedules.schedule_data import converted_data
+    from p2smt.units import counted
 
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()
-        _export(source, target, request, group, algorithm, force=force)
+        _export(source, target, request, group, algorithm, force=force, as_json=json)
         return 0
     _refuse(request, group, algorithm)
     schedule = read_schedule(text, source, asked.reading())
     made = written(schedule, target, force=force)
     write_atomically(target, made)
-    _note_loss(text)
+    lost = _note_loss(text)
     count = steps_in(made, target, schedule)
-    typer.echo(f"{count} steps of {schedule.ranks} ranks written to {target}")
+    steps, ranks = counted(count, "step"), counted(schedule.ranks, "rank")
+    tell(
+        json,
+        lambda: converted_data([(target, count, schedule.ranks, None)], lost=lost),
+        lambda: [f"{steps} of {ranks} written to {target}"],
+    )
     return 0
 
 
@@ -56,14 +65,16 @@ def _export(
     algorithm: str | None,
     *,
     force: bool,
+    as_json: bool,
 ) -> None:
     """The groups of a request of a plan, what they are, and what they take."""
     from p2smt.cli import given
+    from p2smt.cli.output import tell
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_all_atomically
     from p2smt.interop.plan_export import export_plan
     from p2smt.plans.file import read_plan
-    from p2smt.report.schedules.schedule_data import export_lines
+    from p2smt.report.schedules.schedule_data import converted_data, export_lines
 
     number = 1 if request is None else given.count_of(request, "request")
     chosen = None if group is None else given.count_of(group, "group")
@@ -72,15 +83,16 @@ def _export(
     if any(same_file(file.path, source) for file in made.files):
         raise InputError(target, "is the plan itself", "name another file: the plan is kept")
     write_all_atomically({file.path: file.text for file in made.files})
-    for line in export_lines(made):
-        typer.echo(line)
+    rows = [(f.path, f.steps, f.content.schedule.ranks, f.group) for f in made.files]
+    tell(as_json, lambda: converted_data(rows, made.plan_s), lambda: export_lines(made))
 
 
-def _note_loss(text: str) -> None:
+def _note_loss(text: str) -> list[str]:
     """Says what of a file is not about what it computes, and not kept."""
     lost = [name for name in ("minBytes", "maxBytes", "min_message_size") if name in text]
     if lost:
         typer.echo(f"not kept: the sizes it is meant for ({', '.join(lost)})", err=True)
+    return lost
 
 
 def _refuse(request: str | None, group: str | None, algorithm: str | None) -> None:

@@ -118,11 +118,15 @@ class QuestionOptions:
         from p2smt.synthesis.question import SynthesisSetting
 
         collective = self.named_collective()
-        root = 0 if self.root is None else given.count_of(self.root, "root", least=0)
+        root = self.from_rank()
         text = self.messages
         many = 1 if text is None else given.count_of(text, "messages", _MOST_MESSAGES)
         made = rates.fabric(str(self.fabric), watch)
         return SynthesisSetting(made, collective, root, self.symmetry == "auto", many)
+
+    def from_rank(self) -> int:
+        """The rank of --root; 0 where none is given."""
+        return 0 if self.root is None else given.count_of(self.root, "root", least=0)
 
     def size(self) -> ScheduleSize:
         """The steps, rounds and chunks of one question.
@@ -467,7 +471,7 @@ def show_unmade(asked: QuestionOptions, wall_s: float, as_json: bool) -> int:
     size = None if asked.pareto else asked.size()
     tell(
         as_json,
-        lambda: unmade_data(fabric, collective, int(asked.root or 0), size, wall_s),
+        lambda: unmade_data(fabric, collective, asked.from_rank(), size, wall_s),
         lambda: (
             f"unknown: {UNMADE}",
             printable(f"{shown_collective(collective)} on {fabric}"),

@@ -86,6 +86,8 @@ class Yours:
 
     def completed(self, workload: t.WorkloadOptions) -> t.WorkloadOptions:
         """The options on the training, with what they do not say from the file."""
+        from p2smt.units import plain
+
         if self.launch is None:
             return workload
         batch = self.launch.batch
@@ -95,7 +97,7 @@ class Yours:
         if own.optimizer_bytes is None:
             own = replace(own, optimizer_bytes=str(strategy.optimizer_bytes))
         if own.imbalance is None:
-            own = replace(own, imbalance=f"{strategy.imbalance:g}")
+            own = replace(own, imbalance=plain(strategy.imbalance, 6))
         return own
 
     def strategy(self, workload: t.WorkloadOptions, devices: int) -> Strategy:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from p2smt.training.transformer import Transformer
 
 _RANGE = ".."
-MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
+MEMORY = option("SIZE", "That a run may take of a device: 76GB, or 71G (GiB); default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
     "Such as llama-3-70b, a YAML file, a config.json of Hugging Face, or an answer of p2smt.",
@@ -112,13 +112,15 @@ def read_run(
     """
     from p2smt.errors import InputError
     from p2smt.interop.trainers.launches import read_launch
+    from p2smt.training.strategy import MAX_BATCH
 
     named = None if model is None else _read(model)
-    told = {**told, **({"seq": seq} if seq else {})}
+    tokens = None if seq is None else given.count_of(seq, "--seq", MAX_BATCH)
+    told = {**told, **({} if tokens is None else {"seq": str(tokens)})}
     found = read_launch(file, told, model=named, devices=devices)
-    if seq and seq != str(found.batch.tokens):
+    if tokens not in (None, found.batch.tokens):
         rule = f"{file[:40]} has sequences of {found.batch.tokens:,} tokens"
-        raise InputError(f"--seq {seq[:40]}", rule, "drop it")
+        raise InputError(f"--seq {tokens}", rule, "drop it")
     return found
 
 
@@ -214,7 +216,7 @@ class WorkloadOptions:
     global_batch: Text = option(
         "N|N..N", "Sequences of an iteration, all devices; of plan --hosts also a range: 960..1056."
     )
-    seq: Text = option("N", "Tokens of a sequence.")
+    seq: Text = option("N", "Tokens of a sequence, such as 8192 or 8k.")
     efficiency: Text = option(
         "NAME|FILE",
         "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "

@@ -29,7 +29,7 @@ from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import SAME, Status
 from p2smt.search.gain import single_of
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.plans.file_model import RequestModel, StepModel
@@ -269,4 +269,4 @@ def _percent(part: float) -> str:
     """A part as a percentage; what is rounding alone is nothing."""
     if abs(part) < SAME:
         return "0 %"
-    return f"{100 * part:.3g} %" if abs(part) < 9.995 else f"{100 * part:.0f} %"
+    return f"{plain(100 * part)} %"

@@ -31,7 +31,7 @@ from p2smt.report.outputs.lists import (
     TopologyListOutput,
     TopologyShowOutput,
 )
-from p2smt.report.outputs.orders import CompareOutput, OrderOutput
+from p2smt.report.outputs.orders import CompareOutput, ExportOutput, OrderOutput
 from p2smt.report.outputs.programs import ProgramsOutput
 from p2smt.report.outputs.redistribute import (
     CostRedistributionOutput,
@@ -40,10 +40,12 @@ from p2smt.report.outputs.redistribute import (
 )
 from p2smt.report.outputs.runs import RunPlanOutput, RunRedistributionOutput, RunScheduleOutput
 from p2smt.report.outputs.schedules import (
+    ConvertOutput,
     VerifyCertificateOutput,
     VerifyFamilyOutput,
     VerifyScheduleOutput,
 )
+from p2smt.report.outputs.shape import ErrorOutput
 from p2smt.report.outputs.solve import SolveOutput, VerifyPlanOutput
 from p2smt.report.outputs.symbolic import (
     CrossingsOutput,
@@ -127,6 +129,9 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "topology-import": (TopologyImportOutput, "topology import --json, topology detect --json"),
         "classics": (ClassicsOutput, "classics --json"),
         "classics-name": (ClassicOutput, "classics NAME --json"),
+        "convert": (ConvertOutput, "convert --json"),
+        "export": (ExportOutput, "export --json"),
+        "error": (ErrorOutput, "any command with --json, of an error"),
         "models": (ModelsOutput, "models --json"),
         "schema": (SchemaOutput, "schema --json"),
     }

@@ -116,3 +116,15 @@ class CompareOutput(Output):
     uplinks_stated: Annotated[bool, Said("false: no times, as a bandwidth is unknown.")]
     range_s: RangeSeconds
     basis: PriceBasisWord
+
+
+# JSON of `export`.
+
+
+class ExportOutput(Output):
+    """A plan as another program takes it."""
+
+    to: Annotated[str, Said("The format, as --to names it.")]
+    file: Annotated[str | None, Said("Where it was written; null: nowhere but here.")]
+    text: str
+    notes: Annotated[Sequence[str], Said("How it is used, and what it rests on.")]

@@ -182,3 +182,23 @@ class VerifyCertificateOutput(Output):
     generators: Count
     checked: Annotated[Sequence[str], Said("What was held against the certificate.")]
     not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
+
+
+# JSON of `convert`.
+
+
+class ConvertedFile(OutputPart):
+    """A schedule that was written."""
+
+    file: str
+    steps: Count
+    ranks: Count
+    group: Annotated[int | None, Said("Of a plan's request: which group, from 1; null: all.")]
+
+
+class ConvertOutput(Output):
+    """A schedule in another format."""
+
+    files: Sequence[ConvertedFile]
+    plan_s: Annotated[Seconds | None, Said("Of a plan: the request's time there, if known.")]
+    lost: Annotated[Sequence[str], Said("What is not about what it computes, and not kept.")]

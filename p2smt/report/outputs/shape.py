@@ -136,6 +136,20 @@ class Output(OutputPart):
         return found
 
 
+class ErrorPart(OutputPart):
+    """What was wrong."""
+
+    given: Annotated[str, Said("What was given; empty where the rule says all.")]
+    rule: Annotated[str, Said("The rule that it breaks, or what went wrong.")]
+    remedy: Annotated[str, Said("What to do; may be empty.")]
+
+
+class ErrorOutput(Output):
+    """Instead of an answer; the exit code is not 0."""
+
+    error: ErrorPart
+
+
 def printed(output: Output) -> dict[str, Any]:
     """An output as JSON data."""
     return {"schema_version": VERSION, **json_of(output)}

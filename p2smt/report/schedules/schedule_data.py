@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 from p2smt.report.outputs.schedules import (
     CheckedInstance,
     CheckedSchedule,
+    ConvertedFile,
+    ConvertOutput,
     InstanceViolation,
     InterleavedStep,
     RepairedStep,
@@ -27,7 +29,7 @@ from p2smt.synthesis.certificate.check import (
     claim_words,
     scope_words,
 )
-from p2smt.units import format_bytes, format_time
+from p2smt.units import counted, format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -266,7 +268,7 @@ def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
     yield f"predicted: {about}{time} for {payload} (lower bound {format_time(cost.bound_s)})"
     if cost.bottleneck is not None:
         load, share = format_bytes(cost.bottleneck.load_bytes), 100 * cost.busy_share
-        yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {share:.3g} % of the time"
+        yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {plain(share)} % of the time"
     yield f"  critical path: {len(cost.critical)} of {len(schedule.steps)} steps"
 
 
@@ -383,9 +385,20 @@ def export_lines(made: PlanExport) -> Iterator[str]:
     yield _times(made)
 
 
+def converted_data(
+    rows: Sequence[tuple[str, int, int, int | None]],
+    plan_s: float | None = None,
+    lost: Sequence[str] = (),
+) -> ConvertOutput:
+    """Files with their steps, ranks and group as ``convert --json`` prints them."""
+    files = [ConvertedFile(file=f, steps=n, ranks=r, group=g) for f, n, r, g in rows]
+    return ConvertOutput(files=files, plan_s=plan_s, lost=lost)
+
+
 def _file(file: ExportedFile, groups: int, by_rank: bool) -> str:
     schedule = file.content.schedule
-    text = f"{file.steps} steps of {schedule.ranks} ranks written to {file.path}"
+    steps, ranks = counted(file.steps, "step"), counted(schedule.ranks, "rank")
+    text = f"{steps} of {ranks} written to {file.path}"
     if file.group is None:
         what = "rank" if by_rank else "device"
         of_plan = " of the plan" if by_rank else ""

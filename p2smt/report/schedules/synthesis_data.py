@@ -34,7 +34,7 @@ from p2smt.synthesis.question import (
     SynthesisSetting,
     shown_collective,
 )
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.problems.schedule import ScheduleClass
@@ -328,7 +328,7 @@ def proof_words(point: FrontierPoint) -> str:
     if point.gap is None:
         return "no schedule found"
     if not point.proved:
-        gap = f"gap {100 * float(point.gap):.2g} %"
+        gap = f"gap {plain(100 * float(point.gap), 2)} %"
         return gap if point.found else f"{gap} to fewer steps"
     optimal = f"optimal ({point.bound.kind})"
     return optimal if point.found else f"as good with fewer steps ({point.bound.kind})"

@@ -9,7 +9,7 @@ from p2smt.report.training.words import short_strategy
 from p2smt.training.measured.anchor import GROUPS, WORSE_GROUPS, Anchor, AnchoredRun
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import strategy_text
-from p2smt.units import format_gigabytes, format_time, format_time_range
+from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 _SHOWN = 3
 
@@ -27,9 +27,9 @@ def anchor_words(own: Anchor, scaled: str) -> tuple[str, ...]:
 
 def _reached(own: Anchor) -> str:
     constants = own.constants
-    links = f", its links {constants.links:.3g} of theirs" if constants.links != 1 else ""
+    links = f", its links {plain(constants.links)} of theirs" if constants.links != 1 else ""
     host = f", a layer {format_time(constants.host_s)} more" if constants.host_s else ""
-    return f"{own.reached:.3g} of the model{links}{host}"
+    return f"{plain(own.reached)} of the model{links}{host}"
 
 
 def _rows(own: Anchor) -> Iterator[str]:

@@ -27,7 +27,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
 from p2smt.training.present.comparison import RunComparison
 from p2smt.training.strategy import strategy_text
-from p2smt.units import format_gigabytes, format_time, format_time_range
+from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 _MUST = 10
 _COLUMN = 17
@@ -140,7 +140,7 @@ def _near(found: RunComparison) -> Iterator[str]:
         return
     same = near.found.run.strategy == best.run.strategy
     what = "the best" if same else short_strategy(near.found.run.strategy)
-    yield f"{what}, at distance {near.distance:.2g} of {near.name}"
+    yield f"{what}, at distance {plain(near.distance, 2)} of {near.name}"
 
 
 # Part by part.

@@ -46,7 +46,7 @@ from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import PEAK_OF, strategy_text
-from p2smt.units import format_gigabytes, format_time, format_time_range
+from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 if TYPE_CHECKING:
     from p2smt.api.host_plan import PlannedOnHosts
@@ -216,7 +216,7 @@ def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
     label = "known" if known.inside else "outside"
     yield ScreenBlock(label, (known_words(known),), 7)
     if known.nearest is not None:
-        same = "the same" if not known.apart else f"at distance {known.apart:.2g}"
+        same = "the same" if not known.apart else f"at distance {plain(known.apart, 2)}"
         yield ScreenBlock("", (f"nearest: {known.nearest.name}, {same}",), 4, 2)
 
 
@@ -382,7 +382,7 @@ def _near(
     """How many the model cannot tell from the best, and the first of them by their numbers."""
     least = "" if near.status.settled else "at least "
     plural = "strategies" if near.count != 1 else "strategy"
-    within = f"within {100 * near.within:.6g} % of the fastest"
+    within = f"within {plain(100 * near.within, 6)} % of the fastest"
     head = f"{least}{near.count:,} {plural} {within}; ranking, for --pick N:"
     yield ScreenBlock("near", (head,), 4)
     shown = [*range(min(_SHOWN_ROWS, len(listed)))]

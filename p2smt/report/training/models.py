@@ -11,6 +11,7 @@ from p2smt.report.tables import table
 from p2smt.training.model_file import read_model
 from p2smt.training.model_names import model_names, other_names
 from p2smt.training.transformer import Attention, LayerKind, Mlp, Transformer
+from p2smt.units import plain
 
 
 def models_data() -> ModelsOutput:
@@ -54,7 +55,7 @@ def _kind(kind: LayerKind, model: Transformer) -> str:
 
 
 def _billions(parameters: int) -> str:
-    return f"{parameters / 1e9:,.4g} B"
+    return f"{plain(parameters / 1e9, 4, grouped=True)} B"
 
 
 def _listed(name: str) -> ListedModel:

@@ -19,7 +19,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import key_of, strategy_text
-from p2smt.units import format_gigabytes, format_time
+from p2smt.units import format_gigabytes, format_time, plain
 
 _GAINS = 1e-6
 """Relative: programs that save less save nothing."""
@@ -195,7 +195,7 @@ def near_lines(near: NearStrategies | None) -> Iterator[str]:
         return
     least = "" if near.status.settled else "at least "
     plural = "strategies lie" if near.count != 1 else "strategy lies"
-    how_near = f"within {100 * near.within:.6g} % of the best"
+    how_near = f"within {plain(100 * near.within, 6)} % of the best"
     yield f"near-optimal: {least}{near.count:,} {plural} {how_near}"
     if near.distinct < near.count:
         yield f"  {near.distinct:,} but for those that exchange dp, cp and mbs at the same time"
@@ -210,7 +210,7 @@ def near_lines(near: NearStrategies | None) -> Iterator[str]:
         slower = max(0.0, one.planned.iteration_s / near.members[0].iteration_s - 1)
         yield (
             f"  nearest to what was measured: {strategy_text(one.planned.strategy)} "
-            f"(+{slower:.2%}), to {one.run.name}, at a distance of {one.distance:.2g}"
+            f"(+{slower:.2%}), to {one.run.name}, at a distance of {plain(one.distance, 2)}"
         )
 
 

@@ -18,7 +18,7 @@ from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.training.search.hosts.answer import HostsAnswer
@@ -36,7 +36,7 @@ def model_words(model: Transformer) -> str:
 
 def _three_digits(value: float) -> str:
     """At least three digits, and no powers of ten: ``1,130``."""
-    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
+    return plain(value, grouped=True)
 
 
 def batch_words(batch: Batch) -> str:
@@ -153,7 +153,7 @@ def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
     peak = PEAK_OF[dtype]
     low = peak in dict(efficiency.layers.low if efficiency.layers else ())
     whose = f" of {peak}" if low else ""
-    text = f"{efficiency.name}: {efficiency.fraction_of(peak):.3g} of the peak{whose}{overhead}"
+    text = f"{efficiency.name}: {plain(efficiency.fraction_of(peak))} of the peak{whose}{overhead}"
     if not efficiency.runs:
         return f"{text}, not fitted to measured runs"
     plural = "s" * (efficiency.runs != 1)

@@ -14,7 +14,7 @@ from p2smt.training.efficiency import TrainingRun
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import Strategy
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 _SHOWN = 1e-6
 """Relative: times that differ by less are not told apart in words."""
@@ -241,7 +241,7 @@ class PlanAnswer:
         still = f"{counts.open:,} strategies are open"
         if self.best is None:
             return f"no answer found {among}: {still}"
-        bound = f"none takes less than {self.bound_s:.4g} s {least}"
+        bound = f"none takes less than {plain(self.bound_s, 4)} s {least}"
         return f"not proved {among}: {still}, of which {bound}"
 
     def _prices(self) -> str:
@@ -254,5 +254,5 @@ class PlanAnswer:
         """What is said where the best one does not take the very least time."""
         if self.best is None or isclose(self.best.iteration_s, self.bound_s, rel_tol=_SHOWN):
             return ""
-        equal = f"those within {100 * self.question.tie:.2g} % count as equal"
+        equal = f"those within {plain(100 * self.question.tie, 2)} % count as equal"
         return f"; the least time is {format_time(self.bound_s)}, {equal}: this is the plainest"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.search.answer import StrategyRun
 from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of, recompute_text
+from p2smt.units import plain
 
 FAR = 2.0
 """A run at a greater distance, such as two doublings and a switch, is not near."""
@@ -171,7 +172,9 @@ def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, .
     texts = [one.text for one in not_seen(strategy, measured)]
     _, run, apart = nearest([strategy], measured)
     if apart > FAR:
-        texts.append(f"nothing near it was measured: {measured[run].name} is {apart:.2g} away")
+        texts.append(
+            f"nothing near it was measured: {measured[run].name} is {plain(apart, 2)} away"
+        )
     return tuple(texts)
 
 
@@ -192,7 +195,7 @@ def value_word(value: object) -> str:
     if isinstance(value, tuple):
         return "+".join(value)
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{plain(value, 6)}"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

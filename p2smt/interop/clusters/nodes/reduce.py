@@ -22,7 +22,7 @@ from p2smt.interop.clusters.nodes.models import (
 )
 from p2smt.interop.clusters.nodes.node_facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
 from p2smt.interop.clusters.nodes.unlike import islands, linked_alike, of_one_model
-from p2smt.units import format_bandwidth
+from p2smt.units import format_bandwidth, plain
 
 NOTHING_TOLD = Told()
 DEFAULT_LIBRARY = "nccl-2.30"
@@ -95,7 +95,7 @@ def _assumed(node: NodeFacts, lost: list[str]) -> GpuModel | None:
     which = f"{called} is no GPU that p2smt knows" if called else "which GPU it is is not told"
     lost.append(
         f"{which}: by its links {name} is assumed, "
-        f"{model.link_bytes_per_s / 1e9:g} GB/s a link{also}; --gpu names another"
+        f"{plain(model.link_bytes_per_s / 1e9, 6)} GB/s a link{also}; --gpu names another"
     )
     return model
 
@@ -137,7 +137,7 @@ def _on_buses(node: NodeFacts, model: GpuModel | None, each: int) -> InnerLevels
     found = bus_levels(node, each, rate)
     if rates:
         return found
-    filled = f"PCIe is not told: {rate / 1e9:.3g} GB/s, that of {model.name if model else ''}"
+    filled = f"PCIe is not told: {plain(rate / 1e9)} GB/s, that of {model.name if model else ''}"
     return InnerLevels(found.levels, (*found.lost, filled))
 
 
@@ -321,7 +321,7 @@ def _socket(node: NodeFacts, lost: list[str]) -> float:
     rate = node.socket_bytes_per_s
     how = "as NCCL takes it to be for such CPUs" if rate else "NCCL's for AMD's CPUs"
     rate = rate or SOCKET_BYTES_PER_S
-    lost.append(f"what joins NUMA nodes is not told: {rate / 1e9:g} GB/s, {how}")
+    lost.append(f"what joins NUMA nodes is not told: {plain(rate / 1e9, 6)} GB/s, {how}")
     return rate
 
 
@@ -578,7 +578,7 @@ def _two_levels(gpus: int, size: int, found: _Parts, model: GpuModel, mesh: str)
     )
     lost = [
         f"{mesh}: modelled as {gpus // size} parts of {size} GPUs; between parts a GPU has "
-        f"{across:.3g} link{'s' if across != 1 else ''} to any other, also where there is none"
+        f"{plain(across)} link{'s' if across != 1 else ''} to any other, also where there is none"
     ]
     if inner is None:
         lost.append(f"inside a part a pair may use all {inside} links of a GPU, too fast for it")

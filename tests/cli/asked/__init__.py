@@ -1,0 +1,1 @@
+"""What is asked beside the words of a command line."""
