@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -71,6 +71,23 @@ class Result(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchStage:
+    """How far a search has come: what it is ``doing``, the best so far and a bound in seconds, and
+    how many of how many (None: not known) are done."""
+
+    doing: str
+    best_s: float | None = None
+    bound_s: float | None = None
+    done: int | None = None
+    every: int | None = None
+
+    @property
+    def share(self) -> float:
+        """What part is done; 0: that is not known."""
+        return self.done / self.every if self.done and self.every else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchLimits:
     """Limits and reproducibility of one search.
 
@@ -78,7 +95,7 @@ class SearchLimits:
     enumeration, ``seed`` and ``workers`` go to the solver and never change a proved optimum.
     ``effort`` bounds what each call of a solver spends in units of its own, which do not depend on
     the machine: thousandths of CP-SAT's deterministic time; z3's resource count, for encodings that
-    call z3 once.
+    call z3 once.  ``told``: who is told how far it has come; limits are the same without.
     """
 
     time_limit_s: float | None = None
@@ -86,6 +103,7 @@ class SearchLimits:
     seed: int = 0
     workers: int = 1
     effort: int | None = None
+    told: Callable[[SearchStage], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +139,19 @@ class StopWatch:
         """
         if self.expired():
             raise OutOfTimeError(OUT_OF_TIME)
+
+    def tell(
+        self,
+        doing: str,
+        best_s: float | None = None,
+        bound_s: float | None = None,
+        *,
+        done: int | None = None,
+        every: int | None = None,
+    ) -> None:
+        """Say how far the search has come, where somebody looks on."""
+        if self.limits.told is not None:
+            self.limits.told(SearchStage(doing, best_s, bound_s, done, every))
 
     def ending_at(self, limit_s: float) -> StopWatch:
         """The same watch with another time limit, in seconds from its start."""

@@ -252,14 +252,16 @@ def _topology() -> typer.Typer:
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
     from p2smt.cli.output import tell_beside
+    from p2smt.cli.progress import watched
 
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     answered = False
-    try:
-        code = _commands(named)(arguments, prog_name="p2smt", standalone_mode=False)
-        answered = True
-    finally:
-        tell_beside(answered)
+    with watched(named, "--quiet" in arguments):
+        try:
+            code = _commands(named)(arguments, prog_name="p2smt", standalone_mode=False)
+            answered = True
+        finally:
+            tell_beside(answered)
     return code if isinstance(code, int) else OK
 
 

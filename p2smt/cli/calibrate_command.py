@@ -13,6 +13,7 @@ from p2smt.cli.codes import NOT_SETTLED, OK
 from p2smt.cli.output import note as tell_note
 from p2smt.cli.output import tell_tables, writable
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
+from p2smt.cli.progress import say
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,7 +121,11 @@ def _measure(
     check_started(ranks, cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
     options = LaunchOptions(repeat=repeat, time_limit=limit).options(backend)
-    return measure(cluster, options, payloads)
+    many = f"{len(payloads)} sizes, {cluster.devices} ranks, {backend}"
+    say(f"measuring {many}, at most {options.time_limit_s:g} s")
+    measured = measure(cluster, options, payloads)
+    say("fitting")
+    return measured
 
 
 def _of_files(

@@ -43,7 +43,8 @@ def compare(
     from p2smt.cli import given
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
-    from p2smt.cli.solve_command import hosts_of, live
+    from p2smt.cli.progress import tell_times
+    from p2smt.cli.solve_command import hosts_of
     from p2smt.parallelism.request import Problem, parse_objective
     from p2smt.report.order_tables import comparison_data, comparison_tables
 
@@ -64,8 +65,7 @@ def compare(
     )
     limits = how.limits()
     listed = hosts_of(hosts, topology)
-    with live() as progress:
-        found = beside(problem, orders, listed, limits=limits, solver=how.by(), progress=progress)
+    found = beside(problem, orders, listed, limits=limits, solver=how.by(), progress=tell_times)
     tell_tables(json, lambda: comparison_data(found), lambda: (comparison_tables(found),))
     return INTERRUPTED if found.best.interrupted else exit_code(found.status)
 

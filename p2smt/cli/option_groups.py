@@ -6,14 +6,14 @@ Numbers are read by p2smt itself, so that a bad one is reported like every other
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli.output import note, writable
 from p2smt.cli.parameters import Text, Texts, flag, option
+from p2smt.cli.progress import tell_parts, teller
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -285,6 +285,7 @@ class SearchOptions:
             None if limit is None else given.count_of(limit, "limit"),
             given.count_of(self.seed, "seed", 2**31 - 1, least=0),
             given.count_of(self.workers, "workers", 256),
+            told=teller(),
         )
 
 
@@ -345,24 +346,9 @@ class PartOptions:
         where = processes, self.engine, self.scheduler
         return Spread(*where, self.journal, budget_s, told=note)
 
-    @contextmanager
-    def over(self) -> Iterator[Spread | None]:
-        """The spread that is asked for, with a line on stderr where that is a terminal.
-
-        None: the search goes in one piece.
-        """
-        if not self.wanted:
-            yield None
-            return
-        from p2smt.report.progress import search_line
-        from p2smt.report.tables import console
-
-        spread, screen = self.spread(), console(stderr=True)
-        if not screen.is_terminal:
-            yield spread
-            return
-        with search_line(screen) as progress:
-            yield replace(spread, progress=progress)
+    def over(self) -> Spread | None:
+        """The spread that is asked for; None: the search goes in one piece."""
+        return replace(self.spread(), progress=tell_parts) if self.wanted else None
 
 
 # Requests on a topology, and on a placement there.

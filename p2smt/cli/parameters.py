@@ -71,7 +71,10 @@ def part(*names: str, metavar: str | None = None, **defaults: str) -> Any:
 
 
 def opened(command: Command) -> Command:
-    """The command whose parameters are the single options of its groups."""
+    """The command whose parameters are the single options of its groups.
+
+    Beside them it has ``--quiet``, which is looked for before the command is (``app.call``).
+    """
     hints, given = get_type_hints(command), inspect.signature(command).parameters
     opens = {name: hints[name] for name in given if is_dataclass(hints[name])}
     of = command.__name__
@@ -81,7 +84,8 @@ def opened(command: Command) -> Command:
         else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
-    signature = inspect.Signature([one for group in inside.values() for one in group])
+    quiet = _parameter("quiet", bool, flag("No line on stderr that says how far it is."))
+    signature = inspect.Signature([*(one for group in inside.values() for one in group), quiet])
 
     @wraps(command)
     def called(**values: Any) -> int:

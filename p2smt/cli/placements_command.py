@@ -33,17 +33,17 @@ def placements(
     sought = rules.rules(names, chosen)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), sought)
     limits = how.limits(limit)
-    with parts.over() as spread:
-        if spread is None:
-            found = list_placements(problem, limits, how.by())
-        elif limit is not None:
-            rule = "does not go with a search in parts, which lists all"
-            raise InputError(f"--limit {limit}", rule, "drop one of them")
-        else:
-            from p2smt.search.spaces.placements import list_by_subproblems
+    spread = parts.over()
+    if spread is None:
+        found = list_placements(problem, limits, how.by())
+    elif limit is not None:
+        rule = "does not go with a search in parts, which lists all"
+        raise InputError(f"--limit {limit}", rule, "drop one of them")
+    else:
+        from p2smt.search.spaces.placements import list_by_subproblems
 
-            axis_names = [axis.name for axis in chosen]
-            found = list_by_subproblems(problem, axis_names, limits, spread, how.by())
+        axis_names = [axis.name for axis in chosen]
+        found = list_by_subproblems(problem, axis_names, limits, spread, how.by())
     tell(
         json,
         lambda: placements_data(found, chosen, names),

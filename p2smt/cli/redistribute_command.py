@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, flag, opened, option, part
+from p2smt.cli.progress import say
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ class BesideOptions:
             return None
         from p2smt.interop.arrays.peers.compare import compare_peers
 
+        say(f"steps of {' and '.join(names)}")
         file = None if self.shardy_file is None else Path(self.shardy_file)
         return list(compare_peers(answer.plan, names, file))
 

@@ -10,6 +10,7 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.codes import OK, REFUTED
 from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
+from p2smt.cli.progress import say
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
 
@@ -116,6 +117,7 @@ def run(
     options = launch.options(backend, dtype or "float32")
     check_started(ranks, work.ranks)
     port = given.count_of(launch.port, "port", 65_535, least=0)
+    say(f"{work.ranks} ranks, {backend}, at most {options.time_limit_s:g} s")
     return _run(work, options, port, unverified, json)
 
 

@@ -1,4 +1,4 @@
-"""`p2smt solve`, and what it shares with `compare`: the hosts, and the line on stderr."""
+"""`p2smt solve`, and the hosts that it shares with `compare`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json as json_module
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, flag, opened, option, part
+from p2smt.cli.progress import tell_times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from p2smt.plans.solution import Solution
     from p2smt.report.outputs.solve import SolveOutput
     from p2smt.search.comparison import Comparison
-    from p2smt.search.joint import ProgressCallback
     from p2smt.search.what_if import SolvedChange
 
 NODELIST = "SLURM_JOB_NODELIST"
@@ -104,19 +103,18 @@ def solve(
         return _on_hosts(problem, listed, around, changes, how, (output, explain, json))
     near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
-    with parts.over() as spread, live(parts.wanted) as progress:
-        solution = search(
-            problem,
-            top=given.count_of("3" if top is None else top, "top", MAX_TOP),
-            limits=limits,
-            solver=how.by(),
-            compare=order,
-            sensitivity=sensitivity,
-            explain=explain,
-            within=near,
-            progress=progress,
-            spread=spread,
-        )
+    solution = search(
+        problem,
+        top=given.count_of("3" if top is None else top, "top", MAX_TOP),
+        limits=limits,
+        solver=how.by(),
+        compare=order,
+        sensitivity=sensitivity,
+        explain=explain,
+        within=near,
+        progress=None if parts.wanted else tell_times,
+        spread=parts.over(),
+    )
 
     def again(changed: Problem) -> Solution:
         return search(changed, top=1, limits=limits, solver=how.by())
@@ -137,21 +135,6 @@ def _gained(
     if found.best is None or found.interrupted:
         return ()
     return tuple(solve_what_if(found, problem, changes, again))
-
-
-def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | None]:
-    """A line on stderr with incumbent, bound and gap, where stderr is a terminal.
-
-    A search ``in_parts`` has a line of its own.
-    """
-    from p2smt.report.tables import console
-
-    screen = console(stderr=True)
-    if in_parts or not screen.is_terminal:
-        return nullcontext(None)
-    from p2smt.report.progress import live_line
-
-    return live_line(screen)
 
 
 def _finish(
@@ -266,16 +249,15 @@ def _on_hosts(
     standard = standard_orders(placed, listed)
     own = [] if around.compare is None else [around.compare]
     every = {**named_orders(own, placed, listed, standard), **standard}
-    with live() as progress:
-        found = solve_on_hosts(
-            problem,
-            hosts,
-            limits=limits,
-            solver=solver,
-            sensitivity=around.sensitivity,
-            within=around.within,
-            progress=progress,
-        )
+    found = solve_on_hosts(
+        problem,
+        hosts,
+        limits=limits,
+        solver=solver,
+        sensitivity=around.sensitivity,
+        within=around.within,
+        progress=tell_times,
+    )
     orders = beside(placed, every, found)
     if own:
         found = replace(found, compared=orders.orders[0].figures.order)

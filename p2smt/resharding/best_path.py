@@ -20,6 +20,8 @@ from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind
 from p2smt.result import OUT_OF_TIME, SearchLimits, SolveStats, Status, StopWatch
 
 SOLVER = "types-astar"
+_TOLD_EVERY = 256
+"""States closed between two words on how far the search is."""
 FIRST, GROWTH = 1.25, 1.6
 """The first limit, as a multiple of what is left to pay at least, and how later ones grow."""
 TOO_MANY = "there are too many types"
@@ -204,6 +206,8 @@ class PathSearch:
                 return PathFound(None, math.inf, least, False, closed)
             done[steps, state] = True
             closed += 1
+            if closed % _TOLD_EVERY == 0:
+                watch.tell("states", bound_s=least, done=closed)
             if state == self.target:
                 seconds = float(self.best[steps, state])
                 return PathFound(self._path(steps), seconds, seconds, True, closed)
@@ -316,6 +320,7 @@ class Relaxed:
         while not self._closed[self._target] and self.explored_s < math.inf:
             if watch.expired():
                 return self.explored_s
+            watch.tell("bounds of what is left", bound_s=self.explored_s)
             self._explore()
         return float(self._reached[self._target])
 

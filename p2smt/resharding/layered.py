@@ -109,6 +109,8 @@ class _Hunt:
         known: tuple[ExactMove, ...] = ()
         bound_s = 0.0
         while True:
+            best_s = None if self.best is None else self.best[0]
+            self.watch.tell("steps by the solver", best_s, bound_s or None)
             found = ask(self._problem(question, known), Optimum(), Solver.CPSAT, self.watch.left())
             self.calls += 1
             bound_s = max(bound_s, (found.bound or 0) * question.tick_s)

@@ -28,7 +28,7 @@ from tests.cli.tools import (
 from tests.tiers import but_the_first
 
 HEAVY = ("ortools", "z3", "numpy", "rich.table", "p2smt.encodings", "p2smt.cluster.topology")
-TERMINAL = {"TERM": "xterm", "COLUMNS": "200"}
+TERMINAL = {"TERM": "xterm", "COLUMNS": "200", "CI": "", "NO_COLOR": ""}
 
 
 @pytest.fixture
@@ -72,7 +72,8 @@ TERMINATE = (signal.SIGTERM, 143, "p2smt: terminated")
 
 PATIENT = """
 from p2smt.cli import main, signals
-signals.AGAIN_S = 3600.0
+from p2smt.report import progress
+signals.AGAIN_S, progress.FIRST_S, progress.EVERY_S = 3600.0, 0.0, 0.01
 main()
 """
 
@@ -88,7 +89,8 @@ def interrupted(
     again_after_s: after so long the signal is sent a second time.
     under: the command that runs the command line, and gets the signal.
 
-    However late a signal comes that repeats the first, it counts as the same.
+    However late a signal comes that repeats the first, it counts as the same; and the live line
+    waits for no two seconds.
     """
     read, write = os.openpty()
     with subprocess.Popen(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, flag, opened, option
+from p2smt.cli.progress import tell_sizes
 
 if TYPE_CHECKING:
     from p2smt.result import SearchLimits, StopWatch
     from p2smt.solvers.ask import Solver
     from p2smt.synthesis.bounds import RateBound
     from p2smt.synthesis.frontier import ScheduleFrontier
-    from p2smt.synthesis.question import Answer, ScheduleSize, Synthesis, SynthesisSetting, Tell
+    from p2smt.synthesis.question import Answer, ScheduleSize, Synthesis, SynthesisSetting
 
 Written = dict[str, str | None]
 """Paths by kind (output, certificate, svg); None: nothing was written."""
@@ -356,19 +356,6 @@ def synthesize(
     return show_synthesis(setting, question.size(), limits, how.by(), files, parts, json)
 
 
-def live() -> AbstractContextManager[Tell]:
-    """A line on stderr with what is tried, bound and best, where stderr is a terminal."""
-    from p2smt.report.tables import console
-    from p2smt.synthesis.question import tell_nobody
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        return nullcontext(tell_nobody)
-    from p2smt.report.progress import synthesis_line
-
-    return synthesis_line(screen)
-
-
 def show_frontier(
     setting: SynthesisSetting,
     asked: QuestionOptions,
@@ -389,8 +376,7 @@ def show_frontier(
     from p2smt.report.text import printable
     from p2smt.synthesis.frontier import Ending, frontier
 
-    with live() as tell:
-        found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell)
+    found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell_sizes)
     written: dict[int, Written] = {one.size.steps: {} for one in found.schedules}
     refused: list[InputError] = []
     for one in found.schedules:
@@ -430,8 +416,9 @@ def show_synthesis(
     from p2smt.synthesis.question import tell_nobody
     from p2smt.synthesis.synthesize import synthesize
 
-    with parts.over() as spread, nullcontext(tell_nobody) if spread else live() as tell:
-        found = synthesize(setting, size, limits, solver, tell, spread)
+    spread = parts.over()
+    tell = tell_nobody if spread else tell_sizes
+    found = synthesize(setting, size, limits, solver, tell, spread)
     written: Written = {}
     try:
         files.write(found, written)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -161,15 +159,14 @@ def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int
 
 def _proof(plan: AnyPlan, source: str, report: PlanReport, how: o.SearchOptions) -> PlanProof:
     """The proof under the plan's limits, or under another time limit."""
-    from p2smt.cli.solve_command import live
+    from p2smt.cli.progress import tell_times
     from p2smt.plans.file_model import PlanModel
     from p2smt.search.prove import prove, stated_limits
 
     limits = stated_limits(plan.limits) if isinstance(plan, PlanModel) else None
     if limits is not None and how.time_limit is not None:
         limits = replace(limits, time_limit_s=how.limits().time_limit_s)
-    with live() as progress:
-        return prove(plan, source, limits=limits, report=report, progress=progress)
+    return prove(plan, source, limits=limits, report=report, progress=tell_times)
 
 
 def verify_redistribution(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
@@ -247,13 +244,13 @@ def verify_journal_file(
 ) -> int:
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
     from p2smt.api.journals import verify_journal
+    from p2smt.cli.progress import tell_count
     from p2smt.report.journals import journal_data, journal_lines
     from p2smt.report.text import printable
 
     many, limits = sample_of(sample, every), how.limits()
     limit_s = _SAMPLE_S if how.time_limit is None and not every else limits.time_limit_s
-    with _told() as told:
-        report = verify_journal(file, sample=many, time_limit_s=limit_s, told=told)
+    report = verify_journal(file, sample=many, time_limit_s=limit_s, told=tell_count)
     tell(json, lambda: journal_data(report), lambda: map(printable, journal_lines(report)))
     if report.proved:
         return OK
@@ -273,18 +270,6 @@ def sample_of(sample: Text, every: bool) -> int | None:
     if every:
         return None
     return DEFAULT_SAMPLE if sample is None else given.count_of(sample, "sample", 10**9, least=0)
-
-
-def _told() -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """A line on stderr that counts, where stderr is a terminal."""
-    from p2smt.report.tables import console
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        return nullcontext(None)
-    from p2smt.report.progress import live_count
-
-    return live_count(screen, "solving again")
 
 
 # Programs and schedules.

@@ -303,8 +303,8 @@ def plan(
     if present is not None and strategies.prices != StrategyOptions().prices:
         rule = "are not sought for what --compare names, which has a collective for each request"
         raise InputError("prices of programs", rule, "drop --prices")
-    with t.hinting_at_part(topology, partial(_valid_on, question)), parts.over() as spread:
-        found = planned(question, limits, spread, strategies.pick)
+    with t.hinting_at_part(topology, partial(_valid_on, question)):
+        found = planned(question, limits, parts.over(), strategies.pick)
     _tell_odd(found)
     compared = None
     if present is not None and not found.interrupted:

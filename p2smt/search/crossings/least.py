@@ -103,6 +103,7 @@ class _Search:
     def _uncovered(self) -> Coefficients | None:
         """A point where a cost is less than all members; None: there is none."""
         for candidate in range(len(self.costs)):
+            self._tell("is another ever less")
             known = self.settled.get(candidate)
             if candidate in self.members or (known and set(known) <= set(self.members)):
                 continue
@@ -160,8 +161,13 @@ class _Search:
     def refute(self) -> None:
         """Multipliers for every cost that is no member."""
         for candidate in range(len(self.costs)):
+            self._tell("proofs", candidate, len(self.costs))
             if candidate not in self.members:
                 self.exclusions.append(Exclusion(candidate, self._refutation(candidate)))
+
+    def _tell(self, doing: str, done: int | None = None, every: int | None = None) -> None:
+        said = f"{len(self.members)} of {len(self.costs)} programs needed so far; {doing}"
+        self.watch.tell(said, done=done, every=every)
 
     def _refutation(self, candidate: int) -> Refutation:
         problem = self._problem(candidate, self.members)

@@ -98,7 +98,8 @@ def payload_crossings(
         scenes.setdefault(Scene.of(topology, Placement(one), axes), one)
     numbers = numbers_of(topology)
     pool = _Pool(numbers)
-    for scene, one in scenes.items():
+    for done, (scene, one) in enumerate(scenes.items()):
+        watch.tell("programs on placements", done=done, every=len(scenes))
         if scene.hierarchy.depth == 0:
             raise InputError("a reduction group of one device", "needs no program")
         task = Task(plain_kind(request.kind), scene.hierarchy, problem.max_length)
@@ -198,7 +199,8 @@ def placement_cells(problem: Problem, limits: SearchLimits) -> PlacementCells | 
     rest = problem.requests[1:]
     shares = tuple(Fraction(one.payload_bytes, rest[0].payload_bytes) for one in rest)
     lines = []
-    for matrix in matrices:
+    for done, matrix in enumerate(matrices):
+        watch.tell("placements", done=done, every=len(matrices))
         found = rates.all_of(matrix)
         if found is None:
             return None

@@ -101,6 +101,9 @@ def close(
         rows = bounds_table.open_rows(cutoff_s)
         if not len(rows):
             return
+        best_s = bounds_table.least_s()
+        known_s = None if np.isinf(best_s) else best_s
+        watch.tell(f"{len(rows):,} strategies open", known_s, float(bounds_table.low_s[rows[0]]))
         if not np.isfinite(cutoff_s):
             rows = rows[:_FIRST]
         for level, bound in enumerate(timing.bounds):

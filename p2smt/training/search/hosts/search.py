@@ -118,7 +118,9 @@ class HostSearch:
         while self._queue and self._queue[0][0] < cutoff_s():
             if self.watch.expired():
                 break
+            known_s = None if math.isinf(self.best_s) else self.best_s
             bound_s, _, item = heapq.heappop(self._queue)
+            self.watch.tell(f"{len(self._queue):,} parts open, of a sequence", known_s, bound_s)
             try:
                 take(bound_s, item)
             except BaseException:
