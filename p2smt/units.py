@@ -182,6 +182,19 @@ def parse_time(text: object, what: str = "time") -> float:
     return float(_bounded(Fraction(found["number"]) * _TIME[found["unit"]], text, what))
 
 
+PART_PATTERN = r"^[0-9]{1,20}(\.[0-9]{0,40})?([eE]-?[0-9]{1,3})?$"
+"""A number with a point, as the reader of YAML passes it on: a text."""
+
+
+def part_of_rate(value: object) -> float:
+    """A number of a file that says which part of a bandwidth something reaches."""
+    if isinstance(value, str) and re.fullmatch(PART_PATTERN, value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"value {str(value)[:60]!r}", "is no part of a bandwidth", "write 0.8")
+    return float(value)
+
+
 def parse_flops(text: object, what: str = "peak") -> float:
     """Floating point operations per second in a text like ``989 TFLOP/s``: 1 or more."""
     found = _match(_FLOPS, text, what, "989 TFLOP/s or 2.25 PFLOP/s", _FLOPS_UNITS)

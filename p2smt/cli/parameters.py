@@ -84,7 +84,7 @@ def opened(command: Command) -> Command:
         else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
-    quiet = _parameter("quiet", bool, flag("No line on stderr that says how far it is."))
+    quiet = _parameter(of, "quiet", bool, flag("No line on stderr that says how far it is."))
     signature = inspect.Signature([*(one for group in inside.values() for one in group), quiet])
 
     @wraps(command)

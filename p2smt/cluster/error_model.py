@@ -3,8 +3,7 @@ of predictions and devices, as pydantic models, to and from values."""
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -18,6 +17,7 @@ from p2smt.files.validation import StrictModel
 from p2smt.units import (
     FLOPS_PATTERN,
     MAX_TEXT,
+    PART_PATTERN,
     SIZE_PATTERN,
     TIME_PATTERN,
     exact_bandwidth,
@@ -27,6 +27,7 @@ from p2smt.units import (
     parse_bytes,
     parse_flops,
     parse_time,
+    part_of_rate,
 )
 
 # What the models of a topology file cannot say by themselves, as JSON Schema.
@@ -71,8 +72,6 @@ LINK_RULES: JsonDict = {
     ],
 }
 AT_LEAST_ONE: JsonDict = {"minItems": 1}
-PART_PATTERN = r"^[0-9]{1,20}(\.[0-9]{0,40})?([eE]-?[0-9]{1,3})?$"
-"""A number with a point, as the reader of YAML passes it on."""
 _PART: JsonDict = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_EFFICIENCY},
@@ -131,20 +130,10 @@ Latency = Annotated[
     ),
 ]
 AlgorithmName = Annotated[Algorithm, Field(strict=False)]
-CpuName = Literal["intel", "amd", "arm"]
 CollectiveName = Annotated[Collective, Field(strict=False)]
 
 
-def _part(value: object) -> object:
-    """Numbers with a point come as text from YAML, as whole numbers and units are what it has."""
-    if isinstance(value, str) and re.fullmatch(PART_PATTERN, value):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"value {str(value)[:60]!r}", "is no part of a bandwidth", "write 0.8")
-    return float(value)
-
-
-Fraction = Annotated[float, BeforeValidator(_part)]
+Fraction = Annotated[float, BeforeValidator(part_of_rate)]
 
 
 def _size(text: object) -> object:

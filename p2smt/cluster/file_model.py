@@ -17,7 +17,6 @@ from p2smt.cluster.error_model import (
     LINK_RULES,
     AlgorithmName,
     CollectiveName,
-    CpuName,
     DeviceModel,
     Fraction,
     Latency,
@@ -28,7 +27,7 @@ from p2smt.cluster.error_model import (
     error_class,
 )
 from p2smt.cluster.hosts_file import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
-from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.model import CpuName, Library
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import ANY, FABRICS
 from p2smt.cluster.topology import (

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from p2smt.errors import InputError, did_you_mean
+from p2smt.files.shapes import FileField, file_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from pydantic_core import ErrorDetails
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 
 _RULES = {
     "string_type": ("must be text", "put it in quotes"),
     "int_type": ("must be a whole number", "write digits without quotes or unit"),
     "int_parsing_size": ("is too large", "give a smaller number"),
     "bool_type": ("must be true or false", "write true or false"),
-    "list_type": ("must be a list", "write [..] or lines that start with a dash"),
+    **dict.fromkeys(
+        ("list_type", "tuple_type"),
+        ("must be a list", "write [..] or lines that start with a dash"),
+    ),
     "float_type": ("must be a number", "write it without quotes or unit"),
     "finite_number": ("must be a finite number", "give another"),
     "none_required": ("must be null", "write null"),
@@ -35,7 +42,8 @@ _RULES = {
     "union_tag_not_found": ("lacks the key {discriminator}", "add it"),
 }
 """What is wrong and the remedy, by pydantic's kind of error; {..}: what its context names so."""
-_NO_MAPPING = ("model_type", "model_attributes_type")
+_NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 class StrictModel(BaseModel):
@@ -47,26 +55,71 @@ class StrictModel(BaseModel):
 def validated(model: type[M], data: object, source: str) -> M:
     """``data`` as an instance of ``model``; ``source`` names the file in messages.
 
+    ``model`` is a pydantic one, or a dataclass (:mod:`p2smt.files.shapes`).
+
     Raises:
         InputError: one problem, unknown keys first (a misspelt key is also a missing one).
     """
     if isinstance(data, dict):
         _check_versions(model, data, source)
     try:
-        return model.model_validate(data)
+        return _validate(model, data)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        first = min(found, key=lambda detail: detail["type"] != "extra_forbidden")
+        first = min(found, key=lambda detail: detail["type"] not in _UNKNOWN)
         raise _input_error(model, first, source) from None
     except RecursionError:
         raise InputError(source, "is nested too deeply", "flatten it") from None
 
 
-def _check_versions(model: type[BaseModel], data: dict[Any, Any], source: str) -> None:
+def _validate(model: type[M], data: object) -> M:
+    found: M = (
+        model.model_validate(data)
+        if issubclass(model, BaseModel)
+        else _validator(cast("Hashable", model)).validate_python(data)
+    )
+    return found
+
+
+@lru_cache(maxsize=64)
+def _validator(kind: Hashable) -> SchemaValidator:
+    """Of a dataclass, as strict as :class:`StrictModel`."""
+    return SchemaValidator(_of_files(TypeAdapter(cast("type[Any]", kind)).core_schema))
+
+
+def _of_files(schema: Any) -> Any:
+    """A schema with dataclasses read from mappings with their keys, tuples from lists, and enums
+    from texts; all else strictly."""
+    if isinstance(schema, list):
+        return [_of_files(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _of_files(value) for key, value in schema.items()}
+    if schema.get("type") in ("tuple", "enum", "dataclass"):
+        found["strict"] = False
+    if schema.get("type") == "dataclass":
+        found["config"] = {"strict": True, "extra_fields_behavior": "forbid"}
+        keys = {one.name: one.key for one in file_fields(schema["cls"])}
+        for field in found["schema"]["fields"]:
+            field["validation_alias"] = keys[field["name"]]
+    return found
+
+
+def _fields(model: type[Any]) -> dict[str, FileField]:
+    """The fields of a model by their keys."""
+    if is_dataclass(model):
+        return {one.key: one for one in file_fields(model)}
+    return {
+        name: FileField(name, name, field.annotation, field.is_required())
+        for name, field in model.model_fields.items()
+    }
+
+
+def _check_versions(model: type[Any], data: dict[Any, Any], source: str) -> None:
     """Refuse ``true`` where a number is the only choice: to Python it is 1."""
-    for name, field in model.model_fields.items():
-        if isinstance(data.get(name), bool) and get_origin(field.annotation) is Literal:
-            rule = f"must be {' or '.join(map(str, get_args(field.annotation)))}"
+    for name, field in _fields(model).items():
+        if isinstance(data.get(name), bool) and get_origin(field.hint) is Literal:
+            rule = f"must be {' or '.join(map(str, get_args(field.hint)))}"
             raise InputError(f"{source}: {name} {data[name]}", rule, "correct the value")
 
 
@@ -78,13 +131,13 @@ def key_path(loc: Iterable[int | str]) -> str:
     return path.lstrip(".")
 
 
-def _input_error(model: type[BaseModel], detail: ErrorDetails, source: str) -> InputError:
+def _input_error(model: type[Any], detail: ErrorDetails, source: str) -> InputError:
     loc, kind, value = detail["loc"], detail["type"], detail["input"]
     context = detail.get("ctx", {})
     path = key_path(loc)
     where = f"{source}: {path[:200]}" if path else source
     match kind:
-        case "extra_forbidden":
+        case _ if kind in _UNKNOWN:
             return _unknown_key(model, loc, source)
         case "missing":
             return InputError(where, "this key is missing", _keys(_model_at(model, loc)))
@@ -111,12 +164,12 @@ def _choice(value: object, allowed: str) -> tuple[str, str]:
     return f"must be {allowed}", did_you_mean(str(value), known) or "pick one"
 
 
-def _mapping(models: Sequence[type[BaseModel]]) -> tuple[str, str]:
+def _mapping(models: Sequence[type[Any]]) -> tuple[str, str]:
     """Rule and remedy for a value that is no mapping: the keys that all its models must have."""
     keys = [
         name
-        for name, field in models[0].model_fields.items()
-        if field.is_required() and all(name in model.model_fields for model in models)
+        for name, field in _fields(models[0]).items()
+        if field.required and all(name in _fields(model) for model in models)
     ]
     rule = f"must be a mapping with {', '.join(keys)}" if keys else "must be a mapping"
     more = " and the keys of its kind" if len(models) > 1 else ""
@@ -124,41 +177,43 @@ def _mapping(models: Sequence[type[BaseModel]]) -> tuple[str, str]:
     return rule + more, f"write {{{example}}}"
 
 
-def _unknown_key(model: type[BaseModel], loc: tuple[int | str, ...], source: str) -> InputError:
+def _unknown_key(model: type[Any], loc: tuple[int | str, ...], source: str) -> InputError:
     owner, key = _model_at(model, loc), str(loc[-1])
     inside = key_path(loc[:-1])
     where = f"{source}: unknown key {key[:60]!r}" + (f" in {inside}" if inside else "")
-    return InputError(where, _keys(owner), did_you_mean(key, owner.model_fields) or "remove it")
+    return InputError(where, _keys(owner), did_you_mean(key, _fields(owner)) or "remove it")
 
 
-def _keys(model: type[BaseModel]) -> str:
-    return f"the keys here are {', '.join(model.model_fields)}"
+def _keys(model: type[Any]) -> str:
+    return f"the keys here are {', '.join(_fields(model))}"
 
 
-def _model_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
+def _model_at(model: type[Any], loc: tuple[int | str, ...]) -> type[Any]:
     """The model that holds the key at ``loc``."""
     for part in loc[:-1]:
-        field = model.model_fields.get(str(part))
-        model = (_inner(field.annotation) if field else None) or model
+        field = _fields(model).get(str(part))
+        model = (_inner(field.hint) if field else None) or model
     return model
 
 
-def _alternatives(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+def _alternatives(model: type[Any], loc: tuple[int | str, ...]) -> list[type[Any]]:
     """The models of which the value at ``loc`` must be one: the whole itself without a key."""
     keys = tuple(part for part in loc if not isinstance(part, int))
     if not keys:
         return [model]
-    field = _model_at(model, keys).model_fields.get(str(keys[-1]))
-    return (_models(field.annotation) if field else []) or [model]
+    field = _fields(_model_at(model, keys)).get(str(keys[-1]))
+    return (_models(field.hint) if field else []) or [model]
 
 
-def _inner(annotation: Any) -> type[BaseModel] | None:
+def _inner(annotation: Any) -> type[Any] | None:
     return next(iter(_models(annotation)), None)
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def _models(annotation: Any) -> list[type[Any]]:
     """The models that a type names."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and (
+        issubclass(annotation, BaseModel) or is_dataclass(annotation)
+    ):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]
 

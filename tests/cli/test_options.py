@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from p2smt.cli.app import COMMANDS, GROUP, app
+from p2smt.cli.app import GROUP, app
+from p2smt.cli.guide.commands import COMMANDS
 from tests.cli.tools import assert_one_error, cli
 
 Parameter = tuple[tuple[str, ...], TyperArgument | TyperOption]

@@ -238,7 +238,7 @@ def level_seconds(
         load, draw = _loads(topology, j, orders, carried_by(library, operation), algorithm)
         part = _part(level.link, operation, algorithm)
         part = min(part, _most(topology, library, j, orders, operation, algorithm))
-        rule = next(one for one in library.protocols if one.name == protocol)
+        rule = dict(library.protocols)[protocol]
         if algorithm is Algorithm.TREE and j == nodes_of(topology):
             part *= rule.two_children if _two_children(topology, library, orders) else 1.0
         rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency

@@ -171,16 +171,18 @@ def _by_place(constants: Constants, start: str) -> dict[str, float]:
     return known | {fabric: known[like] for fabric, like in ASSUMED.items() if like in known}
 
 
-def fitted_protocols(library: Library, constants: Constants) -> tuple[ProtocolRate, ...]:
+def fitted_protocols(
+    library: Library, constants: Constants
+) -> tuple[tuple[str, ProtocolRate], ...]:
     """A library's protocols; those of so many channels carry what the channels do."""
     rate = constants.get(f"channel {group_of(library.name)}")
     found = []
-    for one in library.protocols:
-        count = CHANNELS.get(one.name)
+    for name, one in library.protocols:
+        count = CHANNELS.get(name)
         if rate is not None and count is not None:
             caps = tuple((fabric, count * rate) for fabric, _ in one.caps)
             one = replace(one, caps=caps)
-        found.append(one)
+        found.append((name, one))
     return tuple(found)
 
 

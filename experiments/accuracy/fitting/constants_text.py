@@ -109,11 +109,11 @@ def library_text(library: Library, text: str, constants: Mapping[str, float]) ->
     for key, value in _single(library, constants):
         line = f"{key}: {value}  # {SOURCE}"
         text = re.sub(rf"^{key}: .*$", line, text, flags=re.MULTILINE)
-    for one in fitted_protocols(library, constants):
-        if one.name.startswith("simple-"):
+    for name, one in fitted_protocols(library, constants):
+        if name.startswith("simple-"):
             caps = ", ".join(f"{fabric}: {format_bandwidth(rate)}" for fabric, rate in one.caps)
-            line = f"  {one.name}: {{efficiency: 1, caps: {{{caps}}}}}"
-            text = re.sub(rf"^  {one.name}: .*$", line, text, flags=re.MULTILINE)
+            line = f"  {name}: {{efficiency: 1, caps: {{{caps}}}}}"
+            text = re.sub(rf"^  {name}: .*$", line, text, flags=re.MULTILINE)
     return text
 
 

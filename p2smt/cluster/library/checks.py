@@ -73,8 +73,8 @@ def _costs(library: Library) -> Iterator[Fault]:
                 yield f"{key}.{name[:40]}", "", f"must be one of {', '.join(names)}", ""
             if not 0 <= seconds < _MOST_S:
                 yield f"{key}.{name}", f"{seconds} s", "must be from 0 to 1e6 s", "check it"
-    for one in library.protocols:
-        key = f"protocols.{one.name[:40]}"
+    for protocol, one in library.protocols:
+        key = f"protocols.{protocol[:40]}"
         rule = "is a part of the bandwidth: above 0, at most 1"
         for name in ("efficiency", "two_children"):
             if not 0 < (part := getattr(one, name)) <= 1:
@@ -90,14 +90,14 @@ def _costs(library: Library) -> Iterator[Fault]:
             yield key, "", f"its place must be one of {', '.join(_PLACES)}", ""
         if family not in FAMILIES:
             yield key, "", f"its family must be one of {', '.join(FAMILIES)}", ""
-        if protocol not in {one.name for one in library.protocols}:
+        if protocol not in dict(library.protocols):
             yield key, "", "is of a protocol that the library does not have", "add it to protocols"
         if not 0 <= seconds < _MOST_S:
             yield key, f"{seconds} s", "must be from 0 to 1e6 s", "check it"
 
 
 def _runs(library: Library) -> Iterator[Fault]:
-    protocols, added = {one.name for one in library.protocols}, added_algorithms()
+    protocols, added = dict(library.protocols), added_algorithms()
     for name, runs in library.runs:
         if name not in CALL_NAMES:
             yield f"runs.{name[:40]}", "", f"must be one of {', '.join(CALL_NAMES)}", ""

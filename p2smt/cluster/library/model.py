@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from p2smt.cluster.link import NETWORK, Algorithm
 from p2smt.collectives.names import Collective, Operation
 from p2smt.errors import InputError, did_you_mean
+from p2smt.files.shapes import FileKey, Limits, ReadBy, Table
+from p2smt.units import parse_bandwidth, parse_bytes, parse_time, part_of_rate
 
 NO_LIBRARY = "none"
 """How files and options say that there is no library."""
@@ -71,6 +73,36 @@ class NodeCount(Enum):
         return self is NodeCount.ANY or (self is NodeCount.ONE) == (nodes == 1)
 
 
+# What fields are in files: times, rates and sizes have units, pairs are mappings.
+
+
+def _value_of(parse: Callable[[object, str], Any]) -> Callable[[Any], Any]:
+    return lambda text: parse(text, "value")
+
+
+def _at_least_one(count: object) -> int:
+    if type(count) is not int or count < 1:
+        raise InputError(f"value {str(count)[:40]!r}", "must be a whole number from 1")
+    return count
+
+
+Part = Annotated[float, ReadBy(part_of_rate)]
+Seconds = Annotated[float, ReadBy(_value_of(parse_time))]
+Rate = Annotated[float, ReadBy(_value_of(parse_bandwidth))]
+Rates = Annotated[tuple[Rate, ...], Limits(min_length=3, max_length=3)]
+"""For groups on one node, on two, and on more."""
+BytesOrNone = Annotated[float, ReadBy(_value_of(parse_bytes), 0.0)]
+RunAlgorithm = Annotated[LibraryAlgorithm | None, ReadBy(lambda name: named_algorithm(name))]
+"""An algorithm by its name; None: messages from peer to peer."""
+SecondsOf = Annotated[tuple[tuple[str, Seconds], ...], Table()]
+RateOf = Annotated[tuple[tuple[str, Rate], ...], Table()]
+CapsOf = Annotated[tuple[tuple[str, Rates], ...], Table()]
+PartOf = Annotated[tuple[tuple[str, Part], ...], Table()]
+Names = tuple[str, ...]
+CpuName = Literal["intel", "amd", "arm"]
+SOME = Limits(min_length=1)
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolRate:
     """What a protocol makes of a link: a part of its bandwidth, at most so much per device.
@@ -79,10 +111,9 @@ class ProtocolRate:
     which trees reach whose nodes have two children that send into one card which devices share.
     """
 
-    name: str
-    efficiency: float = 1.0
-    caps: tuple[tuple[str, float], ...] = ()
-    two_children: float = 1.0
+    efficiency: Part = 1.0
+    caps: RateOf = ()
+    two_children: Part = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +125,14 @@ class LibraryRun:
     (0: any number).
     """
 
-    algorithm: LibraryAlgorithm | None
-    protocols: tuple[str, ...]
+    algorithm: RunAlgorithm
+    protocols: Annotated[Names, SOME]
     nodes: NodeCount = NodeCount.ANY
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
-    most_in_node: int = 0
-    least_in_node: int = 0
+    most_in_node: Annotated[int, Limits(ge=0)] = 0
+    least_in_node: Annotated[int, Limits(ge=0)] = 0
 
     def fits_node(self, local: int) -> bool:
         """Whether it can run with so many members in a node."""
@@ -112,8 +143,8 @@ class LibraryRun:
 class SizeThreshold:
     """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
 
-    up_to_bytes: float
-    algorithm: LibraryAlgorithm | None
+    up_to_bytes: Annotated[float, FileKey("up_to"), ReadBy(_value_of(parse_bytes), math.inf)]
+    algorithm: RunAlgorithm
     protocol: str
 
 
@@ -126,10 +157,10 @@ class SizeThresholds:
     """
 
     operation: str
-    rungs: tuple[SizeThreshold, ...]
+    rungs: Annotated[tuple[SizeThreshold, ...], SOME]
     nodes: NodeCount = NodeCount.ANY
     members: int = 0
-    fabrics: tuple[str, ...] = ()
+    fabrics: Names = ()
     per_peer: bool = False
 
 
@@ -158,25 +189,25 @@ class Library:
     """
 
     name: str
-    vendor: str
+    vendor: Annotated[str, SOME]
     description: str
-    sources: tuple[str, ...]
+    sources: Annotated[Names, SOME]
     joins_nodes: bool
-    calls: tuple[tuple[str, float], ...]
-    protocols: tuple[ProtocolRate, ...]
-    runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
-    hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
-    calls_across: tuple[tuple[str, float], ...] = ()
-    calls_on: tuple[tuple[str, float], ...] = ()
+    calls: SecondsOf
+    protocols: Annotated[tuple[tuple[str, ProtocolRate], ...], Table(), SOME]
+    runs: Annotated[tuple[tuple[str, Annotated[tuple[LibraryRun, ...], SOME]], ...], Table()]
+    hops: Annotated[tuple[tuple[tuple[str, str, str], Seconds], ...], Table()] = ()
+    calls_across: SecondsOf = ()
+    calls_on: SecondsOf = ()
     ladders: tuple[SizeThresholds, ...] = ()
     formula: Formula | None = None
-    sent_as: tuple[tuple[Collective, Collective], ...] = ()
-    in_flight: float = math.inf
-    ring_pace: float = 1.0
-    peers_at_once: int = 0
-    exchange_rate: float = math.inf
-    handover_rate: float = math.inf
-    switch_member: float = 0.0
+    sent_as: Annotated[tuple[tuple[Collective, Collective], ...], Table()] = ()
+    in_flight: Annotated[float, ReadBy(_at_least_one)] = math.inf
+    ring_pace: Part = 1.0
+    peers_at_once: Annotated[int, Limits(ge=0)] = 0
+    exchange_rate: Rate = math.inf
+    handover_rate: Rate = math.inf
+    switch_member: Seconds = 0.0
 
     @staticmethod
     def only_named(name: str) -> Library:
@@ -206,8 +237,7 @@ class Library:
 
     def protocol(self, name: str) -> ProtocolRate:
         """The protocol of that name; one that the library does not know takes nothing away."""
-        known = {protocol.name: protocol for protocol in self.protocols}
-        return known.get(name, ProtocolRate(name))
+        return dict(self.protocols).get(name, ProtocolRate())
 
     def hop_s(self, fabric: str, family: str, protocol: str, *, across: bool) -> float:
         """Seconds of one step over a link; ``across``: it joins nodes (where no fabric says).
@@ -327,10 +357,6 @@ def family_of(algorithm: LibraryAlgorithm | None) -> str:
 # src/graph/tuning.cc, ``ncclTopoTuneModel`` and ``ncclTopoGetAlgoTime``.
 
 
-Triple = tuple[float, float, float]
-"""For groups on one node, on two, and on more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Hardware:
     """What the library takes a fabric for.
@@ -344,8 +370,8 @@ class Hardware:
 
     row: str
     generation: str = ""
-    known: float = 1.0
-    latency_s: float = 0.0
+    known: Part = 1.0
+    latency_s: Annotated[float, FileKey("latency"), ReadBy(_value_of(parse_time), 0.0)] = 0.0
     one_order: bool = True
     direct: bool = True
 
@@ -362,11 +388,11 @@ class Scaling:
 
     algorithm: Algorithm
     protocol: str = ""
-    operations: tuple[str, ...] = ()
-    nodes: str = "any"
+    operations: Names = ()
+    nodes: Literal["any", "one", "several", "two", "many"] = "any"
     alone: bool | None = None
     plain: bool = False
-    factor: float = 1.0
+    factor: Part = 1.0
     cap: str = ""
     per_channel: bool = False
 
@@ -392,10 +418,10 @@ class Correction:
 
     algorithm: Algorithm
     protocol: str
-    factors: tuple[float, ...]
-    generations: tuple[str, ...] = ()
+    factors: Annotated[tuple[Part, ...], SOME]
+    generations: Names = ()
     several: bool = False
-    unless_cpus: tuple[str, ...] = ()
+    unless_cpus: tuple[CpuName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,9 +432,9 @@ class Plateau:
     and channels; ``factors`` of the latency are by generation.
     """
 
-    factors: tuple[tuple[str, float], ...]
-    bytes_per_rank: float = 0.0
-    bytes_per_channel_and_rank: float = 0.0
+    factors: PartOf
+    bytes_per_rank: BytesOrNone = 0.0
+    bytes_per_channel_and_rank: BytesOrNone = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +447,8 @@ class Nvls:
     """
 
     of_bus: bool
-    efficiency: tuple[tuple[str, float], ...] = ()
-    ratio: float = 1.0
+    efficiency: PartOf = ()
+    ratio: Part = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,16 +464,24 @@ class Search:
     out; and ``served_twice``, where across nodes twice as many channels serve wide rings.
     """
 
-    inside: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    outside: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    twice_from: float = float("inf")
-    not_twice: tuple[str, ...] = ()
-    plain_tree: tuple[str, ...] = ()
-    relayed_ll128: tuple[str, ...] = ()
-    paired: tuple[str, ...] = ()
-    turned: tuple[str, ...] = ()
-    served_twice: tuple[str, ...] = ()
-    channels: int = 32
+    inside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], Table()] = ()
+    outside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], Table()] = ()
+    twice_from: Annotated[float, ReadBy(_value_of(parse_bandwidth), math.inf)] = math.inf
+    not_twice: Names = ()
+    plain_tree: Names = ()
+    relayed_ll128: Names = ()
+    paired: Names = ()
+    turned: Names = ()
+    served_twice: Names = ()
+    channels: Annotated[int, Limits(ge=1)] = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Pat:
+    """PAT's latency: so much for each rank, and so much of a hop for each doubling."""
+
+    per_rank_s: Annotated[Seconds, FileKey("per_rank")]
+    hop_part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,31 +495,29 @@ class Formula:
     for the simple protocol, and ``overhead_on`` what it is with some processors; ``ll_inside``
     multiplies such a step of LL.  ``rounds_by_node``: the ring of an all-reduce passes between
     nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one rank per node hops across are those
-    of a tree.  PAT takes ``pat_per_rank_s`` for each rank and ``pat_hop_part`` of a hop for each
-    doubling.  ``most_bus`` limits every bus bandwidth.
+    of a tree.  ``most_bus`` limits every bus bandwidth.
     The latency that a network's driver reports is added to a hop, twice for the simple protocol,
     which flushes; with ``driver_replaces`` it stands for the hop (NCCL before 2.18).
     """
 
-    hardware: tuple[tuple[str, Hardware], ...]
+    hardware: Annotated[tuple[tuple[str, Hardware], ...], Table(), SOME]
     inside: str
     outside: str
-    base: tuple[tuple[tuple[Algorithm, str], float], ...]
-    hops: tuple[tuple[tuple[str, Algorithm, str], float], ...]
+    base: Annotated[tuple[tuple[tuple[Algorithm, str], Seconds], ...], Table()]
+    hops: Annotated[tuple[tuple[tuple[str, Algorithm, str], Seconds], ...], Table()]
     scalings: tuple[Scaling, ...] = ()
-    caps: tuple[tuple[str, tuple[tuple[str, Triple], ...]], ...] = ()
+    caps: Annotated[tuple[tuple[str, CapsOf], ...], Table()] = ()
     search: Search = Search()
     corrections: tuple[Correction, ...] = ()
     plateau: Plateau | None = None
     nvls: Nvls | None = None
-    overhead_s: float = 0.0
-    overhead_on: tuple[tuple[str, float], ...] = ()
-    ll_inside: float = 1.0
+    overhead_s: Annotated[float, FileKey("overhead"), ReadBy(_value_of(parse_time), 0.0)] = 0.0
+    overhead_on: Annotated[tuple[tuple[CpuName, Seconds], ...], Table()] = ()
+    ll_inside: Part = 1.0
     rounds_by_node: bool = False
     alone_as_tree: bool = False
-    pat_per_rank_s: float = 0.0
-    pat_hop_part: float = 0.0
-    most_bus: tuple[tuple[str, float], ...] = ()
+    pat: Pat | None = None
+    most_bus: RateOf = ()
     driver_replaces: bool = False
 
     def hardware_of(self, fabric: str, *, across: bool) -> Hardware:

@@ -16,6 +16,7 @@ from p2smt.cluster.library.model import (
     Library,
     LibraryAlgorithm,
     LibraryRun,
+    Pat,
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
@@ -309,8 +310,8 @@ def _latency(
         case Algorithm.NVLS_TREE:
             return start + inside + 2 * rounds * outside
         case _:
-            linear = shape.members * formula.pat_per_rank_s
-            return start + rounds * outside * formula.pat_hop_part + linear
+            pat = formula.pat or Pat(0.0, 0.0)
+            return start + rounds * outside * pat.hop_part + shape.members * pat.per_rank_s
 
 
 def _reported(formula: Formula, driver_s: float, hop_s: float, protocol: str) -> float:
@@ -334,7 +335,7 @@ def _ring_latency(
     between = shape.nodes - 1
     if operation == "all-reduce":
         between = 2 * (shape.nodes if formula.rounds_by_node else shape.nodes - 1)
-    overhead = dict(formula.overhead_on).get(shape.cpu, formula.overhead_s)
+    overhead = {str(cpu): s for cpu, s in formula.overhead_on}.get(shape.cpu, formula.overhead_s)
     least = overhead * (3 if protocol == _SIMPLE else 1)
     return (steps - between) * max(inside, least) + between * outside
 

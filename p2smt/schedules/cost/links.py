@@ -354,12 +354,12 @@ def message_piece(topology: Topology, j: int, protocol: str) -> Piece:
     """Latency and effective bandwidth of a level's link by a protocol; by the library's first one
     if it has none of that name."""
     library = topology.known_library
-    one = _protocol(library, protocol)
-    latency_s = ways.hop_s(topology, j, one.name, _FAMILY, *_operations(library))
+    name, one = _protocol(library, protocol)
+    latency_s = ways.hop_s(topology, j, name, _FAMILY, *_operations(library))
     rate = ways.protocol_rate(
         topology.levels[j].link, one, _part(topology, j), innermost=_innermost(topology, j)
     )
-    return Piece(one.name, latency_s, rate)
+    return Piece(name, latency_s, rate)
 
 
 def device_rate(topology: Topology, j: int, protocol: str) -> float | None:
@@ -367,12 +367,12 @@ def device_rate(topology: Topology, j: int, protocol: str) -> float | None:
     link = topology.levels[j].link
     if not topology.library:
         return link.device_bandwidth_bytes_per_s
-    one = _protocol(topology.known_library, protocol)
+    _, one = _protocol(topology.known_library, protocol)
     return ways.device_rate(link, one, _part(topology, j), innermost=_innermost(topology, j))
 
 
-def _protocol(library: Library, name: str) -> ProtocolRate:
-    named = (one for one in library.protocols if one.name == name.lower())
+def _protocol(library: Library, name: str) -> tuple[str, ProtocolRate]:
+    named = (one for one in library.protocols if one[0] == name.lower())
     return next(named, library.protocols[0])
 
 

@@ -101,7 +101,7 @@ def _hops(topology: Topology, j: int, link: Link) -> Iterator[tuple[str, float]]
     library = topology.known_library
     run = {run.algorithm for _, runs in library.runs for run in runs}
     families = {family_of(one) for one in (*Algorithm, None, *run)}
-    protocols = {name for (_, _, name), _ in library.hops} | {one.name for one in library.protocols}
+    protocols = {name for (_, _, name), _ in library.hops} | set(dict(library.protocols))
     for family in sorted(families):
         for protocol in sorted(protocols):
             if link.hop_of(protocol, family) is None:

@@ -30,7 +30,7 @@ def test_the_piece_prints_what_is_shown() -> None:
 
 
 def test_every_command_is_in_the_table() -> None:
-    from p2smt.cli.app import COMMANDS
+    from p2smt.cli.guide.commands import COMMANDS
 
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| (?:`p2smt \w+[^|]*)", page, re.M))

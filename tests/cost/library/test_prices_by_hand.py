@@ -163,7 +163,7 @@ def test_two_children_share_a_card() -> None:
     own, and before Hopper, nothing of it was measured.  A ring has no children."""
     known, names = library_of("nccl-2.30").protocols, []
     for part in (1.0, 0.5):
-        protocols = tuple(replace(one, two_children=part) for one in known)
+        protocols = tuple((name, replace(one, two_children=part)) for name, one in known)
         names.append(limited(f"nccl-children-{part}", protocols=protocols).name)
     for nodes, cards, fabric, part in (
         (4, 4, "nvlink4", 0.5),

@@ -80,7 +80,7 @@ def test_under_a_library_messages_have_its_latencies_and_effective_rates() -> No
         ring = library.hop_s("nvlink4", "ring", protocol, across=False)
         assert inside.latency_s == (2e-6 if protocol == "ll" else ring)
     strange = Routes(topology, "msccl-own").between(0, 8)
-    assert strange == Routes(topology, library.protocols[0].name).between(0, 8)
+    assert strange == Routes(topology, library.protocols[0][0]).between(0, 8)
 
 
 def test_several_ports_of_one_device_work_as_one() -> None:
