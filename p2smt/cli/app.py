@@ -251,8 +251,8 @@ def _topology() -> typer.Typer:
 
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
+    from p2smt.cli.guide.progress import watched
     from p2smt.cli.output import tell_beside
-    from p2smt.cli.progress import watched
 
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     answered = False
@@ -299,7 +299,7 @@ class OneValueCommand(OfTexts, TyperCommand):
 
     def _tell_abbreviations(self, values: Mapping[str, Any]) -> None:
         """Say beside the answer what abbreviated values are read as."""
-        from p2smt.cli.asked.abbreviations import abbreviations
+        from p2smt.cli.guide.abbreviations import abbreviations
         from p2smt.cli.output import note_beside
 
         given = ((one.metavar or "", values.get(one.name or "")) for one in self.params)

@@ -10,10 +10,10 @@ import typer
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import NOT_SETTLED, OK
+from p2smt.cli.guide.progress import say
 from p2smt.cli.output import note as tell_note
 from p2smt.cli.output import tell_tables, writable
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
-from p2smt.cli.progress import say
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:

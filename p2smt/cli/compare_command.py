@@ -42,8 +42,8 @@ def compare(
     from p2smt.api.compare import compare as beside
     from p2smt.cli import given
     from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.guide.progress import tell_times
     from p2smt.cli.output import tell_tables
-    from p2smt.cli.progress import tell_times
     from p2smt.cli.solve_command import hosts_of
     from p2smt.parallelism.request import Problem, parse_objective
     from p2smt.report.order_tables import comparison_data, comparison_tables

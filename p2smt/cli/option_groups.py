@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
+from p2smt.cli.guide.progress import tell_parts, teller
 from p2smt.cli.output import note, writable
 from p2smt.cli.parameters import Text, Texts, flag, option
-from p2smt.cli.progress import tell_parts, teller
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:

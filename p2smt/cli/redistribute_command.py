@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
+from p2smt.cli.guide.progress import say
 from p2smt.cli.parameters import Text, flag, opened, option, part
-from p2smt.cli.progress import say
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, assert_never
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import OK, REFUTED
+from p2smt.cli.guide.progress import say
 from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
-from p2smt.cli.progress import say
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
 

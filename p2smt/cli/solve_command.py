@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
+from p2smt.cli.guide.progress import tell_times
 from p2smt.cli.parameters import Text, Texts, flag, opened, option, part
-from p2smt.cli.progress import tell_times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -19,8 +19,8 @@ _CLUSTER = """
 """
 _RULES = """
     --fix --require --forbid --forbid-form --length --max-steps-at --launcher --max-tp --max-pp
-    --max-cp --max-vpp --max-mbs --max-ep --max-etp --recompute --zero --dispatcher --overlap
-    --graphs --fp8-attention --flash --memory --keep-source --uneven --cuts --symmetry --messages
+    --max-cp --max-dp-replicate --max-vpp --max-mbs --max-ep --max-etp --recompute --zero
+    --dispatcher --overlap --graphs --fp8-attention --flash --memory --keep-source --uneven --cuts --symmetry --messages
     --max-steps --max-chunks --fifo-depth --runtime --unverified --allow-above-nominal
 """
 _MODEL = """
@@ -34,7 +34,7 @@ _SEARCH = """
 _OUTPUT = """
     --within --top --pick --compare --sensitivity --explain --what-if --cost --symbolic --latex
     --plot --svg --trace --certificate --to --by-host --output --out --note --details --force
-    --json --help
+    --json --quiet --help
 """
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

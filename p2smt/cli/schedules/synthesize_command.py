@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
+from p2smt.cli.guide.progress import tell_sizes
 from p2smt.cli.parameters import Text, flag, opened, option
-from p2smt.cli.progress import tell_sizes
 
 if TYPE_CHECKING:
     from p2smt.result import SearchLimits, StopWatch

@@ -159,7 +159,7 @@ def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int
 
 def _proof(plan: AnyPlan, source: str, report: PlanReport, how: o.SearchOptions) -> PlanProof:
     """The proof under the plan's limits, or under another time limit."""
-    from p2smt.cli.progress import tell_times
+    from p2smt.cli.guide.progress import tell_times
     from p2smt.plans.file_model import PlanModel
     from p2smt.search.prove import prove, stated_limits
 
@@ -244,7 +244,7 @@ def verify_journal_file(
 ) -> int:
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
     from p2smt.api.journals import verify_journal
-    from p2smt.cli.progress import tell_count
+    from p2smt.cli.guide.progress import tell_count
     from p2smt.report.journals import journal_data, journal_lines
     from p2smt.report.text import printable
 

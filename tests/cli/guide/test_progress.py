@@ -18,7 +18,8 @@ from tests.cli.tools import DEEP, DEEP_REQUESTS
 
 AT_ONCE = """
 import sys, time
-from p2smt.cli import main, progress as cli
+from p2smt.cli import main
+from p2smt.cli.guide import progress as cli
 from p2smt.report import progress
 progress.FIRST_S = progress.EVERY_S = 0.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.cli.asked.abbreviations import abbreviations
+from p2smt.cli.guide.abbreviations import abbreviations
 from tests.cli.tools import assert_one_error, cli
 
 SOLVE = ("solve", "-t", "dgx-a100:2", "--axes", "dp=4,tp=4")
