@@ -1,4 +1,4 @@
-"""Runs the commands of tutorial.md in a copy of its files, and writes what they print below them.
+"""Runs the commands of the tutorials in a copy of their files, and writes what they print below.
 
 python docs/tutorial.py
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE, FILES = HERE / "tutorial.md", HERE / "tutorial"
+PAGE, MESH, FILES = HERE / "tutorial.md", HERE / "tutorial-mesh.md", HERE / "tutorial"
 TOOLS = {"p2smt": "p2smt.cli", "torchrun": "torch.distributed.run"}
 _BLOCK = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
 _LIMIT_S = 600
@@ -94,4 +94,5 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for one in (PAGE, MESH):
+        one.write_text(page(one.read_text(encoding="utf-8")), encoding="utf-8")

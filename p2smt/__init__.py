@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from p2smt.api.anchoring import anchor as anchor
     from p2smt.api.anchoring import parse_measured as parse_measured
+    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.arrays import array_type as array_type
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from p2smt.api.host_plan import PlannedOnHosts as PlannedOnHosts
     from p2smt.api.host_plan import plan_on_hosts as plan_on_hosts
     from p2smt.api.journals import verify_journal as verify_journal
+    from p2smt.api.order import OrderedHosts as OrderedHosts
+    from p2smt.api.order import order_hosts as order_hosts
     from p2smt.api.placements import placements as placements
     from p2smt.api.planning import Planned as Planned
     from p2smt.api.planning import plan as plan
@@ -311,6 +314,7 @@ _HOMES = {
         "Mesh",
     ),
     "p2smt.resharding.plan": ("RedistributionPlan",),
+    "p2smt.api.answers": ("compare_answers",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",
@@ -356,6 +360,7 @@ _HOMES = {
     "p2smt.api.journals": ("verify_journal",),
     "p2smt.parallel_search.journal.verify": ("JournalReport",),
     "p2smt.api.placements": ("placements",),
+    "p2smt.api.order": ("OrderedHosts", "order_hosts"),
     "p2smt.api.host_plan": ("PlannedOnHosts", "plan_on_hosts"),
     "p2smt.api.planning": (
         "Planned",

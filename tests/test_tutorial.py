@@ -1,4 +1,4 @@
-"""The tutorial is true: its commands print what it shows, and its program runs where it says."""
+"""The tutorials are true: their commands print what they show, and programs run where they say."""
 
 from __future__ import annotations
 
@@ -37,10 +37,33 @@ def tutorial() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def ran(tutorial: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder in which every command of the page was run, and the page with what they printed."""
-    folder = tmp_path_factory.mktemp("tutorial")
-    text = tutorial.run_in(folder, tutorial.PAGE.read_text(encoding="utf-8"), lambda _: True)
-    return folder, text
+    """A folder in which every command of the page on meshes was run, and the page with what they
+    printed."""
+    return run_of(tutorial, tutorial.MESH, tmp_path_factory.mktemp("tutorial"))
+
+
+def run_of(tutorial: ModuleType, page: Path, folder: Path) -> tuple[Path, str]:
+    return folder, tutorial.run_in(folder, page.read_text(encoding="utf-8"), lambda _: True)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+def test_from_a_launch_script_to_a_better_job(tutorial: ModuleType, tmp_path: Path) -> None:
+    """Every command prints what the page shows; what each says comes in its first ten lines."""
+    folder, text = run_of(tutorial, tutorial.PAGE, tmp_path)
+    assert tutorial.PAGE.read_text(encoding="utf-8") == text, "run: python docs/tutorial.py"
+    compared = re.findall(r"^\$ p2smt plan .*--compare .*\n((?:.+\n)*)", text, re.MULTILINE)
+    assert len(compared) == 2
+    for shown in compared:
+        lines = [line for line in shown.splitlines() if not line.startswith("note: ")]
+        assert re.match(r"gain +\d+\.\d% more tokens/s, ", lines[0])
+        labels = [line.split()[0] for line in lines[:10]]
+        assert {"sure", "yours", "best", "proof"} <= set(labels)
+    job = (folder / "better.sh").read_text()
+    assert job in text
+    assert subprocess.run(["bash", "-n", "better.sh"], cwd=folder, check=False).returncode == 0
+    hosts = (folder / "job.txt").read_text().split()
+    assert f"#SBATCH --nodes={len(hosts)}" in job
 
 
 def placed(folder: Path) -> list[tuple[str, int]]:
@@ -58,7 +81,7 @@ def test_every_command_prints_what_the_page_shows(
 ) -> None:
     """The last of them runs the program on Gloo ranks of this machine."""
     _, text = ran
-    assert tutorial.PAGE.read_text(encoding="utf-8") == text, "run: python docs/tutorial.py"
+    assert tutorial.MESH.read_text(encoding="utf-8") == text, "run: python docs/tutorial.py"
     assert "\noptimal: " in text
     assert "12 of 12 ranks (pp=3, dp=2, tp=2) have the right gradients" in text
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from p2smt.api.workload import estimate
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.interop.trainers.launches import read_launch
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.anchor import (
     ONE_RUN_SPREAD,
@@ -17,7 +20,8 @@ from p2smt.training.measured.anchor import (
     with_host,
     with_links,
 )
-from p2smt.training.strategy import Batch, spread_strategy, with_given
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.strategy import Batch, spread_strategy, spread_text, with_given
 from p2smt.training.transformer import Transformer
 from p2smt.units import format_gigabytes, format_time, parse_bytes, parse_time
 
@@ -27,24 +31,53 @@ MAX_RUNS = 100
 _EXAMPLE = "write it like 'tp=4,pp=4: 31.2s, 71GB'"
 
 
-def parse_measured(text: str, devices: int, given: Mapping[str, Any]) -> OwnRun:
-    """A measured run in a text such as ``tp=4,pp=4: 31.2s, 71GB``; the memory may be left out.
+def parse_measured(
+    text: str,
+    topology: Topology,
+    given: Mapping[str, Any],
+    model: Transformer,
+    batch: Batch,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> OwnRun:
+    """A measured run such as ``tp=4,pp=4: 31.2s, 71GB``, or ``run.sh: 31.2s``; the memory may be
+    left out.
 
-    ``given``: fields of every strategy that are said elsewhere.
+    Args:
+        text: strategy or file, as :func:`~p2smt.interop.trainers.launches.read_launch` reads it,
+            time and memory.
+        topology: all of its devices had the run.
+        given: fields of every strategy that are said elsewhere.
+        model: what was trained, with ``batch``.
+        batch: of an iteration.
+        settings: what files leave open.
 
     Raises:
-        InputError: it is none, or says another value of such a field.
+        InputError: it is none, is of another model or batch, or says another value of such a field.
     """
-    strategy, colon, figures = text.rpartition(":")
+    said, colon, figures = (part.strip() for part in text.rpartition(":"))
     what = f"--measured {text[:60]!r}"
     seconds, comma, memory = figures.partition(",")
     if not colon or not seconds.strip():
         raise InputError(what, "is not STRATEGY: TIME, or STRATEGY: TIME, MEMORY", _EXAMPLE)
-    return OwnRun(
-        with_given(spread_strategy(strategy, devices), strategy, given),
-        parse_time(seconds.strip(), what),
-        parse_bytes(memory.strip(), what) if comma else None,
-    )
+    step_s = parse_time(seconds.strip(), what)
+    memory_bytes = parse_bytes(memory.strip(), what) if comma else None
+    if not os.path.isfile(said):
+        if said and "=" not in said:
+            rule = f"{said[:40]} is neither a strategy nor a file"
+            raise InputError(what, rule, _EXAMPLE)
+        strategy = with_given(spread_strategy(said, topology.devices), said, given)
+        return OwnRun(strategy, step_s, memory_bytes)
+    told = {"seq": str(batch.tokens), **settings}
+    launch = read_launch(said, told, model=model, devices=topology.devices)
+    if launch.batch != batch:
+        one, other = (
+            f"{each.sequences:,} x {each.tokens:,} tokens" for each in (launch.batch, batch)
+        )
+        rule = f"has batches of {one}, and {other} are asked for"
+        raise InputError(f"--measured {said[:60]}", rule, "measure the batch that is asked for")
+    where, experts = launch.matrices_on(topology)
+    strategy = with_given(launch.strategy, spread_text(launch.strategy), given)
+    return OwnRun(strategy, step_s, memory_bytes, where, experts)
 
 
 def anchor(
@@ -62,7 +95,7 @@ def anchor(
         model: what was trained, with ``batch``, on all devices of ``topology``.
         topology: as for :func:`~p2smt.api.workload.estimate`.
         batch: of an iteration.
-        runs: their ranks lie in Megatron's order.
+        runs: their ranks lie in Megatron's order where they have no matrices.
         efficiency: the constants that are scaled.
         force: take a time or a memory that is ``SLIP`` times off.
 
@@ -74,9 +107,14 @@ def anchor(
 
     def seconds(run: OwnRun, links: float, host_s: float) -> float:
         where, reached = with_links(topology, links), with_host(efficiency, host_s)
-        return estimate(model, where, run.strategy, batch, reached).iteration_s
+        return predicted(run, where, reached).iteration_s
 
-    found = [estimate(model, topology, run.strategy, batch, efficiency) for run in runs]
+    def predicted(run: OwnRun, where: Topology, constants: Efficiency) -> RunEstimate:
+        laid = run.placement, run.experts
+        asked = model, where, run.strategy, batch, constants
+        return estimate(*asked, placement=laid[0], experts=laid[1])
+
+    found = [predicted(run, topology, efficiency) for run in runs]
     for run, said in zip(runs, found, strict=True):
         if not force:
             _check(run, said.iteration_s, said.prediction.memory.total)

@@ -51,16 +51,17 @@ def compare(
     else:
         PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     known = standard_orders(problem, listed)
-    found = known if not orders else dict(_named(orders, problem, listed, known))
+    found = known if not orders else named_orders(orders, problem, listed, known)
     return compare_orders(problem, found, listed, limits=limits, solver=solver, progress=progress)
 
 
-def _named(
+def named_orders(
     orders: Sequence[str] | Mapping[str, OrderGiven | IntArray],
     problem: Problem,
     listed: Sequence[str] | None,
     known: Mapping[str, IntArray],
 ) -> dict[str, IntArray]:
+    """The rank tensors of orders as :func:`compare` takes them, by their names."""
     found: dict[str, IntArray] = {}
     given: list[tuple[str, OrderGiven | IntArray]] = (
         list(orders.items()) if isinstance(orders, Mapping) else [("", text) for text in orders]

@@ -36,10 +36,8 @@ from p2smt.search.allocation.grids import (
 )
 from p2smt.search.allocation.local_search import filled
 from p2smt.search.allocation.solve import solve_on_hosts
-from p2smt.training.iteration import predict_with, sent, trained_seconds
-from p2smt.training.pipeline import axis_requests, is_of_experts
+from p2smt.training.iteration import call_prices, predict_with
 from p2smt.training.plan_block import efficiency_in, run_of
-from p2smt.training.strategy import AXES, EXPERT_AXES, EXPERT_SHARD_AXES, SHARD_AXES
 
 SEARCH_S = 1.5
 """Seconds of the search for an order, which a job waits for."""
@@ -223,32 +221,21 @@ def _iteration(fixed: _Fixed, there: Topology, block: TrainingBlock) -> Callable
     """Seconds of an iteration of the training, one collective for each request."""
     given = fixed.plan
     run, constants = run_of(block, given.source), efficiency_in(block, given.source)
-    strategy, device = run.strategy, given.problem.topology.known_device
-    asked = axis_requests(run.model, run.batch, strategy, constants.framework, constants)
-    copies = strategy.dp_replicate > 1
-    sides = (
-        (SHARD_AXES, strategy.shard_sizes) if copies else (AXES, strategy.sizes),
-        (EXPERT_SHARD_AXES, strategy.expert_shard_sizes)
-        if copies
-        else (EXPERT_AXES, strategy.expert_sizes),
-    )
+    device = given.problem.topology.known_device
     attention = given.where.rank_tensor()  # its axes are those of AXES, in their order
     pair = block.placement
     experts = attention if pair is None else _tensor(pair.experts)
 
     def seconds(slots: IntArray) -> float:
-        devices = [fixed.moved(one, slots) for one in (attention, experts)]
-        call_s: dict[str, float] = {}
-        for request in asked:
-            at = int(is_of_experts(request.axes))
-            (names, sizes), one = sides[at], sent(run, request)
-            axes = [names.index(axis) for axis in one.axes]
-            ranks = devices[at].reshape(sizes)
-            found = _call_s(there, ranks, axes, one.kind, one.payload_bytes)
-            call_s[request.name] = trained_seconds(constants, one, found)
+        where = [_listed(fixed.moved(one, slots)) for one in (attention, experts)]
+        call_s = call_prices(run, there, constants, *where)
         return predict_with(run, device, constants, call_s).time.iteration_s
 
     return seconds
+
+
+def _listed(devices: IntArray) -> RankList:
+    return RankList(tuple(devices.ravel().tolist()), tuple(devices.shape))
 
 
 def _tensor(rows: Sequence[Sequence[int]]) -> IntArray:
@@ -273,7 +260,8 @@ def _placed_on(fixed: _Fixed, there: Topology, slots: IntArray) -> PlacedPlan:
         RankPlace(rank, name, device % each, device)
         for rank, (name, device) in enumerate(zip(names, devices.ravel().tolist(), strict=True))
     )
-    ranks = RankList(tuple(devices.ravel().tolist()), tuple(devices.shape))
     problem = replace(given.problem, topology=there, rules=())
     hosts = tuple(name for name in there.hosts.names if name in set(names)) if there.hosts else ()
-    return replace(given, problem=problem, where=ranks, hosts=hosts, places=places, experts=None)
+    return replace(
+        given, problem=problem, where=_listed(devices), hosts=hosts, places=places, experts=None
+    )

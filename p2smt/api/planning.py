@@ -22,6 +22,12 @@ from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.run import measured_strategies, searched_strategies
 from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
+from p2smt.training.present.comparison import (
+    NearMeasured,
+    PresentRun,
+    RunComparison,
+    compare_with,
+)
 from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
 from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
@@ -172,7 +178,7 @@ def plan(
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set; no programs are
     sought after it.
     """
-    number = _picked(pick, question.top)
+    number = picked(pick, question.top)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
     mixture = question.model.experts is not None
@@ -202,7 +208,20 @@ def plan(
     return Planned(answer, estimates, sought[0], run, tuple(options), said[0])
 
 
-def _picked(pick: str | None, most: int) -> int:
+def compare_planned(
+    found: Planned, present: PresentRun, limits: SearchLimits | None = None
+) -> RunComparison:
+    """What somebody runs beside the fastest of a plan, and beside the one of the list that is
+    nearest to a measured run; ``limits``: of the search for its best placement."""
+    best = found.listed[0] if found.listed else None
+    near, run_near = None, found.answer.recommended
+    if run_near is not None:
+        one = run_near.planned.estimate(found.answer.question)
+        near = NearMeasured(one, run_near.run.name, run_near.distance)
+    return compare_with(found.answer.question, present, best, near, limits)
+
+
+def picked(pick: str | None, most: int) -> int:
     """The number that is picked; 0: none is.
 
     Raises:

@@ -8,25 +8,13 @@ from dataclasses import dataclass, replace
 from p2smt.api.planning import launcher_lacks
 from p2smt.cluster.topology import Topology
 from p2smt.cluster.what_if import ClusterChange
-from p2smt.cost.accuracy import PriceRange
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
-from p2smt.training.iteration import estimate_range
+from p2smt.training.gain import RateGain, rate_gain
 from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.hosts.search import plan_on_hosts as search_on_hosts
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import PlanQuestion
-
-
-@dataclass(frozen=True, slots=True)
-class RateGain:
-    """By how much more tokens a second are trained on, as a part of what is now.
-
-    ``low`` and ``high``: links being as fast, or as slow, as they may be, alike in both.
-    """
-
-    gain: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +31,16 @@ class WhatIf:
     reason: str = ""
 
 
-def rate_gain(now: RunEstimate, then: RunEstimate) -> RateGain:
-    """The gain in tokens a second, with its range by what is known of links."""
-    tokens = then.prediction.tokens / now.prediction.tokens
-    gains = [
-        tokens * before_s / after_s - 1
-        for before_s, after_s in zip(_ends(now), _ends(then), strict=True)
-    ]
-    return RateGain(gains[0], min(gains), max(gains))
+@dataclass(frozen=True, slots=True)
+class Fastest:
+    """What a search says: the fastest strategy (None: there is none, for the ``reason``)."""
+
+    status: Status
+    found: RunEstimate | None
+    reason: str = ""
 
 
-def _ends(found: RunEstimate) -> tuple[float, float, float]:
-    """Seconds of an iteration as said, and with links as fast and as slow as they may be."""
-    within: PriceRange | None = estimate_range(found).iteration
-    seconds = found.iteration_s
-    return (seconds, seconds, seconds) if within is None else (seconds, within.low_s, within.high_s)
+AskChanged = Callable[[PlanQuestion, ClusterChange], Fastest]
 
 
 def plan_what_if(
@@ -65,6 +48,7 @@ def plan_what_if(
     now: RunEstimate,
     changes: Sequence[ClusterChange],
     limits: SearchLimits | None = None,
+    ask: AskChanged | None = None,
 ) -> Iterator[WhatIf]:
     """The fastest strategy under each change, each searched for as ``question`` was.
 
@@ -73,37 +57,66 @@ def plan_what_if(
         now: its fastest strategy, with a single collective for each request.
         changes: of the question's topology.
         limits: of each search.
+        ask: how a question is asked, such as :func:`asked_on_hosts`; None: over placements.
 
     A search that is interrupted ends them all.
     """
     for change in changes:
         try:
-            yield _fastest(question, now, change, limits or SearchLimits())
+            yield _fastest(question, now, change, ask or _by_placements(limits))
         except KeyboardInterrupt:
             return
 
 
+def _by_placements(limits: SearchLimits | None) -> AskChanged:
+    def ask(question: PlanQuestion, _: ClusterChange) -> Fastest:
+        answer = search_plan(question, limits)
+        if answer.interrupted:
+            raise KeyboardInterrupt
+        best = None if answer.best is None else answer.best.estimate(question)
+        return Fastest(answer.status, best, answer.reason or answer.proof())
+
+    return ask
+
+
+def asked_on_hosts(
+    hosts: Sequence[str], batches: tuple[int, int], limits: SearchLimits | None = None
+) -> AskChanged:
+    """How a question is asked on the hosts of a job, of which as many are taken as a change says:
+    whichever are best.  Where it says more than the job has, all that the topology names count."""
+
+    def ask(question: PlanQuestion, change: ClusterChange) -> Fastest:
+        known = () if question.topology.hosts is None else question.topology.hosts.names
+        more = change.hosts is not None and change.hosts > len(hosts)
+        listed = known if more else [name for name in hosts if name in known]
+        batch = question.batch.sequences
+        asked = batches if change.sequences is None else (batch, batch)
+        answer = search_on_hosts(question, listed, asked, limits, most_hosts=change.hosts)
+        if answer.interrupted:
+            raise KeyboardInterrupt
+        best = answer.best[0].estimate(answer.question) if answer.best else None
+        return Fastest(answer.status, best, "nothing fits into memory")
+
+    return ask
+
+
 def _fastest(
-    question: PlanQuestion, now: RunEstimate, change: ClusterChange, limits: SearchLimits
+    question: PlanQuestion, now: RunEstimate, change: ClusterChange, ask: AskChanged
 ) -> WhatIf:
     """Of the clusters that a change may mean, the fastest strategy of all."""
     found: RunEstimate | None = None
     statuses, reasons = set(), []
     for topology in change.topologies:
         try:
-            asked = _changed(question, change, topology)
-            answer = search_plan(asked, limits)
+            answer = ask(_changed(question, change, topology), change)
         except InputError as error:
             statuses.add(Status.INFEASIBLE)
             reasons.append(str(error))
             continue
-        if answer.interrupted:
-            raise KeyboardInterrupt
         statuses.add(answer.status)
-        reasons.append(answer.reason or answer.proof())
-        if answer.best is not None:
-            one = answer.best.estimate(asked)
-            found = one if found is None or one.iteration_s < found.iteration_s else found
+        reasons.append(answer.reason)
+        if (one := answer.found) is not None:
+            found = one if found is None or one.tokens_per_s > found.tokens_per_s else found
     if found is None:
         never = statuses == {Status.INFEASIBLE}
         status = Status.INFEASIBLE if never else Status.UNKNOWN

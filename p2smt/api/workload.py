@@ -11,6 +11,7 @@ from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.model_config import read_config
+from p2smt.interop.trainers.answer_reader import model_of_answer
 from p2smt.parallelism.placement import Placement
 from p2smt.training import model_file
 from p2smt.training.efficiency import Efficiency, TrainingRun
@@ -30,14 +31,18 @@ CONFIG = ".json"
 
 
 def read_model(name_or_path: StrPath) -> Transformer:
-    """A model by its name, from a YAML file, or from a ``config.json`` of Hugging Face.
+    """A model by its name, from a YAML file, a ``config.json`` of Hugging Face, or an answer.
+
+    Answers are plan files of trainings, and what ``plan`` and ``estimate`` print as JSON.
 
     Raises:
         InputError: there is no such model or file, a key is missing, or the model has layers that
             are not known: sparse attention, gated delta nets, encoders.
     """
     text = os.fspath(name_or_path)
-    return read_config(text) if text.endswith(CONFIG) else model_file.read_model(text)
+    if text.endswith(CONFIG):
+        return model_of_answer(text) or read_config(text)
+    return model_file.read_model(text)
 
 
 def estimate(

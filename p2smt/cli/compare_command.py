@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, opened, part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @opened
@@ -13,7 +18,8 @@ def compare(
         "ORDER",
         "listed, alphabetical, sorted, exchanged or default, or as printed; a file of ranks or "
         "hosts; a mesh (.npy, .json); [0,2,1,3]; an order of axes such as tp-cp-ep-dp-pp (the "
-        "first varies fastest); NAME=ORDER names it.  Default: the standard ones.",
+        "first varies fastest); NAME=ORDER names it.  Default: the standard ones.  Or two answers "
+        "of p2smt in JSON files, of a kind, without other options.",
     ),
     cluster: o.ClusterOptions,
     hosts: Text = o.HOSTS,
@@ -27,11 +33,12 @@ def compare(
     how: o.SearchOptions = part(time_limit="60"),
     json: bool = o.JSON,
 ) -> int:
-    """Rank orders side by side: what each costs, and what the best one would gain.
+    """Rank orders, or two answers, side by side: what each costs, and what one would gain.
 
     A list, a mesh and an order of axes number ranks as a launcher starts them: host by host in the
     order of --hosts, on each by device.
     """
+    from p2smt.api.answers import is_answer
     from p2smt.api.compare import compare as beside
     from p2smt.cli import given
     from p2smt.cli.codes import INTERRUPTED, exit_code
@@ -40,6 +47,11 @@ def compare(
     from p2smt.parallelism.request import Problem, parse_objective
     from p2smt.report.order_tables import comparison_data, comparison_tables
 
+    if any(map(is_answer, orders or ())):
+        _answers(
+            orders or (), {"--topology": cluster.topology, "--axes": axes, "--hosts": hosts}, json
+        )
+        return 0
     topology = cluster.under(prices)
     chosen = given.axes_of(axes)
     problem = Problem(
@@ -56,3 +68,23 @@ def compare(
         found = beside(problem, orders, listed, limits=limits, solver=how.by(), progress=progress)
     tell_tables(json, lambda: comparison_data(found), lambda: (comparison_tables(found),))
     return INTERRUPTED if found.best.interrupted else exit_code(found.status)
+
+
+def _answers(paths: Sequence[str], others: Mapping[str, Text], as_json: bool) -> None:
+    """Two answers side by side.
+
+    Raises:
+        InputError: there are not two, or an option is of orders.
+    """
+    from p2smt.api.answers import compare_answers
+    from p2smt.cli.output import tell
+    from p2smt.errors import InputError
+    from p2smt.report.answer_tables import answers_data, answers_lines
+
+    if option := next((name for name, text in others.items() if text is not None), None):
+        raise InputError(option, "is of orders of ranks, and answers in files are given", "drop it")
+    if len(paths) != 2:
+        rule = "is not two: an answer is compared with one other"
+        raise InputError(f"{len(paths)} answers or orders", rule, "give a.json b.json")
+    found = compare_answers(*paths)
+    tell(as_json, lambda: answers_data(found), lambda: answers_lines(found))

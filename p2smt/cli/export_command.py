@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from p2smt.interop.jobs.command import AskedJob
     from p2smt.interop.places import PlacedPlan
     from p2smt.plans.file_model import AnyPlan
+    from p2smt.report.outputs.orders import OrderOutput
 
 MAX_NOTE = 4000
 """Characters of a note, which may be a command: long enough that none is cut."""
@@ -193,6 +194,7 @@ def order(
         "N", "Where a node of the plan is several hosts: 4 for NVL72.", "--devices-per-host"
     ),
     output: Text = option("FILE", "Where to; default: stdout.", "-o"),
+    json: bool = o.JSON,
 ) -> int:
     """Order the hosts of a job for a plan, whose degrees and placement in the nodes stay.
 
@@ -201,7 +203,8 @@ def order(
     from p2smt.api.order import TooFewHostsError, cluster_of, order_hosts
     from p2smt.cli import given
     from p2smt.cli.codes import INFEASIBLE
-    from p2smt.errors import InputError
+    from p2smt.cli.output import print_json
+    from p2smt.files.write import write_atomically
     from p2smt.interop.exports import writer_named
     from p2smt.plans.file import read_plan
 
@@ -221,7 +224,28 @@ def order(
         typer.echo(f"p2smt: {error}", err=True)
         return INFEASIBLE
     made = writer.write(found.plan, output or "FILE")
-    return _write(output, made.text, (_said(found), *made.notes))
+    notes = (_said(found), *made.notes)
+    if not json:
+        return _write(output, made.text, notes)
+    if output is not None:
+        write_atomically(output, made.text)
+    print_json(_order_data(found, made.text, notes))
+    return 0
+
+
+def _order_data(found: OrderedHosts, text: str, notes: Sequence[str]) -> OrderOutput:
+    from p2smt.report.outputs.orders import OrderOutput
+
+    return OrderOutput(
+        hosts=[place.host for place in found.plan.places],
+        idle=found.idle,
+        seconds=found.seconds,
+        listed_s=found.listed_s,
+        trained=found.trained,
+        compared=found.compared,
+        notes=notes,
+        text=text,
+    )
 
 
 def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -45,13 +46,17 @@ def solve(
     within: Text = option(
         "P%",
         "List every placement at most so much slower than the best, such as 5%; default: count "
-        "those within 5%, for a fifth of the time.",
+        "those within 5%, for a fifth of the time.  On named hosts: every order, where there are "
+        "few.",
     ),
-    compare: Text = option("LAYOUT", "Your layout: a matrix or a rank list."),
+    compare: Text = option(
+        "LAYOUT",
+        "Your layout: a matrix or a rank list; on named hosts also hosts, or what `compare` takes.",
+    ),
     sensitivity: bool = flag("Re-solve with bandwidths 20 %, calls 50 % off."),
     explain: bool = flag(
         "How far each number may be off before another answer wins, and what holds for every "
-        "hardware."
+        "hardware.  On named hosts: what each request waits for."
     ),
     what_if: Texts = o.WHAT_IF,
     rules: o.RuleOptions,
@@ -94,11 +99,9 @@ def solve(
     o.plan_writable(output)
     changes = solved_changes(what_if or (), problem)
     if listed is not None:
-        pipeline = prices.pipeline
-        others = {"--top": top, "--within": within, "--compare": compare, "--pipeline": pipeline}
-        alone = {"--sensitivity": sensitivity or None, "--explain": explain or None}
-        _refuse_on_hosts({**others, **alone, **parts.given()})
-        return _on_hosts(problem, listed, changes, how, output, json)
+        _refuse_on_hosts({"--top": top, "--pipeline": prices.pipeline, **parts.given()})
+        around = Around(compare, None if within is None else given.gap_of(within), sensitivity)
+        return _on_hosts(problem, listed, around, changes, how, (output, explain, json))
     near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
     with parts.over() as spread, live(parts.wanted) as progress:
@@ -157,12 +160,15 @@ def _finish(
     as_json: bool,
     beside: Comparison | None = None,
     rows: Sequence[SolvedChange] = (),
+    *,
     cut: bool = False,
+    explained: bool = False,
 ) -> int:
     """Write the plan first: what is shown may go to a pipe that nobody reads any more.
 
-    ``beside``: the orders that an answer on named hosts is compared with; ``rows``: what changes
-    of the cluster gain, the last of which may be ``cut`` off.
+    ``beside``: the orders that an answer on named hosts is compared with, and ``explained``:
+    whether it says what binds; ``rows``: what changes of the cluster gain, the last of which may be
+    ``cut`` off.
     """
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
@@ -173,7 +179,7 @@ def _finish(
     def data() -> SolveOutput:
         from p2smt.report.solution_data import solution_data
 
-        return solution_data(solution, beside, rows or None)
+        return solution_data(solution, beside, rows or None, explained=explained)
 
     lines = _gain_lines(rows, solution) if rows else []
     try:
@@ -181,7 +187,7 @@ def _finish(
             write_atomically(output, json_module.dumps(data().plan) + "\n")
             lines += [f"\nplan written to {printable(output)}"]
     finally:
-        tell_tables(as_json, data, lambda: (_tables(solution, beside),), lines)
+        tell_tables(as_json, data, lambda: (_tables(solution, beside, explained),), lines)
     stopped = solution.interrupted or (cut and solution.best is not None)
     return INTERRUPTED if stopped else exit_code(solution.status)
 
@@ -192,7 +198,7 @@ def _gain_lines(rows: Sequence[SolvedChange], solution: Solution) -> list[str]:
     return solve_lines(rows, solution)
 
 
-def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
+def _tables(solution: Solution, beside: Comparison | None, explained: bool) -> RenderableType:
     """The tables of each are loaded for it alone: those of hosts need the search over hosts."""
     if beside is None:
         from p2smt.report.solution_tables import solution_tables
@@ -200,22 +206,18 @@ def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
         return solution_tables(solution)
     from p2smt.report.order_tables import host_tables
 
-    return host_tables(solution, beside)
+    return host_tables(solution, beside, explained=explained)
 
 
 # On the hosts of an allocation.
 
 _INSTEAD = {
-    "--compare": "`p2smt compare` puts your orders side by side",
-    "--top": "the answer is one order; drop it",
-    "--within": "orders of equal time are not listed; drop it",
+    "--top": "the answer is one order, and --within lists those near it; drop it",
     "--pipeline": "programs on named hosts run in one chunk; drop it",
-    "--explain": "the orders beside the answer show what it gains; drop it",
     **dict.fromkeys(
         ("--processes", "--engine", "--scheduler", "--journal", "--budget"),
         "orders of hosts are searched in one piece; drop it",
     ),
-    "--sensitivity": "change the bandwidth in the file and solve again",
 }
 
 
@@ -232,29 +234,58 @@ def _refuse_on_hosts(options: Mapping[str, object]) -> None:
             raise InputError(name, "does not apply to a topology that names hosts", _INSTEAD[name])
 
 
+@dataclass(frozen=True)
+class Around:
+    """What is asked around an answer on named hosts: an order of the user's beside it, orders near
+    it, other bandwidths."""
+
+    compare: str | None
+    within: float | None
+    sensitivity: bool
+
+
 def _on_hosts(
     problem: Problem,
     hosts: Sequence[str],
+    around: Around,
     changes: Sequence[ClusterChange],
     how: o.SearchOptions,
-    output: str | None,
-    as_json: bool,
+    shown: tuple[str | None, bool, bool],
 ) -> int:
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
+    from p2smt.api.compare import named_orders
+    from p2smt.cluster.allocation import check_stated
     from p2smt.search.allocation.solve import solve_on_hosts
     from p2smt.search.comparison import beside, on_hosts, standard_orders
 
+    output, explained, as_json = shown
     limits, solver = how.limits(), how.by()
-    with live() as progress:
-        found = solve_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)
     placed, listed = on_hosts(problem, hosts)
-    orders = beside(placed, standard_orders(placed, listed), found)
+    if explained:
+        check_stated(placed.topology)
+    standard = standard_orders(placed, listed)
+    own = [] if around.compare is None else [around.compare]
+    every = {**named_orders(own, placed, listed, standard), **standard}
+    with live() as progress:
+        found = solve_on_hosts(
+            problem,
+            hosts,
+            limits=limits,
+            solver=solver,
+            sensitivity=around.sensitivity,
+            within=around.within,
+            progress=progress,
+        )
+    orders = beside(placed, every, found)
+    if own:
+        found = replace(found, compared=orders.orders[0].figures.order)
 
     def again(changed: Problem) -> Solution:
         return solve_on_hosts(changed, hosts, limits=limits, solver=solver)
 
     rows = _gained(found, problem, changes, again)
-    return _finish(found, output, as_json, orders, rows, cut=len(rows) < len(changes))
+    cut = len(rows) < len(changes)
+    return _finish(found, output, as_json, orders, rows, cut=cut, explained=explained)
 
 
 def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:

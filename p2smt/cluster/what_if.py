@@ -95,6 +95,15 @@ def parse_change(
     raise _unknown(given, name, topology, words)
 
 
+def first_listed(change: ClusterChange, topology: Topology, listed: Sequence[str]) -> ClusterChange:
+    """A change to so many hosts of a job as one to the first of those listed; to more of them than
+    are listed, with others behind."""
+    if change.hosts is None or topology.hosts is None:
+        return change
+    others = (name for name in topology.hosts.names if name not in listed)
+    return replace(change, topologies=(allocated(topology, [*listed, *others][: change.hosts]),))
+
+
 def _unknown(given: str, name: str, topology: Topology, words: Collection[str]) -> InputError:
     """What may be changed, by its names."""
     first, levels = topology.names[0], ", ".join(topology.names)

@@ -35,6 +35,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
@@ -340,14 +342,17 @@ def single_time(
     axes: Sequence[int],
     kind: AnyKind,
     payload_bytes: int,
+    *,
+    closed: bool = False,
 ) -> StepTime:
     """Time of the one collective that answers a request along these axes (by index).
 
     ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
     group are in the order of their ranks, which the topology's library follows strictly or node
-    by node (:func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`).
+    by node (:func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`).  ``closed``: the last
+    rank of a line sends to its first one, too.
     """
-    return _single_model(topology, ranks, axes, kind).time(payload_bytes)
+    return _single_model(topology, ranks, axes, kind, closed).time(payload_bytes)
 
 
 def single_bound_s(
@@ -373,16 +378,23 @@ def groups_model(
 
 
 def _single_model(
-    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: AnyKind
+    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: AnyKind, closed: bool
 ) -> StepCostModel:
     lines = _lines(ranks, axes)
     if isinstance(kind, Dispatch):
         return groups_model(topology, [lines], kind)
     if kind is RequestKind.SEND:
-        footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
+        footprint = explicit_send(topology, *line_ends(lines, closed=closed))
         return step_model(topology, footprint, RequestKind.SEND)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
     return groups_model(topology, [lines], operation)
+
+
+def line_ends(lines: IntArray, *, closed: bool = False) -> tuple[IntArray, IntArray]:
+    """Who sends to whom along lines, a row each: sources and targets.  ``closed``: as above."""
+    if closed:
+        return lines.ravel(), np.roll(lines, -1, axis=1).ravel()
+    return lines[:, :-1].ravel(), lines[:, 1:].ravel()
 
 
 def _lines(ranks: IntArray, axes: Sequence[int]) -> IntArray:

@@ -7,6 +7,7 @@ ends says which row writes it.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def _is_msccl(text: str) -> bool:
 
 
 def _is_mscclpp(text: str) -> bool:
-    return _start(text) == "{" and '"gpus"' in text
+    return _start(text) == "{" and re.search(r'"gpus"\s*:', text) is not None
 
 
 def _is_yaml(text: str) -> bool:

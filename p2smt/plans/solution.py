@@ -423,6 +423,39 @@ def objective(problem: Problem, seconds: tuple[float, ...]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderNear:
+    """An order of hosts near the best one: the host of each cell of the grid of nodes, row-major.
+
+    ``seconds`` are those of an execution of each request; ``alike``: so many orders, this among
+    them, have the same ``inside`` and the same times.
+    """
+
+    objective_s: float
+    seconds: tuple[float, ...]
+    inside: Matrix
+    hosts: tuple[str, ...]
+    alike: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HostsNear:
+    """The orders that take at most ``1 + within`` times what the answer does, the fastest first.
+
+    COMPLETE: there are no others; of all orders ``looked`` were looked at.
+    """
+
+    within: float
+    status: Status
+    orders: tuple[OrderNear, ...]
+    looked: int
+
+    @property
+    def count(self) -> int:
+        """How many there are, those alike each."""
+        return sum(one.alike for one in self.orders)
+
+
+@dataclass(frozen=True, slots=True)
 class Allocation:
     """An answer on the hosts that a job got.
 
@@ -431,7 +464,7 @@ class Allocation:
     ``inside`` is the parallelism matrix inside each node: rows are the axes, columns the levels
     inside nodes, outermost first.  ``with_programs_s`` is the objective with the best programs
     found on the same ranks, instead of one collective per request (None: none is faster, or none
-    was looked for).
+    was looked for).  ``near``: orders near it, if they were looked for.
     """
 
     topology: Topology
@@ -439,6 +472,7 @@ class Allocation:
     idle: tuple[str, ...]
     inside: Matrix
     with_programs_s: float | None = None
+    near: HostsNear | None = None
 
 
 def rank_hosts(topology: Topology, ranks: Sequence[int]) -> tuple[str, ...] | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -17,7 +17,7 @@ from p2smt.cost.regime import Decisive
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.parallelism.placement import ParallelismAxis
 from p2smt.plans.ranges import range_of, request_ranges
-from p2smt.plans.solution import Alternative, Solution, rank_hosts
+from p2smt.plans.solution import Alternative, HostsNear, Solution, rank_hosts
 from p2smt.report.costs.request_table import (
     RANGE,
     after_comma,
@@ -28,7 +28,13 @@ from p2smt.report.costs.request_table import (
 )
 from p2smt.report.outputs.orders import CompareOutput, OrderBeside, OrderParts
 from p2smt.report.outputs.shape import range_data
-from p2smt.report.outputs.solve import HostFields
+from p2smt.report.outputs.solve import (
+    BindingLinks,
+    HostFields,
+    NearHostOrder,
+    NearHostOrders,
+    NearStatus,
+)
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import no_time_line, printable
 from p2smt.result import Status, known_bound
@@ -165,8 +171,13 @@ _ROWS_SHOWN = 32
 _RUNS_SHOWN = 4
 
 
-def host_tables(solution: Solution, found: Comparison) -> RenderableType:
-    """The answer, where its ranks lie, its requests, and the orders that it is compared with."""
+def host_tables(
+    solution: Solution, found: Comparison, *, explained: bool = False
+) -> RenderableType:
+    """The answer, where its ranks lie, its requests, and the orders that it is compared with.
+
+    ``explained``: also what each request waits for.
+    """
     best = solution.best
     if best is None:
         return f"{solution.status.value}: no order was found; give the search more time"
@@ -189,7 +200,55 @@ def host_tables(solution: Solution, found: Comparison) -> RenderableType:
         request_table(requests),
         "",
         orders_table(found),
+        *_around(solution, found, explained),
     )
+
+
+def _around(solution: Solution, found: Comparison, explained: bool) -> Iterator[RenderableType]:
+    """What was asked for besides: what binds, the orders near the best, other bandwidths."""
+    if explained and found.best_figures is not None:
+        yield from ("", _binding_table(found, found.best_figures))
+    allocation, best = solution.allocation, solution.best
+    if allocation is not None and allocation.near is not None and best is not None:
+        yield from ("", _near_orders(allocation.near, best.objective_s, solution.status))
+    if solution.sensitivity:
+        from p2smt.report.solution_tables import sensitivity
+
+        yield from ("", *sensitivity(solution.sensitivity))
+
+
+def _binding_table(found: Comparison, best: OrderFigures) -> Group:
+    """How long each request occupies the fullest link of each level, in an iteration."""
+    rows = []
+    each = zip(
+        *(found.problem.requests, best.order.seconds, best.decisive, best.wire_s), strict=True
+    )
+    for request, seconds, decisive, wire_s in each:
+        took = (request.times * one for one in (seconds, *wire_s))
+        rows.append([str(request), decided_by(decisive), *map(format_time, took)])
+    levels = [f">{name}" for name in found.problem.topology.names]
+    title = "what binds the best order: time per iteration on the fullest link of each level"
+    return table(title, ["request", "decided by", ">takes", *levels], rows)
+
+
+def _near_orders(near: HostsNear, best_s: float, status: Status) -> Group:
+    """Orders near the best, those alike in one line."""
+    rows = []
+    for one in near.orders[:_ROWS_SHOWN]:
+        slower = f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %"
+        inside = str([list(row) for row in one.inside])
+        hosts = printable(_listed(one.hosts, 16))
+        rows.append([format_time(one.objective_s), slower, str(one.alike), inside, hosts])
+    if len(near.orders) > _ROWS_SHOWN:
+        rows.append([f".. ({len(near.orders)} lines in all)"])
+    least = "" if near.status is Status.COMPLETE else "at least "
+    best = "best" if status is Status.OPTIMAL else "best found"
+    title = (
+        f"orders within {100 * near.within:.6g} % of the {best}: {least}{near.count:,} of the "
+        f"{near.looked:,} looked at"
+    )
+    columns = [">time", ">slower by", ">alike", "inside each node", "hosts in the order of cells"]
+    return table(title, columns, rows)
 
 
 def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
@@ -325,19 +384,57 @@ def _figures(one: OrderFigures, known: bool) -> OrderParts:
     )
 
 
-def hosts_data(solution: Solution, found: Comparison | None) -> HostFields:
+def hosts_data(
+    solution: Solution, found: Comparison | None, *, explained: bool = False
+) -> HostFields:
     """What an answer on named hosts says besides; nulls for others."""
     allocation = None if found is None else solution.allocation
     if allocation is None or found is None:
-        return HostFields(hosts=None, idle=None, inside=None, with_programs_s=None, orders=None)
-    figures = found.best_figures
+        nothing: dict[str, Any] = dict.fromkeys(one.name for one in fields(HostFields))
+        return HostFields(**nothing)
+    figures, best = found.best_figures, solution.best
+    near = None if best is None else allocation.near
     return HostFields(
         hosts=None if figures is None else figures.hosts,
         idle=allocation.idle,
         inside=allocation.inside,
         with_programs_s=allocation.with_programs_s,
         orders=orders_data(found),
+        near_orders=None
+        if near is None
+        else _near_data(near, solution.alternatives[0].objective_s),
+        binding=list(_binding(found, figures)) if explained and figures is not None else None,
     )
+
+
+def _near_data(near: HostsNear, best_s: float) -> NearHostOrders:
+    return NearHostOrders(
+        within=near.within,
+        status=cast(NearStatus, near.status.value),
+        count=near.count,
+        looked=near.looked,
+        orders=[
+            NearHostOrder(**asdict(one), gap=max(0.0, one.objective_s / best_s - 1))
+            for one in near.orders
+        ],
+    )
+
+
+def _binding(found: Comparison, best: OrderFigures) -> Iterator[BindingLinks]:
+    if not found.times_known:
+        return
+    each = zip(
+        *(found.problem.requests, best.order.seconds, best.decisive, best.wire_s), strict=True
+    )
+    for request, seconds, decisive, wire_s in each:
+        levels = dict(zip(found.problem.topology.names, wire_s, strict=True))
+        yield BindingLinks(
+            request=str(request),
+            times=request.times,
+            seconds=seconds,
+            levels=levels,
+            decided_by=decisive,
+        )
 
 
 # What is said of an answer where uplinks have no stated bandwidth, or cannot block.

@@ -64,18 +64,20 @@ def solution_data(
     solution: Solution,
     beside: Comparison | None = None,
     rows: Sequence[SolvedChange] | None = None,
+    *,
+    explained: bool = False,
 ) -> SolveOutput:
     """What `solve` prints; ``plan`` is the plan file of the best alternative.
 
-    ``beside``: the orders that an answer on named hosts is compared with; ``rows``: what changes
-    of the cluster gain.
+    ``beside``: the orders that an answer on named hosts is compared with, and ``explained``:
+    whether it says what binds; ``rows``: what changes of the cluster gain.
     """
     return SolveOutput(
         **vars(_answer(solution, beside)),
         **vars(_gain(solution.gain)),
         **vars(_near(solution)),
         **vars(_compared(solution)),
-        **vars(hosts_data(solution, beside)),
+        **vars(hosts_data(solution, beside, explained=explained)),
         stats=stats_data(solution.stats),
         what_if=None if rows is None else list(solve_data(rows)),
     )

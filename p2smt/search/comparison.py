@@ -193,7 +193,8 @@ class OrderFigures:
     connections of all requests join ranks under different entities of it.  ``matters_from``:
     the least oversubscription of uplinks that nobody stated the bandwidth of, from which they slow
     the order down; infinite if they never do, None if all are stated.  ``hosts`` are those of the
-    ranks.
+    ranks.  ``wire_s``: of each request, seconds that an execution takes of the fullest link of each
+    level.
     """
 
     order: RankOrder
@@ -201,6 +202,7 @@ class OrderFigures:
     crossings: tuple[tuple[str, int], ...]
     matters_from: float | None
     hosts: tuple[str, ...] | None
+    wire_s: tuple[tuple[float, ...], ...]
 
 
 def figures(problem: Problem, ranks: IntArray, name: str) -> OrderFigures:
@@ -230,6 +232,7 @@ def figures(problem: Problem, ranks: IntArray, name: str) -> OrderFigures:
         tuple(_counted(topology, crossed)),
         _matters_from(topology, steps),
         rank_hosts(topology, ranks.ravel().tolist()),
+        tuple(step.level_wire_s for step in steps),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Topology
@@ -10,7 +11,7 @@ from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import program_s
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objective
+from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, Solution, objective
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
 from p2smt.search.programs_pipelined import Catalogs
@@ -58,14 +59,25 @@ def perturbations(
     All cases share the time limit.  Fewer cases than ``changes``: the search was interrupted.
     ``listings`` may pass the lists of programs of an earlier search.
     """
-    found: list[Perturbation] = []
     listings = listings or Catalogs()
-    for case in changes(problem.topology):
-        changed = replace(problem, topology=case.topology)
-        solution = JointSearch(changed, watch.left(), solver, listings=listings).run(top=1)
+
+    def again(changed: Problem) -> Solution:
+        return JointSearch(changed, watch.left(), solver, listings=listings).run(top=1)
+
+    return perturbed(problem, problem, winner, again)
+
+
+def perturbed(
+    problem: Problem, used: Problem, winner: Alternative, again: Callable[[Problem], Solution]
+) -> tuple[Perturbation, ...]:
+    """The same where ``again`` solves a problem; ``used`` is the one on the cluster of the winner's
+    own ranks, which on named hosts is that of the hosts that have some."""
+    found: list[Perturbation] = []
+    for case, own in zip(changes(problem.topology), changes(used.topology), strict=True):
+        solution = again(replace(problem, topology=case.topology))
         if solution.interrupted:
             break
-        cost = recost(changed, winner)
+        cost = recost(replace(used, topology=own.topology), winner)
         best = min([cost, *(a.objective_s for a in solution.alternatives)])
         status = solution.status if solution.alternatives else Status.UNKNOWN
         found.append(Perturbation(case.level, case.factor, cost, best, status))

@@ -236,7 +236,7 @@ def estimate_range(found: RunEstimate) -> EstimateRange:
     """The ranges of an estimate: all calls are as short, or as long, as they may be together."""
     run, topology = found.run, found.topology
     own_s = {one.request.name: one.call_s for one in found.prediction.requests}
-    ranks = None if found.on_hosts is None else found.on_hosts.ranks
+    ranks = found.ranks if found.on_hosts is None else found.on_hosts.ranks
     calls: dict[str, PriceRange] = {}
     free: dict[str, float] = {}
     framework = found.efficiency.framework

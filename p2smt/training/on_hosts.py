@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,8 +68,15 @@ def _places(topology: Topology) -> dict[str, int]:
     return {} if hosts is None else dict(zip(hosts.names, hosts.slots, strict=True))
 
 
-def listed_ranks(topology: Topology, listed: Sequence[str], strategy: Strategy) -> HostRanks:
+def listed_ranks(
+    topology: Topology,
+    listed: Sequence[str],
+    strategy: Strategy,
+    laid: Callable[[IntArray, Strategy], IntArray] | None = None,
+) -> HostRanks:
     """Ranks in order on the hosts in theirs, as a launcher starts them; the last may stay idle.
+
+    ``laid``: the devices of launched ranks as an array over the axes; None: pp outermost.
 
     Raises:
         InputError: the topology lacks a host, or the strategy fills no whole number of them, or
@@ -87,8 +94,9 @@ def listed_ranks(topology: Topology, listed: Sequence[str], strategy: Strategy) 
         raise InputError(given, rule, "change a degree, or name more hosts")
     place = _places(cluster)
     slots = np.array([place[name] for name in listed[:needed]], dtype=np.int64)
-    devices = (slots[:, None] * each + np.arange(each)).reshape(strategy.sizes)
-    return HostRanks.of(cluster, listed, devices)
+    devices = (slots[:, None] * each + np.arange(each)).ravel()
+    over_axes = devices.reshape(strategy.sizes) if laid is None else laid(devices, strategy)
+    return HostRanks.of(cluster, listed, over_axes)
 
 
 def in_order(topology: Topology, listed: Sequence[str] | None, devices: int) -> bool:

@@ -247,7 +247,11 @@ def call_seconds(
 def call_time(
     topology: Topology, strategy: Strategy, request: AxisRequest, placement: RankMap | None
 ) -> tuple[StepTime, int]:
-    """The time of the same, and how many members of a group are in a node."""
+    """The time of the same, and how many members of a group are in a node.
+
+    On a matrix all lines go the same way through every switch, and a send from last to first takes
+    the way of one from each to the next that is there anyway: it adds nothing to the worst link.
+    """
     experts = is_of_experts(request.axes)
     names: tuple[str, ...] = EXPERT_AXES if experts else AXES
     sizes = strategy.expert_sizes if experts else strategy.sizes
@@ -263,7 +267,8 @@ def call_time(
         ranks: IntArray = default_ranks(sizes)
         if isinstance(placement, RankList):
             ranks = placement.rank_tensor().reshape(sizes)
-        step = single_time(topology, ranks, axes, request.kind, request.payload_bytes)
+        asked = topology, ranks, axes, request.kind, request.payload_bytes
+        step = single_time(*asked, closed=request.closed)
         return step, most_in_node(topology, rank_groups(ranks, axes))
     scene = Scene.of(topology, placement, axes)
     local = members_in_node(topology, scene.hierarchy, 0, scene.hierarchy.depth)
@@ -304,7 +309,8 @@ class RequestColumn:
     ``payload_bytes``: shape (strategies,).  ``calls``: for a micro-batch of a stage, or in an
     iteration where it is ``once``: shape (strategies, stages), 0 where its axes have one rank.
     ``part`` of its time may hide (same shape).  ``axes`` are those that it may run along: of a
-    strategy, those of more than one rank.
+    strategy, those of more than one rank.  ``closes``: with several chunks a stage the last rank
+    sends to the first one, too.
     """
 
     name: str
@@ -315,6 +321,7 @@ class RequestColumn:
     part: FloatArray
     once: bool
     cover: Cover
+    closes: bool = False
 
     def most_calls(self, micro_batches: FloatArray) -> FloatArray:
         """Calls in an iteration on the stage with most: shape (strategies,)."""
@@ -349,6 +356,7 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
                 counted.of_stage(row.row("part").name),
                 row.once,
                 row.cover,
+                row.closes,
             )
         )
     return tuple(found)
@@ -397,7 +405,8 @@ def axis_request(column: RequestColumn, strategy: Strategy, row: int, calls: int
     axes = tuple(axis for axis in named if sizes[axis] > 1)
     payload_bytes = int(column.payload_bytes[row])
     cover = column.cover if column.part[row].any() else Cover.NOTHING
-    return AxisRequest(column.name, column.kind, axes, payload_bytes, calls, cover)
+    closed = column.closes and strategy.vpp > 1
+    return AxisRequest(column.name, column.kind, axes, payload_bytes, calls, cover, closed)
 
 
 # What strategies take without communication, and what their communication can hide under.

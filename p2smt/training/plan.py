@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from p2smt.cluster.file_model import build_topology
-from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.cost.accuracy import PriceRange, summed
 from p2smt.cost.scene import Scene
@@ -36,7 +35,7 @@ from p2smt.solvers.ask import Solver
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict_with, sent, trained_seconds
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.pipeline import axis_requests, is_of_experts
+from p2smt.training.pipeline import axis_requests, call_seconds, is_of_experts
 from p2smt.training.plan_block import efficiency_in, misstated, run_of, training_data
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, Strategy
@@ -430,7 +429,8 @@ def _notes(
     yield from _wrong_requests(plan, run, constants)
     if report.violations:
         return
-    prediction = _again(run, topology.device, constants, report.seconds)
+    listed = RankList(tuple(plan.ranks), run.strategy.sizes) if plan.matrix is None else None
+    prediction = _again(run, topology, constants, report.seconds, listed)
     if prediction is None:
         return
     yield from misstated(block.prediction, prediction)
@@ -471,14 +471,25 @@ def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) ->
 
 
 def _again(
-    run: TrainingRun, device: Device, constants: Efficiency, seconds: Sequence[float]
+    run: TrainingRun,
+    topology: Topology,
+    constants: Efficiency,
+    seconds: Sequence[float],
+    listed: RankList | None,
 ) -> Prediction | None:
-    """The prediction with the plan's programs; None: its requests are not the strategy's."""
+    """The prediction with the plan's programs; None: its requests are not the strategy's.
+
+    Requests of plans send along a chain: what a send takes that is closed is computed for ranks
+    that are ``listed``.
+    """
     asked = sent_requests(run, constants)
     if sum(plan_request(run.strategy, one) is not None for one in asked) != len(seconds):
         return None
     call_s = named_seconds(run, constants, asked, seconds)
-    return predict_with(run, device, constants, call_s)
+    if listed is not None:
+        closed = (one for one in asked if one.closed)
+        call_s |= {one.name: call_seconds(topology, run.strategy, one, listed) for one in closed}
+    return predict_with(run, topology.known_device, constants, call_s)
 
 
 def _sizes(axes: Sequence[tuple[str, int]]) -> str:

@@ -8,6 +8,7 @@ from enum import Enum
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.rank_list import RankList
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.on_hosts import HostRanks
@@ -106,7 +107,8 @@ class RunEstimate:
 
     ``placement`` None: the default order of ranks, which no matrix expresses there.
     ``capacity_bytes``: what a device may hold.  ``experts``: the placement of a mixture's experts.
-    ``on_hosts``: where ranks lie on named hosts, in the place of both.
+    ``on_hosts``: where ranks lie on named hosts, in the place of both.  ``ranks``: where they lie
+    on devices without host names, as no matrix has them, in the place of both.
     """
 
     run: TrainingRun
@@ -117,6 +119,7 @@ class RunEstimate:
     capacity_bytes: int
     experts: Placement | None = None
     on_hosts: HostRanks | None = None
+    ranks: RankList | None = None
 
     @property
     def iteration_s(self) -> float:
@@ -168,7 +171,8 @@ class AxisRequest:
     """What a device asks of some axes in an iteration: ``calls`` times ``payload_bytes``.
 
     ``name`` tells it in tables ("tp forward"); ``payload_bytes`` is the whole vector, as in
-    :class:`~p2smt.parallelism.request.Request`.
+    :class:`~p2smt.parallelism.request.Request`.  ``closed``: a send whose last rank sends to the
+    first one, too.
     """
 
     name: str
@@ -177,3 +181,4 @@ class AxisRequest:
     payload_bytes: int
     calls: int
     cover: Cover
+    closed: bool = False

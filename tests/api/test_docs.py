@@ -37,6 +37,8 @@ UNSHOWN = {
         "BackendError",
     ),
     "PlannedOnHosts",
+    # docs/launchers/jobs.md
+    "OrderedHosts",
     *("Exported", "PlanExport", "RunResult", "ScheduleResult", "Runnable"),
     *("TooLarge", "reduce_scatter", "all_gather", "all_to_all", "dispatch"),
     *("ArrayType", "Layout", "Mesh", "RedistributionPlan"),

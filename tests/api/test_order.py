@@ -159,6 +159,17 @@ def test_too_few_hosts_is_one_line_and_nothing_is_written(files: dict[str, str])
         assert not target.exists()
 
 
+def test_the_answer_as_json(files: dict[str, str], tmp_path: Path) -> None:
+    plain = cli("order", files["named"], "--hosts", "n[4,3,2,1]")
+    target = tmp_path / "made"
+    data = cli("order", files["named"], "--hosts", "n[4,3,2,1]", "-o", str(target), "--json").json()
+    assert data["text"] == plain.out == target.read_text()
+    assert data["hosts"] == plain.out.split()
+    assert data["trained"]
+    assert 0 < data["seconds"] <= data["listed_s"]
+    assert f"note: {data['notes'][0]}" in plain.err.splitlines()
+
+
 def test_a_plan_of_requests_is_ordered_by_their_time(files: dict[str, str]) -> None:
     done = cli("order", files["solved"], "--hosts", "a,b", "--to", "csv")
     assert done.code == 0, done.err

@@ -117,6 +117,10 @@ def test_uplinks_of_unknown_bandwidth_have_no_times() -> None:
     assert all(one["objective_s"] is None for one in data["orders"])
     crossed = [one["crossings"]["rack"] for one in data["orders"]]
     assert max(crossed) > min(crossed)
+    for option in ("--sensitivity", "--explain", "--within=5%"):
+        refused = cli(*solve("--hosts", "n[1-4]", option))
+        assert_one_error(refused)
+        assert "rack uplinks in racks: is not stated, so no time is told" in refused.err
 
 
 @pytest.mark.usefixtures("racks")
@@ -159,6 +163,25 @@ def test_a_plan_on_such_uplinks_that_is_not_the_best_is_refuted_without_times() 
 
 
 @pytest.mark.usefixtures("racks")
+def test_what_lies_around_the_answer() -> None:
+    asked = ("--within", "10%", "--sensitivity", "--explain", "--compare", "mine=n4,n3,n2,n1")
+    text = cli(*solve("--hosts", "n[1-5]", *asked)).out
+    assert re.search(r"^mine  +\d", text, re.MULTILINE)
+    assert "what binds the best order" in text
+    assert "orders within 10 % of the best: 2 of the 30 looked at" in text
+    assert "proved to stay the best in" in text
+    data = cli(*solve("--hosts", "n[1-5]", *asked, "--json")).json()
+    assert data["orders"][0]["name"] == data["compared_layout"]["name"] == "mine"
+    assert data["orders"][0]["objective_s"] == data["compared_layout"]["objective_s"]
+    assert data["near_orders"]["count"] == 2
+    assert len(data["sensitivity"]) == 6
+    for one, best in zip(data["binding"], data["alternatives"][0]["seconds"], strict=True):
+        assert max(one["levels"].values()) <= one["seconds"] == best
+    plain = cli(*solve("--hosts", "n[1-5]", "--json")).json()
+    assert (plain["near_orders"], plain["binding"], plain["sensitivity"]) == (None, None, [])
+
+
+@pytest.mark.usefixtures("racks")
 def test_uplinks_that_cannot_block_are_told() -> None:
     line = "every order of the hosts is optimal in bandwidth"
     free = RACKS.replace("{name: rack, size: 2, link: {kind: switch, bandwidth: 1", "@")
@@ -190,10 +213,9 @@ def test_uplinks_that_cannot_block_are_told() -> None:
         (("--hosts", "many.txt"), "names more than"),
         (("--hosts", "none.txt"), "names no host"),
         (("--top", "2"), "does not apply to a topology that names hosts"),
-        (("--within", "5%"), "does not apply"),
-        (("--compare", "[0]"), "p2smt compare"),
-        (("--sensitivity",), "does not apply"),
-        (("--explain",), "does not apply"),
+        (("--within", "5"), "lacks its %"),
+        (("--compare", "[0]"), "must hold each launched rank 0..7 once"),
+        (("--compare", "n1,n2,n3,n9"), "'n9'"),
         (("--pipeline", "4"), "does not apply"),
         (("--use", "node=2"), "give --hosts"),
     ],

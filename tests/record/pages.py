@@ -43,6 +43,19 @@ UNRECORDED = {
     "--seq 8192 --strategy dp=14,cp=8,mbs=12,zero=3": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 -o plan.json": OWN,
+    "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
+    "--seq 8192 --compare tp=4,dp=28,sp=1,zero=1": OWN,
+    "plan --model llama-3-8b --topology dgx-h100:4 --global-batch 256 --seq 8192 "
+    "--compare tp=8,pp=2,sp=1": OWN,
+    "topology import topology.conf --node dgx-h100 --oversubscription leaf=8 -o gpus.yaml": OWN,
+    "estimate launch.sh -t gpus.yaml --hosts job.txt --set SLURM_NNODES=12": OWN,
+    "plan -t gpus.yaml --hosts job.txt --compare launch.sh --set SLURM_NNODES=12 "
+    "--launcher megatron": OWN,
+    "plan -t gpus.yaml --hosts job.txt --compare launch.sh --set SLURM_NNODES=12 "
+    "--launcher megatron --max-cp 2 -o better.json": OWN,
+    "verify better.json": OWN,
+    "order better.json --hosts job.txt --to hostlist": OWN,
+    "export better.json --to sbatch -o better.sh": OWN,
     "plan -m llama-3-8b -t dgx-h100:4 --use gpu=2 --global-batch 24 --seq 4096 "
     "--launcher megatron --fix pp=2 --fix dp=4 --fix vpp=1 --fix zero=1 -o train.json": OWN,
     "export train.json --to sbatch -o train.sh": OWN,

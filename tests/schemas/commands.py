@@ -15,6 +15,7 @@ MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=1
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 ON_HOSTS = "--model small.yaml --seq 1024 -t hosts.yaml --max-cp 1 --fix vpp=1 --zero 0"
+OF_8B = "--model llama-3-8b --seq 4096 -t hosts.yaml --fix cp=2 --fix mbs=1 --fix zero=1"
 OWN = "--measured 'tp=2,pp=2: 12ms, 100MB' --what-if node*2 --what-if hosts=7 --what-if batch=288"
 ERRORS = """
 errors:
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml --hosts n[1-5] -a dp=5,tp=2 --reduce dp=1GiB",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --within 5% --explain",
         "-t tiny.yaml --use gpu=2 -a dp=2,tp=2 --reduce dp=1GiB",
     ),
     "compare": (
@@ -51,6 +53,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
     ),
+    "compare-answers": ("plan.json slow_plan.json", "swap.json slow_swap.json"),
+    "order": ("plan.json --hosts a,b,c", "hosted.json --hosts n[1-4] --to hostlist"),
     "synthesize": (
         "--fabric ring:4 --collective all-reduce --steps 2 --rounds 2 --chunks 2",
         "--fabric ring:4 --collective broadcast --steps 2 --rounds 2 --chunks 2 --svg made.svg",
@@ -90,6 +94,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --memory 1MB",
         f"{TRAINED} -t gpus.yaml --efficiency megatron-bridge-h100 --fix tp=4",
         f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
+        f"{TRAINED} -t gpus.yaml --fix vpp=1 --compare tp=4,pp=2",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --memory 1MB --compare tp=4,mbs=7,dropout=1",
+        f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=1 --fix tp=1 --fix mbs=1 --dispatcher flex "
+        "--recompute none --overlap 1 --compare dp=16,ep=16,zero=1,dispatcher=flex,overlap=1",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --compare tp=4,zero=1,dp=2,dp_replicate=2",
         f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=2 --fix tp=1 --dispatcher flex --overlap 1 "
         "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50% "
         f"{ASSUMED}",
@@ -98,9 +107,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ASSUMED}",
     ),
     "plan-hosts": (
-        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3]",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --what-if hosts=2",
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare tp=2",
+        f"{OF_8B} --global-batch 24 --hosts n[1-4] --compare dp=4,cp=2,zero=1 --fix pp=1",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
@@ -221,6 +232,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 WORDS = {
     "cost-plan": ("cost",),
+    "compare-answers": ("compare",),
     "cost-symbolic": ("cost",),
     "crossings-payload": ("crossings",),
     "crossings-placement": ("crossings",),

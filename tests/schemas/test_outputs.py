@@ -54,6 +54,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
         *("--reduce", "dp=1GiB", "-o", str(path / "unstated_plan.json")),
     )
     assert done.code == 0, done.err
+    done = cli(
+        *("solve", "-t", str(path / "racks.yaml"), "--hosts", "n[1-5]", "-a", "dp=4,tp=2"),
+        *("--reduce", "dp=1GiB", "-o", str(path / "hosted.json")),
+    )
+    assert done.code == 0, done.err
     for file, name in (
         ("ring.xml", "ring-all-reduce"),
         ("ring.yaml", "ring-all-reduce"),

@@ -29,10 +29,13 @@ def estimate(
     file: Text = argument(
         "FILE",
         "In place of --strategy, --model and the batch: a launch script of Megatron-LM or "
-        "TorchTitan, TOML, a configuration of DeepSpeed, or a recipe; nothing in it is run.",
+        "TorchTitan, TOML, a configuration of DeepSpeed, a recipe (nothing in it is run), or an "
+        "answer of plan or estimate.",
     ),
     settings: Texts = option(
-        "NAME=VALUE", "What FILE leaves open, by the names that errors ask for.", "--set"
+        "NAME=VALUE",
+        "What FILE, or one in --measured, leaves open, by the names that errors ask for.",
+        "--set",
     ),
     model: Text = t.MODEL,
     cluster: o.ClusterOptions,
@@ -69,13 +72,14 @@ def estimate(
     from p2smt.api.planning import write_training_plan
     from p2smt.api.what_if import estimate_what_if
     from p2smt.api.workload import estimate as estimated
-    from p2smt.cli.output import tell_tables, writable
+    from p2smt.cli.output import note, tell_tables, writable
     from p2smt.cli.solve_command import hosts_of
-    from p2smt.cluster.what_if import parse_changes
+    from p2smt.cluster.what_if import first_listed, parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.text import printable
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.training.on_hosts import in_order
     from p2smt.training.plan import training_plan
     from p2smt.training.strategy import (
         AXES,
@@ -88,10 +92,14 @@ def estimate(
     if file is None:
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     topology = cluster.under(prices)
-    launch = t.launched(file, settings, model, strategy, workload, topology.devices)
-    trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
     listed = hosts_of(hosts, topology)
-    parse_changes(what_if or (), topology)  # refused before anything is written
+    devices = _devices(topology, listed)
+    left_open = settings if file or not measured else None
+    launch = t.launched(file, left_open, model, strategy, workload, devices)
+    trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
+    by_hosts = listed is not None and not in_order(topology, listed, topology.devices)
+    # refused before anything is written
+    parse_changes(what_if or (), topology, even=not by_hosts)
 
     text = (strategy if launch is None else spread_text(launch.strategy)) or ""
 
@@ -100,7 +108,7 @@ def estimate(
 
     valid_on = _valid_on(trained, batch, text)
     with t.hinting_at_part(topology, valid_on):
-        chosen = chosen_on(_devices(topology, listed))
+        chosen = chosen_on(devices)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -111,8 +119,13 @@ def estimate(
         check_svg_name(svg)
     most = t.memory_bytes(memory)
 
+    own_matrices = launch is not None and where is None and theirs is None
+
     def again(there: Topology, sequences: int, most: int | None) -> RunEstimate:
-        own_hosts = listed if there.hosts == topology.hosts else None
+        own_hosts = _listed_on(there, topology, listed)
+        matrices = where, theirs
+        if launch is not None and own_matrices:
+            matrices = launch.matrices_on(there, own_hosts)
         return estimated(
             *(
                 trained,
@@ -121,21 +134,31 @@ def estimate(
                 replace(batch, sequences=sequences),
             ),
             workload.efficiency if own is None else own.efficiency(found.efficiency),
-            placement=where,
-            experts=theirs,
+            placement=matrices[0],
+            experts=matrices[1],
             memory=most,
             hosts=own_hosts,
         )
 
+    if (
+        launch
+        and launch.placement
+        and own_matrices
+        and not any(launch.matrices_on(topology, listed))
+    ):
+        note("its placement is of another topology: ranks are in order, pp outermost")
     own: Anchor | None = None
     with t.hinting_at_part(topology, valid_on):
         found = again(topology, batch.sequences, most)
     own = t.anchor_of(
-        *(measured, trained, topology, batch, found.efficiency), workload.given(), force
+        *(measured, trained, topology, batch, found.efficiency), workload.given(), force, settings
     )
+    base = topology if own is None else own.topology(topology)
     if own is not None:
-        found = again(own.topology(topology), batch.sequences, most)
-    changes = parse_changes(what_if or (), found.topology)
+        found = again(base, batch.sequences, most)
+    changes = parse_changes(what_if or (), base, even=not by_hosts)
+    if by_hosts and listed is not None:
+        changes = tuple(first_listed(change, base, listed) for change in changes)
     rows = tuple(estimate_what_if(found, changes, again, most))
     below = _gained(found, rows) if rows else []
     if output is not None:
@@ -170,6 +193,19 @@ def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:
     """Devices that a run may have: those of its hosts."""
     each = topology.devices_under(topology.node_level)
     return topology.devices if hosts is None else len(hosts) * each
+
+
+def _listed_on(
+    there: Topology, topology: Topology, listed: Sequence[str] | None
+) -> Sequence[str] | None:
+    """The hosts of a changed cluster in the order listed, and others of it behind them."""
+    if listed is None or there.hosts is None or topology.hosts is None:
+        return listed
+    names = there.hosts.names
+    if names == topology.hosts.names:
+        return listed
+    kept = [name for name in listed if name in names]
+    return (*kept, *(name for name in names if name not in kept))
 
 
 def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:

@@ -13,6 +13,7 @@ from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.output import note_beside
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
+from p2smt.cli.training.compare_options import CompareOptions, devices_of
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from p2smt.api.host_plan import PlannedOnHosts
     from p2smt.api.planning import Planned
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
     from p2smt.result import SearchLimits
     from p2smt.training.measured.anchor import Anchor
+    from p2smt.training.prediction import RunEstimate
+    from p2smt.training.present.comparison import PresentRun, RunComparison
     from p2smt.training.search.question import PlanQuestion, SpaceLimits
-    from p2smt.training.strategy import Batch
+    from p2smt.training.strategy import Batch, Strategy
     from p2smt.training.transformer import Transformer
 
 _MOST = 10**6
@@ -100,11 +104,23 @@ class StrategyOptions:
             **workload.given(),
         )
 
-    def of_lists(self) -> dict[str, object]:
-        """The options on lists of strategies that are given; None for the others."""
+    def like(self, yours: Strategy) -> StrategyOptions:
+        """The same with what all strategies have in common as yours has it, unless it is given."""
+        own: dict[str, Any] = {
+            "graphs": yours.graphs,
+            "fp8_attention": str(int(yours.fp8_attention)),
+            "flash": str(int(yours.flash)),
+            "dtype": yours.dtype,
+        }
         usual = StrategyOptions()
-        found = {"--top": (self.top, usual.top), "--within": (self.within, usual.within)}
-        return {name: None if one == plain else one for name, (one, plain) in found.items()}
+        free = (name for name in own if getattr(self, name) == getattr(usual, name))
+        return replace(self, **{name: own[name] for name in free})
+
+    @property
+    def lists(self) -> bool:
+        """Whether a list of strategies is asked for, by --top or --within."""
+        usual = StrategyOptions()
+        return (self.top, self.within) != (usual.top, usual.within)
 
     def _kinds(self, model: Transformer, batch: Batch) -> bool:
         """Whether constants by kinds of layers are needed."""
@@ -216,6 +232,7 @@ def plan(
     memory: Text = t.MEMORY,
     hosts: Text = o.HOSTS,
     strategies: StrategyOptions,
+    beside: CompareOptions,
     links: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
     parts: o.PartOptions,
@@ -231,17 +248,31 @@ def plan(
 
     On a topology that names hosts: also how many and which of them, and in which order.
     """
+    from p2smt.api.planning import compare_planned
     from p2smt.api.planning import plan as planned
     from p2smt.api.what_if import plan_what_if
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
 
-    workload.check_given({"model": model, "topology": cluster.topology})
-    trained, batch = workload.of(model, ranges=True)
+    if beside.compare is None or not beside.is_file:
+        workload.check_given({"model": model, "topology": cluster.topology})
     topology = cluster.under(links)
     listed = hosts_of(hosts, topology)
-    parse_changes(what_if or (), topology)  # refused before anything is searched
+    devices = devices_of(topology, listed)
+    yours = beside.read(model, workload, devices)
+    workload = workload if yours is None else yours.completed(workload)
+    launch = None if yours is None else yours.launch
+    trained, batch = workload.of(
+        model, ranges=True, trained=None if launch is None else launch.model
+    )
+    now = None if yours is None else yours.strategy(workload, devices)
+    strategies = strategies if now is None else strategies.like(now)
+    batches = workload.batches()
+    chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))
+    if chosen:
+        _refuse_on_hosts({"--measured": measured or None, **parts.given()})
+    parse_changes(what_if or (), topology, even=not chosen)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
         rule = "has no plan file: a plan has requests, and one device sends nothing"
@@ -254,29 +285,32 @@ def plan(
     )
     question = _anchored(question, own)
     limits = how.limits()
-    batches = workload.batches()
-    if listed is not None and (hosts is not None or _of_hosts(topology, listed, batches)):
-        others: dict[str, object] = {
-            "--pick": strategies.pick,
-            "--what-if": what_if or None,
-            "--measured": measured or None,
-            **strategies.of_lists(),
-            **parts.given(),
-        }
-        return _on_hosts(question, listed, batches, limits, others, (output, svg, details, json))
+    present: PresentRun | None = None
+    if yours is not None and now is not None:
+        present = yours.present(question, now, batches, listed if chosen else None)
+    if listed is not None and chosen:
+        asked = HostsAsked(question, listed, batches, limits, strategies.pick, present=present)
+        asked = replace(asked, all_near=strategies.lists, what_if=tuple(what_if or ()))
+        return _on_hosts(asked, (output, svg, details, json))
     if batches[0] < batches[1]:
         rule = "is a range, which is searched on named hosts"
         raise InputError(f"--global-batch {workload.global_batch}", rule, "give one number")
     parts.check_apart(output, svg)
+    if present is not None and strategies.prices != StrategyOptions().prices:
+        rule = "are not sought for what --compare names, which has a collective for each request"
+        raise InputError("prices of programs", rule, "drop --prices")
     with t.hinting_at_part(topology, partial(_valid_on, question)), parts.over() as spread:
         found = planned(question, limits, spread, strategies.pick)
     _tell_odd(found)
+    compared = None
+    if present is not None and not found.interrupted:
+        compared = compare_planned(found, present, limits)
     changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
     if found.listed and not found.interrupted:
         rows = tuple(plan_what_if(question, found.listed[0], changes, limits))
     cut = bool(found.listed) and len(rows) < len(changes)
-    code = _finish(found, output, svg, rows, own, details=details, as_json=json)
+    code = _finish(found, output, svg, rows, own, compared, details=details, as_json=json)
     return INTERRUPTED if cut else code
 
 
@@ -311,49 +345,94 @@ def _of_hosts(topology: Topology, listed: Sequence[str], batches: tuple[int, int
     return batches[0] < batches[1] or not in_order(topology, listed, topology.devices)
 
 
-def _on_hosts(
-    question: PlanQuestion,
-    listed: Sequence[str],
-    batches: tuple[int, int],
-    limits: SearchLimits,
-    others: Mapping[str, object],
-    shown: tuple[Text, Text, bool, bool],
-) -> int:
+@dataclass(frozen=True)
+class HostsAsked:
+    """A question on the hosts of a job, and what is asked around its answer."""
+
+    question: PlanQuestion
+    listed: tuple[str, ...]
+    batches: tuple[int, int]
+    limits: SearchLimits
+    pick: str | None
+    all_near: bool = False
+    what_if: tuple[str, ...] = ()
+    present: PresentRun | None = None
+
+
+def _refuse_on_hosts(options: Mapping[str, object]) -> None:
+    """Raise InputError if an option is given that is not for a search on hosts."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(name, "does not apply to a search on named hosts", "drop it")
+
+
+def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     """Search on the hosts of a job, and show the answer.
 
     Raises:
-        InputError: an option is given that is not for hosts.
+        InputError: what is picked is not listed.
     """
-    from p2smt.api.host_plan import plan_on_hosts
+    from p2smt.api.host_plan import compare_on_hosts, plan_on_hosts
     from p2smt.api.planning import write_training_plan
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import tell_tables
     from p2smt.report.text import printable
+    from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.estimate_data import hosts_data
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
+    from p2smt.report.training.words import proof_words
 
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(name, "does not apply to a search on named hosts", "drop it")
     output, svg, details, as_json = shown
-    found = plan_on_hosts(question, listed, batches, limits)
-    written, plan = [], found.plan
+    found = plan_on_hosts(
+        *(asked.question, asked.listed, asked.batches, asked.limits, asked.pick),
+        all_near=asked.all_near,
+    )
+    compared = None
+    if asked.present is not None and not found.answer.interrupted:
+        compared = compare_on_hosts(found, asked.present, asked.limits)
+    rows = _what_if_on_hosts(asked, found)
+    written, plan, run = _gained_on_hosts(found, rows), found.plan, found.recommended
     if plan is not None and output is not None:
         write_training_plan(plan, output)
         written.append(f"plan written to {printable(output)}")
-    if found.estimate is not None and svg is not None:
-        write_run_picture([found.estimate], svg)
+    if run is not None and svg is not None:
+        write_run_picture([run.estimate], svg)
         written.append(f"picture written to {printable(svg)}")
 
     def tables() -> Iterator[RenderableType]:
-        yield from hosts_screen(found, () if details else written)
-        if details and found.estimate is not None:
-            yield from ("", estimate_tables(found.estimate))
+        if compared is not None:
+            said = proof_words(found.answer)
+            yield from compare_screen(compared, said, () if details else written)
+        if details and compared is not None:
+            yield from ("", compare_tables(compared), "")
+        if details or compared is None:
+            yield from hosts_screen(found, () if details else written)
+        if details and run is not None:
+            yield from ("", estimate_tables(run.estimate))
 
-    tell_tables(as_json, lambda: hosts_data(found), tables, written)
-    return INTERRUPTED if found.answer.interrupted else exit_code(found.answer.status)
+    tell_tables(as_json, lambda: hosts_data(found, rows or None, compared), tables, written)
+    cut = found.estimate is not None and len(rows) < len(asked.what_if)
+    interrupted = found.answer.interrupted or cut
+    return INTERRUPTED if interrupted else exit_code(found.answer.status)
+
+
+def _what_if_on_hosts(asked: HostsAsked, found: PlannedOnHosts) -> tuple[WhatIf, ...]:
+    """The fastest strategy under each change, on the hosts of the job."""
+    from p2smt.api.what_if import asked_on_hosts, plan_what_if
+    from p2smt.cluster.what_if import parse_changes
+
+    if found.estimate is None or found.answer.interrupted or not asked.what_if:
+        return ()
+    question = asked.question
+    changes = parse_changes(asked.what_if, question.topology, even=False)
+    ask = asked_on_hosts(asked.listed, asked.batches, asked.limits)
+    return tuple(plan_what_if(question, found.estimate, changes, ask=ask))
+
+
+def _gained_on_hosts(found: PlannedOnHosts, rows: Sequence[WhatIf]) -> list[str]:
+    return [] if found.estimate is None else _gained(found.estimate, rows)
 
 
 def _finish(
@@ -362,6 +441,7 @@ def _finish(
     svg: str | None,
     rows: Sequence[WhatIf] = (),
     own: Anchor | None = None,
+    compared: RunComparison | None = None,
     *,
     details: bool,
     as_json: bool,
@@ -371,11 +451,11 @@ def _finish(
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
 
-    written = [*_gained(found, rows), *_write(found, output, svg)]
+    written = [*(_gained(found.listed[0], rows) if rows else ()), *_write(found, output, svg)]
     tell_tables(
         as_json,
-        lambda: planned_data(found, rows or None, own),
-        lambda: _shown(found, written, own, details=details),
+        lambda: planned_data(found, rows or None, own, compared),
+        lambda: _shown(found, written, own, compared, details=details),
         t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
@@ -389,26 +469,37 @@ def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
     return replace(question, topology=topology, efficiency=efficiency)
 
 
-def _gained(found: Planned, rows: Sequence[WhatIf]) -> list[str]:
+def _gained(now: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
     """The fastest strategy under each change, beside the fastest of now."""
     from p2smt.report.training.words import short_strategy
     from p2smt.report.what_if import training_lines
 
     if not rows:
         return []
-    now = found.listed[0]
     here = short_strategy(now.run.strategy), now.iteration_s
     return training_lines(rows, here, "fastest strategy")
 
 
 def _shown(
-    found: Planned, below: Sequence[str], own: Anchor | None, *, details: bool
+    found: Planned,
+    below: Sequence[str],
+    own: Anchor | None,
+    compared: RunComparison | None,
+    *,
+    details: bool,
 ) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for."""
+    from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.first_screen import plan_screen
-    from p2smt.report.training.plan_tables import plan_tables
+    from p2smt.report.training.plan_tables import headline, plan_tables
 
-    yield from plan_screen(found, () if details else below, own)
+    if compared is not None:
+        proof = headline(found.answer).partition(", with a single collective")[0]
+        yield from compare_screen(compared, proof, () if details else below)
+    if details and compared is not None:
+        yield from ("", compare_tables(compared), "")
+    if details or compared is None:
+        yield from plan_screen(found, () if details else below, own)
     if details:
         yield from ("", plan_tables(found))
 

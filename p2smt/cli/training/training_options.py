@@ -22,7 +22,7 @@ _RANGE = ".."
 MEMORY = option("SIZE", "That a run may take of a device, such as 76GB; default: 92 % of it.")
 MODEL = option(
     "NAME|FILE",
-    "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
+    "Such as llama-3-70b, a YAML file, a config.json of Hugging Face, or an answer of p2smt.",
     "-m",
 )
 _EXAMPLES = {
@@ -36,8 +36,9 @@ _EXAMPLES = {
 DETAILS = flag("All tables behind the first screen.")
 FORCE = flag("Take a measurement that is 20 times off.")
 MEASURED = option(
-    "STRATEGY: TIME[, MEMORY]",
-    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB': scales the times.",
+    "STRATEGY|FILE: TIME[, MEMORY]",
+    "An iteration measured on this cluster, such as 'tp=4,pp=4: 31.2s, 71GB', or 'run.sh: 31.2s' "
+    "of a launch script or an answer: scales the times.",
 )
 SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
 
@@ -50,8 +51,11 @@ def anchor_of(
     efficiency: Efficiency,
     given_fields: Mapping[str, Any],
     force: bool,
+    settings: Texts = None,
 ) -> Anchor | None:
     """What the cluster reaches of the model, by --measured; None: nothing was measured.
+
+    ``settings``: what files in --measured leave open.
 
     Raises:
         InputError: a run cannot be, or is far off.
@@ -64,7 +68,9 @@ def anchor_of(
         return None
     from p2smt.api.anchoring import anchor, parse_measured
 
-    runs = [parse_measured(text, topology.devices, given_fields) for text in measured]
+    told = settings_of(settings)
+    asked = topology, given_fields, trained, batch, told
+    runs = [parse_measured(text, *asked) for text in measured]
     return anchor(trained, topology, batch, runs, efficiency, force=force)
 
 
@@ -83,7 +89,7 @@ def launched(
     """
     from p2smt.errors import InputError
 
-    told = dict(_setting(text) for text in settings or [])
+    told = settings_of(settings)
     if file is None:
         if told:
             raise InputError("--set", "tells what a launch script leaves open", "give that, too")
@@ -91,18 +97,45 @@ def launched(
     for name, text in (("--strategy", strategy), ("--global-batch", workload.global_batch)):
         if text is not None:
             raise InputError(f"{name} {text[:40]}", f"stands in {file[:40]}", "drop one of them")
-    from p2smt.cli.output import note
+    found = read_run(file, told, model, workload.seq, devices)
+    note_launch(found)
+    return found
+
+
+def read_run(
+    file: str, told: Mapping[str, str], model: Text, seq: Text, devices: int | None
+) -> Launch:
+    """The run that a file starts, with notes; ``told``: what it leaves open.
+
+    Raises:
+        InputError: the file cannot be read, or does not say enough.
+    """
+    from p2smt.errors import InputError
     from p2smt.interop.trainers.launches import read_launch
 
-    told |= {"seq": workload.seq} if workload.seq else {}
     named = None if model is None else _read(model)
+    told = {**told, **({"seq": seq} if seq else {})}
     found = read_launch(file, told, model=named, devices=devices)
+    if seq and seq != str(found.batch.tokens):
+        rule = f"{file[:40]} has sequences of {found.batch.tokens:,} tokens"
+        raise InputError(f"--seq {seq[:40]}", rule, "drop it")
+    return found
+
+
+def note_launch(found: Launch) -> None:
+    """Say what a file leaves to defaults, and how much of it counts for nothing here."""
+    from p2smt.cli.output import note
+
     for text in found.assumed:
         note(text)
     if found.ignored:
         shown = ", ".join(found.ignored[:6]) + (", .." if len(found.ignored) > 6 else "")
         note(f"{len(found.ignored)} options count for no time or memory here: {shown}")
-    return found
+
+
+def settings_of(texts: Texts) -> dict[str, str]:
+    """The values of --set by name."""
+    return dict(_setting(text) for text in texts or [])
 
 
 def _read(model: str) -> Transformer:
@@ -195,12 +228,17 @@ class WorkloadOptions:
         "X", "Of a mixture: tokens of the busiest rank to those of a balanced routing; default: 1."
     )
 
-    def of(self, model: Text, *, ranges: bool = False) -> tuple[Transformer, Batch]:
-        """The model and the batch, which must be given; of ``ranges`` the largest."""
+    def of(
+        self, model: Text, *, ranges: bool = False, trained: Transformer | None = None
+    ) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given; of ``ranges`` the largest.
+
+        ``trained``: the model, where a file says it.
+        """
         from p2smt.errors import InputError
         from p2smt.training.strategy import MAX_BATCH, Batch
 
-        self.check_given({"model": model})
+        self.check_given({"model": model} if trained is None else {})
         if _RANGE in (self.global_batch or "") and not ranges:
             rule = "is a range, which plan searches on named hosts"
             raise InputError(f"--global-batch {self.global_batch}", rule, "give one number")
@@ -208,7 +246,7 @@ class WorkloadOptions:
             self.batches()[1],
             given.count_of(self.seq or "", "--seq", MAX_BATCH),
         )
-        return _read(model or ""), batch
+        return trained or _read(model or ""), batch
 
     def check_given(self, others: Mapping[str, Text]) -> None:
         """Hold that these, the batch and the sequence length are given: all that lack at once.

@@ -54,12 +54,14 @@ class Script:
     """What a script runs, in order.
 
     ``sourced``: files that it reads and that are not at hand; ``defaults``: variables that it
-    leaves to its environment, with the values that they have if nobody sets them.
+    leaves to its environment, with the values that they have if nobody sets them; ``files``: those
+    that it writes from here-documents, by the names that it gives them.
     """
 
     commands: tuple[ShellCommand, ...]
     sourced: tuple[str, ...]
     defaults: Mapping[str, str]
+    files: Mapping[str, str]
 
 
 def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
@@ -85,7 +87,7 @@ def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
     except RecursionError:
         raise InputError(source, "is nested too deeply to be read") from None
     sourced = tuple(dict.fromkeys(shell.sourced))
-    return Script(tuple(shell.commands), sourced, shell.variables.defaults)
+    return Script(tuple(shell.commands), sourced, shell.variables.defaults, shell.files)
 
 
 class _Exit(Exception):
@@ -101,6 +103,7 @@ class _Shell:
     functions: dict[str, Node] = field(default_factory=dict)
     commands: list[ShellCommand] = field(default_factory=list)
     sourced: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
     steps: int = 0
     depth: int = 0
     inner_line: int | None = None
@@ -167,7 +170,32 @@ class _Shell:
 
     def _redirected(self, node: Node) -> bool | None:
         body = node.child_by_field_name("body")
-        return self._run(body) if body else None
+        found = self._run(body) if body else None
+        self._write(node, body)
+        return found
+
+    def _write(self, node: Node, body: Node | None) -> None:
+        """Keep the file that ``cat > FILE <<EOF``, or ``tee FILE``, makes of a here-document."""
+        documents = [one for one in node.children if one.type == "heredoc_redirect"]
+        parts = [*node.children, *(part for one in documents for part in one.children)]
+        text = next((part for part in parts if part.type == "heredoc_body"), None)
+        words = (
+            [word for each in body.named_children for word in self._words.words(each)]
+            if body
+            else []
+        )
+        names = [
+            self._words.one(part.child_by_field_name("destination"))
+            for part in parts
+            if part.type == "file_redirect" and text_of(part).startswith(">")
+        ]
+        if words[:1] == ["tee"]:
+            names += [word for word in words[1:] if not word.startswith("-")]
+        if text is None or words[:1] not in (["cat"], ["tee"]) or not names:
+            return
+        start = next(part for part in parts if part.type == "heredoc_start")
+        plain = text_of(start)[:1] in ("'", '"', "\\")
+        self.files[names[0]] = text_of(text) if plain else self._words.document(text)
 
     def _negated(self, node: Node) -> bool | None:
         found = self._run(node.named_children[0])
@@ -249,6 +277,8 @@ class _Shell:
                 self._inner(" ".join(words[1:]), line)
             case "source" | ".":
                 self.sourced += words[1:2]
+            case "read" | "mapfile" | "readarray":
+                self._read(words)
             case "shift":
                 self._shift(words[1:])
             case "let":
@@ -258,6 +288,11 @@ class _Shell:
             case _:
                 self._external(words, line)
         return None
+
+    def _read(self, words: Sequence[str]) -> None:
+        """What comes from files or commands is not known: the names of its variables ask for it."""
+        for name in (word for word in words[1:] if word.isidentifier()):
+            self.variables.give(name, [unknown([name])])
 
     def _shift(self, words: Sequence[str]) -> None:
         many = int(words[0]) if words and words[0].isdigit() else 1

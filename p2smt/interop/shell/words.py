@@ -64,8 +64,20 @@ class ShellWords:
             raise Missing(names)
         return found
 
+    def document(self, node: Node) -> str:
+        """The text of a here-document, with what its expansions give."""
+        end, parts = node.start_byte, list[_Atom]()
+        for child in node.children:
+            parts.append(_Atom(between(node, end, child.start_byte)))
+            parts += self._in_quotes(child)
+            end = child.end_byte
+        parts.append(_Atom(between(node, end, node.end_byte)))
+        return "".join(part.text + " ".join(part.many or ()) for part in parts)
+
     def why(self, test: Node) -> tuple[str, ...]:
-        """The names that would tell a test: those of its words, else its line."""
+        """The names that would tell a test: those of its words, else (as of files) its line."""
+        if _OF_FILES.search(text_of(test)):
+            return (_line(test),)
         found = unknowns(word for node in leaves(test) for word in self.words(node))
         return found or (_line(test),)
 
@@ -147,7 +159,10 @@ class ShellWords:
     def _operated(self, name: str, index: str, sign: str, rest: Node | None) -> str:
         """The value of an expansion with an operator, such as ``:-`` or ``%``."""
         if sign == "#" and rest is None:
-            return str(len(self.variables.array(name) if index else self.variables.text(name)))
+            counted = self.variables.array(name) if index else [self.variables.text(name)]
+            if names := unknowns(counted):
+                return unknown(names)
+            return str(len(counted if index else counted[0]))
         value = (
             self._item(name, index) if index not in ("", "@", "*") else self.variables.text(name)
         )
@@ -282,6 +297,9 @@ class ShellWords:
         if names := unknowns([found]):
             raise Missing(names)
         return found
+
+
+_OF_FILES = re.compile(r"(?<![^\s!])-[bcdefghkprsuwxLNOSG]\s")
 
 
 def _line(node: Node) -> str:

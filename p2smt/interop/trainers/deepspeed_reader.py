@@ -8,7 +8,7 @@ as ``pp=4`` and ``recompute=full`` of a strategy.  Source: as of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from p2smt.errors import InputError
 from p2smt.interop.trainers.launch import Launch, missing
@@ -28,6 +28,10 @@ _REFUSED = {
     "zero_hpz_partition_size": "a second partition of parameters (hpZ)",
 }
 _OF_PROGRAM = ("pp", "recompute", "cp")
+_AUTO = "auto"
+"""What stands in place of a value that the program's own options tell."""
+_BATCHES = ("train_batch_size", "gradient_accumulation_steps")
+_WIDE = ("bf16", "fp16")
 
 
 def read_deepspeed(
@@ -42,7 +46,8 @@ def read_deepspeed(
 
     Args:
         text: the JSON.
-        settings: ``pp`` and ``recompute`` of its program, and ``seq``, tokens of a sequence.
+        settings: ``pp`` and ``recompute`` of its program, ``seq``, tokens of a sequence, and what
+            the configuration leaves to it as ``auto``: sizes of the batch by their keys, ``dtype``.
         source: names the file in errors.
         model: what is trained; None: asked for.
         devices: how many ranks start.
@@ -50,10 +55,14 @@ def read_deepspeed(
     Raises:
         InputError: it is no such configuration, or does not say enough (all of it is named).
     """
-    data = _object(text, source)
+    data = _told(_object(text, source), settings)
     wanted = [] if "seq" in settings else ["seq"]
     wanted += ["devices"] * (not devices) + ["--model"] * (model is None)
     wanted += [] if _micro(data) else ["train_micro_batch_size_per_gpu"]
+    if _AUTO in map(data.get, _BATCHES) and not any(_whole(data, key) for key in _BATCHES):
+        wanted.append(_BATCHES[0])
+    if "dtype" not in settings and not _wide(data) and _AUTO in map(_enabled(data), _WIDE):
+        wanted.append("dtype")
     if wanted or model is None or not devices:
         raise missing(source, wanted)
     zero = _section(data, "zero_optimization")
@@ -65,7 +74,9 @@ def read_deepspeed(
     ignored = tuple(name for name in data if name not in _COUNTED)
     tokens = parse_count(settings["seq"], f"--set seq={settings['seq'][:40]}", MAX_BATCH)
     batch = Batch(_sequences(data, strategy), tokens)
-    return Launch("deepspeed", model, batch, strategy, devices, AXES, tuple(assumed), ignored)
+    mapped = tuple(name for name in data if name in _COUNTED)
+    run = (model, batch, strategy, devices, AXES, tuple(assumed), ignored)
+    return Launch("deepspeed", *run, mapped=mapped)
 
 
 def _object(text: str, source: str) -> dict[str, object]:
@@ -90,6 +101,28 @@ def _whole(data: Mapping[str, object], key: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
+def _told(data: Mapping[str, object], settings: Mapping[str, str]) -> Mapping[str, object]:
+    """With sizes that are told in place of those that it has, or leaves to its program."""
+    keys = (*_BATCHES, "train_micro_batch_size_per_gpu")
+    return {
+        **data,
+        **{
+            key: parse_count(settings[key], f"--set {key}={settings[key][:40]}", MAX_BATCH)
+            for key in keys
+            if key in settings
+        },
+    }
+
+
+def _enabled(data: Mapping[str, object]) -> Callable[[str], object]:
+    return lambda key: _section(data, key).get("enabled")
+
+
+def _wide(data: Mapping[str, object]) -> list[str]:
+    """The types of 16 bits that it enables."""
+    return [key for key in _WIDE if _enabled(data)(key) is True]
+
+
 def _micro(data: Mapping[str, object]) -> int:
     return _whole(data, "train_micro_batch_size_per_gpu")
 
@@ -108,7 +141,7 @@ def _strategy(
     devices: int,
     source: str,
 ) -> Strategy:
-    wide = [key for key in ("bf16", "fp16") if _section(data, key).get("enabled") is True]
+    wide = [settings["dtype"]] if "dtype" in settings else _wide(data)
     if len(wide) != 1:
         rule = "must have one of bf16 and fp16 enabled; fp32 is not priced"
         raise InputError(source, rule)
@@ -122,6 +155,7 @@ def _strategy(
     if devices % each:
         raise InputError(f"{source}: {devices} ranks", f"tp x pp x cp = {each} must divide them")
     stage = _whole(zero, "stage")
+    dtype = parse_value("dtype", wide[0], f"--set dtype={wide[0][:40]}")
     return Strategy(
-        tp=tp, dp=devices // each, micro_batch=_micro(data), zero=stage, dtype=wide[0], **given
+        tp=tp, dp=devices // each, micro_batch=_micro(data), zero=stage, dtype=dtype, **given
     )

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.shell.script import ShellCommand, read_script
 from p2smt.interop.shell.variables import unknowns
+from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.training.formulas.stages import chunk_layers
+from p2smt.training.on_hosts import in_order
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Transformer
 
-_OPTIONS = re.compile("ARG|OPT|EXTRA|FLAG|PARAM")
+_OPTIONS = re.compile("(^|_)(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|EXTRAS?|FLAGS?|PARAMS?)(_|$)", re.I)
 """Names of variables that hold options."""
 
 
@@ -23,7 +27,12 @@ class Launch:
 
     ``devices``: how many ranks it starts.  ``order``: the axes of the strategy, outermost first, as
     its trainer numbers ranks.  ``assumed``: what the file leaves to defaults that count for time or
-    memory, in words; ``ignored``: its options without effect on these.
+    memory, in words; ``mapped``: its options that say what is priced; ``ignored``: those without
+    effect on time and memory.  ``placement`` and
+    ``experts``: the matrices that its ranks lie on, with rows for pp, dp, cp, tp and for pp, ed,
+    ep, et; None: it says none, so ranks are in ``order``.  ``places``: of a plan on named hosts the
+    host and the number of the device there of each rank, over the axes of the strategy, pp
+    outermost.
     """
 
     trainer: str
@@ -34,6 +43,39 @@ class Launch:
     order: tuple[str, ...]
     assumed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    placement: Matrix | None = None
+    experts: Matrix | None = None
+    places: tuple[tuple[str, int], ...] = ()
+    mapped: tuple[str, ...] = ()
+
+    def matrices_on(
+        self, topology: Topology, hosts: Sequence[str] | None = None
+    ) -> tuple[Placement | None, Placement | None]:
+        """Its matrices, where they are of a topology with levels of these sizes; else none."""
+        matrices = [one for one in (self.placement, self.experts) if one is not None]
+        alike = all(_lies_on(one, topology.sizes) for one in matrices)
+        if not matrices or not alike or not in_order(topology, hosts, self.strategy.devices):
+            return None, None
+        found = (None if one is None else Placement(one) for one in (self.placement, self.experts))
+        where, experts = found
+        return where, experts
+
+
+def _lies_on(matrix: Matrix, sizes: Sequence[int]) -> bool:
+    return tuple(map(prod, zip(*matrix, strict=True))) == tuple(sizes)
+
+
+def check_ranks(source: str, starts: int, told: int | None) -> int:
+    """How many ranks start: as the file says, or as is told (0: neither does).
+
+    Raises:
+        InputError: they differ.
+    """
+    if starts and told and starts != told:
+        rule = f"starts {starts} ranks, and {told} devices are asked for"
+        remedy = "give its topology, --use, --hosts, or --set its number of nodes"
+        raise InputError(source, rule, remedy)
+    return starts or told or 0
 
 
 def without_even_split(strategy: Strategy, model: Transformer) -> Strategy:
@@ -169,7 +211,8 @@ _NODES = ("--nnodes", "--nodes", "--num_nodes", "-N")
 class Started:
     """A program with its options, and how many ranks its starter makes (0: it does not say).
 
-    ``left``: the values of variables that the script leaves to its environment, in words, or none.
+    ``left``: the values of variables that the script leaves to its environment, in words, or none;
+    ``files``: those that it writes before, by name.
     """
 
     program: str
@@ -177,6 +220,11 @@ class Started:
     line: int
     ranks: int
     left: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+LAUNCH = "launch"
+"""The setting that says in which line the training is that is meant, where there are several."""
 
 
 def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source: str) -> Started:
@@ -189,6 +237,11 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
     wanted = set(marks)
     found = [one for one in script.commands if wanted & {word.split("=")[0] for word in one.words}]
     programs = {one.words: one for one in map(_program, found)}
+    if LAUNCH in settings:
+        told = settings[LAUNCH]
+        programs = {w: one for w, one in programs.items() if str(one.line) == told}
+        if not programs:
+            raise InputError(f"--set launch={told[:20]}", f"{source} starts no training there")
     if not programs:
         inner = f"; it reads {', '.join(script.sourced[:3])}" if script.sourced else ""
         rule = f"starts nothing with options such as {sorted(wanted)[0]}{inner}"
@@ -197,17 +250,19 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
         lines = ", ".join(str(one.line) for one in programs.values())
         rule = f"starts several trainings, in lines {lines}"
         raise InputError(
-            source, rule, "tell its tests, as --set 'line 12=yes', or give one command"
+            source, rule, f"give --set launch={next(iter(programs.values())).line}, say"
         )
     values = [f"{name}={value}" for name, value in script.defaults.items() if value]
     shown = ", ".join(values[:6]) + (", .." if len(values) > 6 else "")
     left = (f"left to the environment: {shown} (--set NAME=VALUE)",) if values else ()
-    return replace(next(iter(programs.values())), left=left)
+    return replace(next(iter(programs.values())), left=left, files=script.files)
 
 
 def _program(command: ShellCommand) -> Started:
     words = command.words
     at = next((n for n, word in enumerate(words) if word.endswith(".py")), -1)
+    if at < 0 and "-m" in words[:-1]:  # a module; a launcher that is one, too, came before it
+        at = len(words) - 1 - words[:-1][::-1].index("-m")
     program = words[at] if at >= 0 else ""
     return Started(program, words[at + 1 :], command.line, _ranks(words[: max(at, 0)]))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 _OF: dict[str, str] = {
     "data": (
         "data-path split data-cache-path vocab-file merge-file tokenizer-type "
@@ -16,7 +19,7 @@ _OF: dict[str, str] = {
         "trust-remote-code full-validation multiple-validation-sets "
         "object-storage-cache-path mid-level-dataset-surplus dataloader-fast-cache-load "
         "dataloader-defer-npy-index-mmap tokenizer-special-tokens "
-        "num-dataset-builder-threads "
+        "num-dataset-builder-threads data-impl "
     ),
     "length": (
         "train-iters train-samples exit-interval exit-duration-in-mins "
@@ -38,7 +41,7 @@ _OF: dict[str, str] = {
         "async-ckpt-use-cached-structure ckpt-drop-redundant-extra-state "
         "pretrained-checkpoint use-mp-args-from-checkpoint-args no-initialization "
         "perform-initialization ckpt-fully-parallel-load-per-rank-objects "
-        "no-ckpt-load-validate-sharding-integrity "
+        "no-ckpt-load-validate-sharding-integrity universal-checkpoint load-weights "
     ),
     "logs": (
         "log-interval log-throughput log-timers-to-tensorboard log-memory-to-tensorboard "
@@ -65,7 +68,7 @@ _OF: dict[str, str] = {
         "embedding-init-method-std data-parallel-random-init te-rng-tracker "
         "inference-rng-tracker check-weight-hash-across-dp-replicas-interval rerun-mode "
         "error-injection-rate error-injection-type calculate-per-token-loss "
-        "label-smoothing "
+        "label-smoothing max-lr "
     ),
     "routing": (
         "moe-router-load-balancing-type moe-aux-loss-coeff moe-z-loss-coeff "
@@ -85,7 +88,8 @@ _OF: dict[str, str] = {
         "apply-query-key-layer-scaling no-query-key-layer-scaling "
         "attention-softmax-in-fp32 softmax-type "
         "glu-linear-offset activation-func-clamp-value squared-relu encoder-num-layers "
-        "is-hybrid-model spec no-rope-freq "
+        "is-hybrid-model spec no-rope-freq rope-type layernorm-epsilon layernorm-init-weight "
+        "apply-layernorm-rms rotary-position-embeddings-in-fp32 "
     ),
     "starting": (
         "distributed-backend distributed-timeout-minutes use-mcore-models "
@@ -96,7 +100,9 @@ _OF: dict[str, str] = {
         "deterministic-mode local_rank no-check-for-nan-in-loss-and-grad "
         "check-for-large-grads check-for-spiky-loss manual-gc manual-gc-interval "
         "manual-gc-eval no-barrier-with-level-1-timing adlr-autoresume "
-        "adlr-autoresume-interval kill-switch-path "
+        "adlr-autoresume-interval kill-switch-path DDP-impl pipeline-dtype "
+        "check-for-nan-in-grad deepspeed deepspeed_config "
+        "deepspeed-config no-pipeline-parallel deepspeed-activation-checkpointing "
     ),
 }
 """Options without effect on time and memory, by what they are of."""
@@ -120,10 +126,23 @@ _SMALL = (
     "moe-hybridep-num-sms moe-deepep-num-sms moe-flex-dispatcher-num-sms "
     "distribute-saved-activations no-scatter-gather-tensors-in-pipeline "
     "use-ring-exchange-p2p init-model-with-meta-device fsdp-double-buffer use-nccl-ub "
-    "moe-shared-expert-gate "
+    "moe-shared-expert-gate fp16-lm-cross-entropy embedding-weights-in-fp32 "
 )
 """Options of kernels, buckets and overlap whose effect the fitted constants hold on average."""
 
 WITHOUT_EFFECT = frozenset(f"--{name}" for names in _OF.values() for name in names.split())
 ON_AVERAGE = frozenset(f"--{name}" for name in _SMALL.split())
-IGNORED = WITHOUT_EFFECT | ON_AVERAGE
+_NAMED_SO = re.compile(r"--[A-Za-z0-9-]+-(path|dir|file|interval)")
+"""What forks call files, folders, and how often something is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredOptions:
+    """Options that do not change what is priced, by their names."""
+
+    def __contains__(self, name: object) -> bool:
+        known = name in WITHOUT_EFFECT or name in ON_AVERAGE
+        return known or _NAMED_SO.fullmatch(str(name)) is not None
+
+
+IGNORED = IgnoredOptions()

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from p2smt.errors import InputError
-from p2smt.interop.trainers.launch import Launch, Options, started, without_even_split
+from p2smt.interop.trainers.launch import (
+    Launch,
+    Options,
+    Started,
+    check_ranks,
+    missing,
+    started,
+    without_even_split,
+)
 from p2smt.interop.trainers.megatron_names import IGNORED
 from p2smt.training.strategy import (
     AXES,
@@ -33,7 +41,10 @@ from p2smt.training.transformer import (
     Transformer,
 )
 
-MARKS = ("--num-layers", "--hybrid-layer-pattern", "--tensor-model-parallel-size")
+MARKS = (
+    *("--num-layers", "--hybrid-layer-pattern", "--tensor-model-parallel-size"),
+    "--use-checkpoint-args",
+)
 """Options by which its command line is found in a script."""
 _SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 
@@ -60,13 +71,25 @@ def read_megatron(
         InputError: it does not say enough (all of it is named), or has options that are not known.
     """
     program = started(text, settings, MARKS, source)
+    return read_options(program, settings, source, model=model, devices=devices)
+
+
+def read_options(
+    program: Started,
+    settings: Mapping[str, str],
+    source: str,
+    *,
+    model: Transformer | None = None,
+    devices: int | None = None,
+) -> Launch:
+    """The run of a program's options; the rest as :func:`read_megatron`."""
     options = Options.of(program.words, source)
     options.assumed += program.left
     told = {name: tuple(value.split()) for name, value in settings.items() if name[:2] == "--"}
     options.values.update(told)
     if "seq" in settings and not options.has(*_SEQUENCE):
         options.values[_SEQUENCE[0]] = (settings["seq"],)
-    ranks = _devices(source, program.ranks, devices)
+    ranks = check_ranks(source, program.ranks, devices)
     options.check_known(_required(options, model, ranks), IGNORED)
     trained = _model(options, model)
     strategy = _strategy(options, trained, ranks)
@@ -77,17 +100,11 @@ def read_megatron(
         raise InputError(source, rule, "take them out where they have none")
     order = ("dp", "pp", "cp", "tp") if options.has("--use-tp-pp-dp-mapping") else AXES
     ignored = tuple(name for name in options.values if name in IGNORED)
+    mapped = tuple(name for name in options.values if name not in IGNORED)
     strategy = without_even_split(strategy, trained)
     assumed = tuple(options.assumed)
-    return Launch("megatron", trained, batch, strategy, ranks, order, assumed, ignored)
-
-
-def _devices(source: str, starts: int, told: int | None) -> int:
-    if starts and told and starts != told:
-        rule = f"starts {starts} ranks, and {told} devices are asked for"
-        remedy = "give the topology that it runs on, --use, or --set its number of nodes"
-        raise InputError(source, rule, remedy)
-    return starts or told or 0
+    told = (trained, batch, strategy, ranks, order, assumed, ignored)
+    return Launch("megatron", *told, mapped=mapped)
 
 
 def _required(options: Options, model: Transformer | None, ranks: int) -> list[str]:
@@ -95,9 +112,10 @@ def _required(options: Options, model: Transformer | None, ranks: int) -> list[s
     found = [_SEQUENCE[1] if _SEQUENCE[1] in options.values else _SEQUENCE[0], "--micro-batch-size"]
     if ranks == 0:
         found.append("devices")
+    of_checkpoint = options.has("--use-checkpoint-args")
     if model is not None:
         return found
-    if options.has("--use-checkpoint-args"):
+    if of_checkpoint:
         return [*found, "--model"]
     layers = [] if options.has(*_PATTERN) else ["--num-layers"]
     words = [] if options.has("--padded-vocab-size") else ["--vocab-size"]
@@ -108,6 +126,8 @@ def _batch(options: Options, strategy: Strategy) -> Batch:
     each = strategy.micro_batch * strategy.dp
     if not options.has("--global-batch-size"):
         options.assume(f"no --global-batch-size: one micro-batch of each of dp, {each}")
+    if options.has("--rampup-batch-size"):
+        options.assume("--rampup-batch-size: an iteration of the full batch is priced")
     sequences = options.count("--global-batch-size", default=each)
     return Batch(sequences, options.count(*_SEQUENCE))
 
@@ -157,7 +177,7 @@ _SEQUENCE = ("--seq-length", "--encoder-seq-length")
 def _decoder(options: Options) -> Transformer:
     hidden, heads = options.count("--hidden-size"), options.count("--num-attention-heads")
     gated = any([options.has("--swiglu"), options.has("--quick-geglu")])
-    usual = max(int(4 * hidden * 2 / 3 / 64) * 64 if gated else 4 * hidden, 1)
+    usual = _usual_ffn(options, hidden, gated=gated)
     experts = _experts(options, usual)
     window = options.text("--window-size").strip("()").split(",")[0]
     kinds, ahead = _pattern(options)
@@ -185,6 +205,25 @@ def _decoder(options: Options) -> Transformer:
         order=LayerRun.of(kinds),
         mtp=ahead,
     )
+
+
+def _usual_ffn(options: Options, hidden: int, *, gated: bool) -> int:
+    """Width of the MLP where no option says it: of 4 hidden, gated two thirds.
+
+    ``--multiple-of`` and ``--hidden-dim-multiplier`` are of FlagScale (``arguments.py``): rounded
+    up as in Llama.
+    """
+    width = int(4 * hidden * 2 / 3) if gated else 4 * hidden
+    multiple, times = options.count("--multiple-of"), options.text("--hidden-dim-multiplier")
+    if not multiple:
+        return max(width // 64 * 64 if gated else width, 1)
+    if times:
+        try:
+            width = int(width * float(times))
+        except ValueError:
+            given = f"{options.source}: --hidden-dim-multiplier {times[:40]}"
+            raise InputError(given, "must be a number") from None
+    return -(-width // multiple) * multiple
 
 
 def _vocabulary(options: Options) -> int:
@@ -445,6 +484,11 @@ def _repeated(found: re.Match[str]) -> str:
 def _zero(options: Options) -> int:
     """What of its parameters, gradients and optimizer a rank shards."""
     strategy = options.text("--data-parallel-sharding-strategy", default="no_shard")
+    if options.has("--zero-stage", "--deepspeed"):  # of Megatron-DeepSpeed
+        if not options.has("--zero-stage"):
+            raise missing(options.source, ["--zero-stage"])
+        options.assume("what --deepspeed_config offloads is not read: nothing is")
+        return min(options.count("--zero-stage", least=0), 3)
     if options.has("--use-torch-fsdp2"):
         return 3
     if options.has("--use-megatron-fsdp", "--use-custom-fsdp"):
@@ -488,6 +532,9 @@ def _fused(options: Options) -> bool:
 def _dropout(options: Options) -> bool:
     """Whether anything is dropped out, as Megatron does unless it is told not to."""
     names = ("--attention-dropout", "--hidden-dropout")
+    if options.has("--use-checkpoint-args") and not options.has(*names):
+        options.assume("dropout is that of the checkpoint: none")
+        return False
     if not any(name in options.values for name in names):
         options.assume("no --hidden-dropout and --attention-dropout: 0.1 each")
     return any(options.text(name, default="0.1").strip("0.") != "" for name in names)
@@ -498,20 +545,29 @@ _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 def _optimizer_bytes(options: Options) -> int:
     """Of a parameter: itself in fp32, or what bf16 lacks of it, and its two moments."""
-    options.has("--main-grads-dtype")
+    moments = ("--exp-avg-dtype", "--exp-avg-sq-dtype")
+    options.has("--main-grads-dtype", "--main-params-dtype", *moments)
     if not options.has("--use-precision-aware-optimizer"):
         return OPTIMIZER_BYTES
     own = options.text("--main-params-dtype", default="fp32")
-    moments = (options.text(f"--exp-avg{one}-dtype", default="fp32") for one in ("", "-sq"))
-    return sum(_BYTES.get(one, 4) for one in (own, *moments))
+    kept = (options.text(name, default="fp32") for name in moments)
+    return sum(_BYTES.get(one, 4) for one in (own, *kept))
+
+
+_AGAIN = {
+    word: (f"--recompute-{word}", f"--activations-checkpoint-{word}", f"--checkpoint-{word}")
+    for word in ("granularity", "method", "num-layers")
+}
+"""Options by what they say, the names of older versions behind those of now."""
 
 
 def _recompute(options: Options) -> tuple[Recompute, tuple[str, ...], int]:
     """What is computed again: a kind, modules, and how many layers of a chunk (0: all)."""
-    whole = options.text("--recompute-granularity")
     modules = tuple(word.strip("[],") for word in options.words("--recompute-modules"))
-    method = options.text("--recompute-method")
-    many = options.count("--recompute-num-layers", default=1)
+    old = options.has("--checkpoint-activations")
+    whole = options.text(*_AGAIN["granularity"], default="full" if old else "")
+    method = options.text(*_AGAIN["method"], default="uniform" if old else "")
+    many = options.count(*_AGAIN["num-layers"], default=1)
     if whole == "full" and method != "block" and (method, many) != ("uniform", 1):
         given = f"{options.source}: --recompute-method {method} --recompute-num-layers {many}"
         raise InputError(given, "is not priced: layers are computed again one by one (uniform, 1)")

@@ -81,7 +81,9 @@ class RankLayout:
         return replace(self, launched=self.attention.ravel())
 
     def _agrees(self, devices: IntArray, order: Sequence[int]) -> bool:
-        numbers = np.empty(devices.size, dtype=np.int64)
+        numbers = np.empty(
+            int(self.launched.max()) + 1, dtype=np.int64
+        )  # uneven switches have gaps
         numbers[self.launched] = np.arange(devices.size)
         theirs = default_ranks([devices.shape[axis] for axis in order])
         return _same_groups(numbers[devices], theirs.transpose(np.argsort(order)))

@@ -7,17 +7,20 @@ tensor_parallel_degree = 4``.  Source: as of :mod:`p2smt.interop.trainers.torcht
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from p2smt.errors import InputError
-from p2smt.interop.shell.variables import unknowns
+from p2smt.files.yaml_text import read_text
+from p2smt.interop.shell.variables import MARK, unknowns
 from p2smt.interop.trainers.launch import (
     Launch,
     Options,
     Started,
+    check_ranks,
     missing,
     started,
     without_even_split,
@@ -35,6 +38,8 @@ MARKS = (
     ),
 )
 """Options by which its command line is found in a script."""
+FILES = ("--job.config_file", "--job.config-file")
+"""Options that name the TOML from which fields come that the command line does not say."""
 _PRICED = ("parallelism", "training", "activation_checkpoint", "quantize", "float8", "mx")
 """Sections whose fields count for time and memory; of the others only ``model`` is read."""
 _ON_AVERAGE = frozenset(
@@ -103,7 +108,8 @@ def read_torchtitan(
 
     Args:
         text: the file.
-        settings: variables of the script, and fields such as ``training.seq_len``.
+        settings: variables of the script, and fields such as ``training.seq_len``;
+            ``job.config_file``: a TOML on disk, where the script names one that it does not write.
         source: names the file in errors.
         model: what is trained; None: asked for.
         devices: how many ranks start where the file does not say.
@@ -111,26 +117,75 @@ def read_torchtitan(
     Raises:
         InputError: it does not say enough (all of it is named), or has what is not priced.
     """
-    is_toml = re.search(r"(?m)^\s*\[[a-z_]+\]\s*(#.*)?$", text) is not None
-    program = None if is_toml else started(text, settings, MARKS, source)
-    found = _of_toml(text, source) if program is None else _of_options(program, source)
+    program = None if is_toml(text) else started(text, settings, (*MARKS, *FILES), source)
+    found = (
+        _of_toml(text, source)
+        if program is None
+        else _of_script(program, settings.get("job.config_file"), source)
+    )
     given = {name: value for name, value in settings.items() if "." in name or name == "dispatcher"}
-    fields = _Fields(source, {**found, **given})
+    fields = _Fields(
+        source, {_named_now(name): value for name, value in {**found, **given}.items()}
+    )
     fields.assumed += () if program is None else program.left
-    ranks = (program.ranks if program else 0) or devices or 0
+    ranks = check_ranks(source, program.ranks if program else 0, devices)
     wanted = list(unknowns(value for name, value in fields.values.items() if _counts(name)))
     wanted += ["devices"] * (ranks == 0) + ["--model"] * (model is None)
     if "activation_checkpoint.mode" not in fields.values:
         wanted.append("activation_checkpoint.mode")
     if wanted or model is None:
         raise missing(source, wanted)
+    if fields.flag("fault_tolerance.enable", False):
+        given = f"{source}: fault_tolerance.enable"
+        rule = "joins replicas of several jobs, whose traffic between them is not priced"
+        raise InputError(given, rule, "give --set fault_tolerance.enable=false for one alone")
     strategy = _staged(fields, model, _strategy(fields, model, ranks))
     batch, strategy = _batch(fields, strategy)
     if left := fields.left():
         rule = f"has {', '.join(left[:8])}, whose effect on time and memory is not known"
         raise InputError(source, rule, "take them out where they have none")
     ignored = tuple(name for name in fields.values if name not in fields.read)
-    return Launch("torchtitan", model, batch, strategy, ranks, AXES, tuple(fields.assumed), ignored)
+    mapped = tuple(name for name in fields.values if name in fields.read)
+    told = (model, batch, strategy, ranks, AXES, tuple(fields.assumed), ignored)
+    return Launch("torchtitan", *told, mapped=mapped)
+
+
+def is_toml(text: str) -> bool:
+    """Whether a text is TOML, and no script that has some in it."""
+    try:
+        return bool(tomllib.loads(text))
+    except tomllib.TOMLDecodeError:
+        return _SECTION.search(text) is not None and not any(one in text for one in FILES)
+
+
+_SECTION = re.compile(r"(?m)^\s*\[[a-z_]+\]\s*(#.*)?$")
+
+
+def _of_script(program: Started, told: str | None, source: str) -> dict[str, str]:
+    """Fields of options, before those of the TOML that they name."""
+    found = _of_options(program, source)
+    name = told or found.get("job.config_file")
+    if name is None:
+        return found
+    if name in program.files:
+        text = program.files[name]
+    elif os.path.isfile(name):
+        text = read_text(name, "job.config_file")
+    else:
+        rule = f"takes fields from {', '.join(unknowns([name])) or name[:60]}, which is not here"
+        raise InputError(source, rule, "give --set job.config_file=PATH")
+    quoted = MARK.sub(lambda mark: f'"{mark.group()}"', text)  # no value of TOML is bare
+    return {**_of_toml(quoted, f"{source}: {name[:60]}"), **found}
+
+
+def _named_now(name: str) -> str:
+    """The name of a field in newer versions: degrees had other sections."""
+    section, _, key = name.partition(".")
+    key = "data_parallel_shard_degree" if key == "data_parallel_degree" else key
+    moved = section in ("training", "experimental") and (
+        "_parallel_" in key or "_parallel" in key[-9:]
+    )
+    return f"parallelism.{key}" if moved else name
 
 
 def _counts(name: str) -> bool:
@@ -252,11 +307,12 @@ def _recompute(fields: _Fields) -> Recompute:
 
 
 def _dtype(fields: _Fields) -> str:
-    converters = fields.text("model.converters")
-    names = " ".join([converters, *(name for name in fields.values if name.startswith("quantize"))])
+    names = fields.text("model.converters")  # sections of converters that are not named do nothing
     for name in fields.values:
         if name.split(".")[0] in ("float8", "mx", "quantize"):
             fields.read.add(name)
+    if fields.flag("float8.enable_float8_linear", False):  # before there were converters
+        return "fp8"
     if "mx" in names:
         return "mxfp8"
     if "float8" in names:

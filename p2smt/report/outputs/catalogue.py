@@ -14,6 +14,7 @@ from p2smt.parallel_search.journal.file_model import JournalLineModel
 from p2smt.plans.crossings.file import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
+from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
@@ -30,7 +31,7 @@ from p2smt.report.outputs.lists import (
     TopologyListOutput,
     TopologyShowOutput,
 )
-from p2smt.report.outputs.orders import CompareOutput
+from p2smt.report.outputs.orders import CompareOutput, OrderOutput
 from p2smt.report.outputs.programs import ProgramsOutput
 from p2smt.report.outputs.redistribute import (
     CostRedistributionOutput,
@@ -82,6 +83,8 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
+        "compare-answers": (CompareAnswersOutput, "compare --json of two answers"),
+        "order": (OrderOutput, "order --json"),
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),

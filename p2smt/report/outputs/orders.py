@@ -82,6 +82,21 @@ class OrderBeside(OrderParts):
     ]
 
 
+class OrderOutput(Output):
+    """The hosts of a job in the best order that was found for a plan."""
+
+    hosts: Annotated[Sequence[str], Said("The host of each rank, in rank order.")]
+    idle: Annotated[Sequence[str], Said("Hosts without ranks, as they were listed.")]
+    seconds: Annotated[
+        Seconds | None, Said("Null: nothing says where hosts are, and they stay as given.")
+    ]
+    listed_s: Annotated[Seconds | None, Said("On the first hosts as listed; null: as above.")]
+    trained: Annotated[bool, Said("Whether seconds are of an iteration, not of the requests.")]
+    compared: Annotated[Count, Said("Orders that were priced.", ge=1)]
+    notes: Annotated[Sequence[str], Said("How the text is used, and what else is to be known.")]
+    text: Annotated[str, Said("What --to writes.")]
+
+
 class CompareOutput(Output):
     """Rank orders side by side; the numbers at the top are those of the best order."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from p2smt.plans.explanation import NumberKind, PlacementClaim, ProgramVerdict, TippingPointOutcome
 from p2smt.plans.solution import ProofStatus
 from p2smt.programs.program import ProofBasis
-from p2smt.report.outputs.orders import OrderBeside
+from p2smt.report.outputs.orders import DecisiveLink, OrderBeside
 from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.shape import (
     Bytes,
@@ -347,6 +347,40 @@ class ComparedFields(OutputPart):
     explanation: Annotated[ExplainedAnswer | None, Said("null: --explain was not given.")]
 
 
+class NearHostOrder(OutputPart):
+    """An order of hosts near the best, one collective per request."""
+
+    objective_s: Seconds
+    gap: Annotated[Gap, Said("Its time over that of the best order, less one.")]
+    seconds: Annotated[Sequence[Seconds], Said("Of one execution of each request.")]
+    alike: Annotated[Count, Said("Orders of this matrix inside and these times, it among them.")]
+    inside: Annotated[RankMatrix, Said("Matrix inside each node.")]
+    hosts: Annotated[Sequence[str], Said("Of each cell of the grid of nodes, row-major.")]
+
+
+class NearHostOrders(OutputPart):
+    """Orders of hosts near the best one."""
+
+    within: Annotated[float, Said("So much longer at most: 0.05 is five per cent.", ge=0)]
+    status: Annotated[NearStatus, Said("complete: there are no others.")]
+    count: Annotated[Count, Said("Orders that are near; hosts under one switch are exchangeable.")]
+    looked: Annotated[Count, Said("Orders that were looked at.")]
+    orders: Annotated[Sequence[NearHostOrder], Said("Those alike once, the fastest first.")]
+
+
+class BindingLinks(OutputPart):
+    """What a request waits for in the best order, one collective for it."""
+
+    request: str
+    times: Annotated[Count, Said("Executions in an iteration.", ge=1)]
+    seconds: Annotated[Seconds, Said("Of one execution.")]
+    levels: Annotated[
+        Mapping[str, Seconds],
+        Said("By level, how long an execution occupies its fullest link."),
+    ]
+    decided_by: DecisiveLink
+
+
 class HostFields(OutputPart):
     """What an answer on named hosts says besides."""
 
@@ -369,6 +403,12 @@ class HostFields(OutputPart):
     orders: Annotated[
         Sequence[OrderBeside] | None,
         Said("Orders that everyone has, one collective each; null: as above."),
+    ]
+    near_orders: Annotated[
+        NearHostOrders | None, Said("With --within; null: not asked for, or as above.")
+    ]
+    binding: Annotated[
+        Sequence[BindingLinks] | None, Said("With --explain; null: not asked for, or as above.")
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.anchor import AnchorFields
+from p2smt.report.outputs.answers import ComparisonFields
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -255,6 +256,9 @@ UnmeasuredKinds = Annotated[
     Sequence[str] | None,
     Said("Collectives of the strategy that the calibration of the links did not measure."),
 ]
+Compared = Annotated[
+    ComparisonFields | None, Said("With --compare: what is run now beside the best.")
+]
 UntoldStrategies = Annotated[
     str | None,
     Said("Why these constants do not tell strategies apart, in words; null: they do."),
@@ -451,6 +455,7 @@ class PlanOutput(
         AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
     ] = None
     unmeasured: UnmeasuredKinds = None
+    comparison: Compared = None
 
 
 # `plan --hosts --json`.
@@ -487,6 +492,15 @@ class HostsSearchedCounts(OutputPart):
     calls: Annotated[Count, Said("Questions to a solver.")]
 
 
+class NearOnHosts(OutputPart):
+    """A strategy near the best, with its batch."""
+
+    strategy: StrategyWords
+    global_batch: Count
+    hosts: Annotated[Count, Said("How many it uses.")]
+    tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
+
+
 class PlanHostsOutput(TrainedModel, Output):
     """The degrees, batch, hosts and order of most tokens a second; ``global_batch``: the largest
     that was asked for."""
@@ -504,6 +518,30 @@ class PlanHostsOutput(TrainedModel, Output):
         Said("The best with the roundest batch of a range; null: that is the best, or none."),
     ]
     known: Annotated[KnownRuns | None, Said("Of the best.")]
+    recommended: Annotated[
+        HostedStrategyFigures | None, Said("The one to run, which files are of.")
+    ]
+    recommended_number: Annotated[
+        Count | None, Said("Its number in the list, from 1: of top, or the one after it.")
+    ]
+    recommended_why: Annotated[str | None, Said("Why it is that one, in words.")]
+    recommended_known: Annotated[KnownRuns | None, Said("Of the one to run.")]
+    top: Annotated[
+        Sequence[HostedStrategyFigures],
+        Said("The fastest strategies, each on the fastest order that was found for it."),
+    ]
+    near_optimal: Annotated[
+        Count | None, Said("Strategies near the best, itself among them; null: not looked for.")
+    ]
+    near_optimal_within: Annotated[
+        Gap | None, Said("How near: 0.05 is at most five per cent slower, a sequence each.")
+    ]
+    near_optimal_status: Annotated[
+        NearStatus | None, Said("complete: there are no others; truncated: at least these.")
+    ]
+    near_optimal_strategies: Sequence[NearOnHosts]
     untold: UntoldStrategies
     searched: HostsSearchedCounts
     wall_s: Seconds
+    what_if: TrainedWhatIfRows = None
+    comparison: Compared = None

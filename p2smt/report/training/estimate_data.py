@@ -27,6 +27,7 @@ from p2smt.report.outputs.training import (
     MissingMemory,
     NamedStrategy,
     NearestStrategy,
+    NearOnHosts,
     NearStrategiesFound,
     OptionsOf,
     PlanHostsOutput,
@@ -44,6 +45,7 @@ from p2smt.report.outputs.training import (
     TrainedModel,
 )
 from p2smt.report.training.anchor_words import anchor_data
+from p2smt.report.training.compare_data import comparison_data
 from p2smt.report.training.models import layers_text
 from p2smt.report.training.words import proof_words, time_parts, unmeasured, untold_words
 from p2smt.report.what_if import training_data
@@ -54,7 +56,9 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
+from p2smt.training.present.comparison import RunComparison
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
+from p2smt.training.search.hosts.answer import HostedStrategy
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import (
     AXES,
@@ -223,14 +227,18 @@ def _requests(prediction: Prediction, within: EstimateRange) -> list[IterationRe
 # `plan --hosts --json`.
 
 
-def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
-    """What `plan` prints on the hosts of a job."""
-    answer, question = found.answer, found.answer.question
+def hosts_data(
+    found: PlannedOnHosts,
+    rows: Sequence[WhatIf] | None = None,
+    compared: RunComparison | None = None,
+) -> PlanHostsOutput:
+    """What `plan` prints on the hosts of a job; ``compared``: with what somebody runs."""
+    answer, question, run = found.answer, found.answer.question, found.recommended
     batch = replace(question.batch, sequences=answer.batches[1])
     trained = trained_data(
         question.model, batch, question.topology, question.efficiency, question.launcher
     )
-    tokens, best = batch.tokens, found.estimate
+    tokens, best, near = batch.tokens, found.estimate, answer.near
     known = bool(answer.best) and answer.bound_s > 0
     return PlanHostsOutput(
         **vars(trained),
@@ -244,9 +252,31 @@ def hosts_data(found: PlannedOnHosts) -> PlanHostsOutput:
         best=None if best is None else _hosted(best),
         round=None if found.round is None else _hosted(found.round),
         known=None if best is None else known_data(known_of(best)),
+        recommended=None if run is None else _hosted(run.estimate),
+        recommended_number=None if run is None else run.number,
+        recommended_why=None if run is None else run.why.value,
+        recommended_known=None if run is None else known_data(run.known),
+        top=[_hosted(one) for one in found.listed[: question.top]],
+        near_optimal=None if near is None else near.count,
+        near_optimal_within=None if near is None else near.within,
+        near_optimal_status=None if near is None else cast(NearStatus, near.status.value),
+        near_optimal_strategies=[
+            _near_on_hosts(one, tokens) for one in (() if near is None else near.members)
+        ],
         untold=untold_words(question.efficiency) or None,
         searched=HostsSearchedCounts(**asdict(answer.searched)),
         wall_s=answer.stats.wall_s,
+        what_if=None if rows is None else training_data(rows),
+        comparison=None if compared is None else comparison_data(compared),
+    )
+
+
+def _near_on_hosts(one: HostedStrategy, tokens: int) -> NearOnHosts:
+    return NearOnHosts(
+        strategy=strategy_text(one.run.strategy),
+        global_batch=one.sequences,
+        hosts=len(one.where.hosts),
+        tokens_per_s=tokens / one.sequence_s,
     )
 
 
@@ -270,9 +300,12 @@ def _hosted(found: RunEstimate) -> HostedStrategyFigures:
 
 
 def planned_data(
-    found: Planned, rows: Sequence[WhatIf] | None = None, own: Anchor | None = None
+    found: Planned,
+    rows: Sequence[WhatIf] | None = None,
+    own: Anchor | None = None,
+    compared: RunComparison | None = None,
 ) -> PlanOutput:
-    """What `plan` prints."""
+    """What `plan` prints; ``compared``: with what somebody runs."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     efficiency, launcher = question.efficiency, question.launcher
     trained = trained_data(question.model, question.batch, question.topology, efficiency, launcher)
@@ -297,6 +330,7 @@ def planned_data(
         if own is None
         else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
         unmeasured=None if run is None else unmeasured(run.estimate) or None,
+        comparison=None if compared is None else comparison_data(compared),
     )
 
 

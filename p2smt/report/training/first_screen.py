@@ -41,7 +41,8 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.answer import NearStrategies, PlanAnswer
+from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import PEAK_OF, strategy_text
@@ -235,18 +236,27 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
     proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
     if found.estimate is None:
         return screen((stopped, proof), room)
-    one = found.estimate
+    run, near = found.recommended, answer.near
+    one = found.estimate if run is None else run.estimate
     notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
+    why, listing, fastest = ScreenBlock("why", (), 9), (), ()
+    if run is not None and near is not None:
+        why = ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
+        listing = tuple(_near(found.listed, near, run))
+        fastest = (_fastest_block(found.listed[0]),) * (run.number > 1)
     blocks = (
         stopped,
         *_asked(one),
+        why,
         ScreenBlock("time", (time_words(_range_of(one)),), _MUST),
         ScreenBlock("rate", (rate_words(one),), 8),
         ScreenBlock("memory", (memory_words(one),), _MUST, 2),
         *_known_blocks(known_of(one)),
-        proof,
+        *fastest,
+        replace(proof, label="") if fastest else proof,
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
+        *listing,
         ScreenBlock("next", ("-o PLAN, export PLAN --to hostlist; all tables: --details",), 2, 2),
     )
     return screen(blocks, room)
@@ -284,7 +294,7 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
     yield from _asked(estimate)
-    yield ScreenBlock("why", (_why(found, run),), 9, 2)
+    yield ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
     yield ScreenBlock("time", (time_words(within),), _MUST)
     if own is not None:
         yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
@@ -301,7 +311,8 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
-    yield from _near(found, run)
+    if answer.near is not None and answer.near.count:
+        yield from _near(found.listed, answer.near, run)
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
 
 
@@ -311,18 +322,20 @@ def _best_words(found: Planned, run: Recommended, own: Anchor) -> str:
     return best if run.number == 1 else f"{best}; this one {anchored_time(own, run.estimate)}"
 
 
-def _why(found: Planned, run: Recommended) -> str:
-    """Why it is the one to run, and how much slower it is than the fastest."""
-    fastest = found.listed[0]
+def _why(listed: Sequence[RunEstimate], run: Recommended, status: Status) -> str:
+    """Why it is the one to run, and how much slower it is than the fastest, a sequence each."""
+    fastest, own = listed[0], listed[run.number - 1]
     if run.number == 1:
-        first, near = _fastest_word(found.answer), "of those in its range nearest to a measured run"
+        first, near = _fastest_word(status), "of those in its range nearest to a measured run"
         alone = f"{first}: no measured run is like it, or like others in its range"
         said = {Why.NEAREST: f"{first}, and {near}", Why.FASTEST: alone}
         return said.get(run.why, f"picked: {first}")
-    high_s = _range_of(fastest).high_s * (1 + SAME)
-    own_s = found.listed[run.number - 1].iteration_s
+    share = fastest.run.batch.sequences / own.run.batch.sequences
+    own_s = own.iteration_s * share
     slower = f"{own_s / fastest.iteration_s - 1:.1%} slower than the fastest"
-    inside = "in its range" if own_s <= high_s else "beyond its range"
+    inside = (
+        "in its range" if own_s <= _range_of(fastest).high_s * (1 + SAME) else "beyond its range"
+    )
     how = "picked" if run.why is Why.PICKED else "nearest to a measured run"
     return f"{how}: {slower}, {inside}"
 
@@ -333,11 +346,14 @@ def _range_of(found: RunEstimate) -> PriceRange:
 
 def _fastest(found: Planned) -> Iterator[ScreenBlock]:
     """The model's fastest, which is another one."""
-    one = found.listed[0]
-    yield ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
+    yield _fastest_block(found.listed[0])
     yield from _proof("", found.answer)
     if found.known is not None and not found.known.inside:
         yield ScreenBlock("", (known_words(found.known),), 6, 2)
+
+
+def _fastest_block(one: RunEstimate) -> ScreenBlock:
+    return ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
 
 
 def _short(found: RunEstimate) -> str:
@@ -353,29 +369,32 @@ def _proof(label: str, answer: PlanAnswer) -> Iterator[ScreenBlock]:
     yield ScreenBlock("", (answer.reason,) * bool(answer.reason), 9, 2)
 
 
-def _fastest_word(answer: PlanAnswer) -> str:
+def _fastest_word(status: Status) -> str:
     """What the fastest one is: nothing is said of what a limit has left open."""
-    return "the model's fastest" if answer.status is Status.OPTIMAL else "the fastest found"
+    return "the model's fastest" if status is Status.OPTIMAL else "the fastest found"
 
 
-def _near(found: Planned, run: Recommended) -> Iterator[ScreenBlock]:
+def _near(
+    listed: Sequence[RunEstimate], near: NearStrategies | HostsNearBest, run: Recommended
+) -> Iterator[ScreenBlock]:
     """How many the model cannot tell from the best, and the first of them by their numbers."""
-    near = found.answer.near
-    if near is None or not near.count:
-        return
     least = "" if near.status.settled else "at least "
     plural = "strategies" if near.count != 1 else "strategy"
     within = f"within {100 * near.within:.6g} % of the fastest"
     head = f"{least}{near.count:,} {plural} {within}; ranking, for --pick N:"
     yield ScreenBlock("near", (head,), 4)
-    shown = [*range(min(_SHOWN_ROWS, len(found.listed)))]
+    shown = [*range(min(_SHOWN_ROWS, len(listed)))]
     rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
-    texts = apart_texts([found.listed[at].run.strategy for at in rows])
+    texts = apart_texts([listed[at].run.strategy for at in rows])
     for at, differs in zip(rows, texts, strict=True):
         mark = "*" if at == run.number - 1 else " "
-        slower = found.listed[at].iteration_s / found.listed[0].iteration_s - 1
+        slower = _sequence_s(listed[at]) / _sequence_s(listed[0]) - 1
         text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {differs}"
         yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
+
+
+def _sequence_s(found: RunEstimate) -> float:
+    return found.iteration_s / found.run.batch.sequences
 
 
 def _next(options: Sequence[TrainerOptions], launcher: str) -> str:

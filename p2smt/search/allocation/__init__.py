@@ -3,6 +3,7 @@
 In reading order: ``grids`` (a grid of node cells for each matrix inside), ``terms`` (what each
 request puts on uplinks, and its price), ``question`` (that as integers), ``solve_grid`` (one grid
 in two stages), ``local_search`` (orders that are known beforehand, and better ones near them),
-``answer`` (one search over all grids, its programs, and the check), ``solve`` (the public function,
-which also settles ties where nobody stated a bandwidth).
+``answer`` (one search over all grids, its programs, and the check), ``nearby`` (other bandwidths,
+and orders near the best), ``solve`` (the public function, which also settles ties where nobody
+stated a bandwidth).
 """

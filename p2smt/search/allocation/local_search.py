@@ -203,13 +203,14 @@ class HostOrder:
 
 def cost_s(problem: Problem, ranks: IntArray) -> float:
     """The objective of one collective per request, device by device."""
-    seconds = (
-        single_time(
-            problem.topology, ranks, problem.axis_indices(one), one.kind, one.payload_bytes
-        ).seconds
-        for one in problem.requests
-    )
-    return objective(problem, tuple(seconds))
+    return objective(problem, tuple(order_seconds(problem, ranks)))
+
+
+def order_seconds(problem: Problem, ranks: IntArray) -> Iterator[float]:
+    """Seconds of an execution of each request, one collective each, device by device."""
+    for one in problem.requests:
+        axes = problem.axis_indices(one)
+        yield single_time(problem.topology, ranks, axes, one.kind, one.payload_bytes).seconds
 
 
 def costed(problem: Problem, grid: CellGrid, slots: IntArray) -> HostOrder:

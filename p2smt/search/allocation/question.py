@@ -5,7 +5,8 @@ bound.  Of blocks (all cells with the same coordinates along some axes) only cou
 
 * a group that is made of whole blocks has at least one edge out of an entity that holds some of
   its cells and not all (a path out of or into it, so half as many; trees one for each tree);
-* sends from each cell of a block to one of the next block: at least what it has more;
+* sends from each cell of a block to one of the next block: at least what it has more (of sends
+  that are closed, the last block's go to the first);
 * what else there is counts with its least.
 """
 
@@ -234,7 +235,7 @@ class _Maker:
 
     def _between(self, term: CellTerm, way: CellWay) -> Messages | None:
         """Sends that go from every cell of a block to one of another."""
-        if way.follows is not Follows.SENDS:
+        if way.follows not in (Follows.SENDS, Follows.CLOSED_SENDS):
             return None
         count = Counter(
             (int(self.blocks[a]), int(self.blocks[b])) for a, b in edges(term.groups, way.follows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from p2smt.cluster.allocation import allocated
+from p2smt.cluster.allocation import allocated, check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.parallelism.placement import FixedEntry
@@ -19,6 +19,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution, rank_alternative
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
+from p2smt.search.allocation.nearby import check_listed, with_near, with_sensitivity
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named
 from p2smt.solvers.ask import Solver
@@ -34,6 +35,8 @@ def solve_on_hosts(
     limits: SearchLimits | None = None,
     solver: Solver | str = Solver.CPSAT,
     programs: bool = True,
+    sensitivity: bool = False,
+    within: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
     """The matrix inside the nodes and the order of hosts outside of least time.
@@ -48,6 +51,10 @@ def solve_on_hosts(
         solver: ``cpsat`` or ``z3``.
         programs: also look for programs that are faster than one collective on the same ranks;
             none are sought where a bandwidth is assumed.
+        sensitivity: solve again with each level's bandwidth 20 % off, and with the cost of calls
+            50 % off if the topology names a library; each takes as long as the limits say.
+        within: also list every order that takes at most so much longer than the best (0.05: five
+            per cent): ``near`` of the allocation.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     The objective is that of one collective per request, device by device; bound and status speak
@@ -57,14 +64,36 @@ def solve_on_hosts(
 
     Raises:
         InputError: the topology names no hosts or lacks one, there are too few of them, the
-            ranks do not fill whole nodes, or a request is a dispatch.
+            ranks do not fill whole nodes, or a request is a dispatch; there are too many orders to
+            list, or a bandwidth that times depend on is assumed.
         EncodingBug: an answer of the solver failed the independent check.
     """
     for request in problem.requests:
         plain_kind(request.kind, "is not placed on named hosts, whose order is searched")
-    known = problem.topology.hosts
     limits = limits or SearchLimits()
-    watch = StopWatch.start(limits)
+    known = problem.topology.hosts
+    if sensitivity or within is not None:
+        listed = known.names if hosts is None and known else tuple(hosts or ())
+        given = replace(problem, topology=allocated(problem.topology, listed))
+        check_stated(given.topology)
+        if within is not None:
+            check_listed(given, within)
+    found = _solved(problem, hosts, limits, solver, programs, progress)
+    if within is not None:
+        found = with_near(found, within, limits)
+    return with_sensitivity(found, problem, limits, solver) if sensitivity else found
+
+
+def _solved(
+    problem: Problem,
+    hosts: Sequence[str] | None,
+    limits: SearchLimits,
+    solver: Solver | str,
+    programs: bool,
+    progress: ProgressCallback | None,
+) -> Solution:
+    """The answer alone."""
+    known, watch = problem.topology.hosts, StopWatch.start(limits)
     stated = known is None or not known.assumed
     first = fastest_on_hosts(
         problem, hosts, limits, solver, programs=programs and stated, progress=progress

@@ -23,7 +23,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.bounds import step_model
+from p2smt.cost.bounds import line_ends, step_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Footprint, LevelUse, Profile
 from p2smt.cost.loads.rings import node_order, tree_edges
@@ -35,12 +35,13 @@ from p2smt.search.allocation.grids import CellGrid
 
 class Follows(Enum):
     """What decides the load of an uplink: messages along a ring, a path, two trees or a chain of
-    sends, or how many members of a group are inside (an exchange, for one)."""
+    sends, one that is closed, or how many members of a group are inside (an exchange, for one)."""
 
     RING = "ring"
     PATH = "path"
     TREE = "tree"
     SENDS = "sends"
+    CLOSED_SENDS = "closed sends"
     SHARE = "share"
 
 
@@ -78,8 +79,13 @@ class CellTerm:
         return int(self.groups.shape[1]) < 2
 
 
-def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) -> CellTerm:
-    """A request on a grid; ``slots``: places of the hull, one per cell, any order of them."""
+def term(
+    problem: Problem, grid: CellGrid, request: Request, slots: IntArray, *, closed: bool = False
+) -> CellTerm:
+    """A request on a grid; ``slots``: places of the hull, one per cell, any order of them.
+
+    ``closed``: of a send, the last rank sends to the first one, too.
+    """
     topology = bare(problem.topology)
     each = topology.devices_under(topology.node_level)
     axes, joins = problem.axis_indices(request), joins_nodes(topology)
@@ -87,8 +93,9 @@ def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) ->
     lines = lines_along(grid.ranks(slots), axes)
     near = lines[np.isin(lines[:, 0] // each, np.unique(lines[0] // each))]
     silent = cells.shape[1] < 2
-    ways = () if silent else _ways(topology, near, request)
-    return CellTerm(request, cells, _fixed(topology, near, request) if silent else ways)
+    if silent:
+        return CellTerm(request, cells, _fixed(topology, near, request, closed))
+    return CellTerm(request, cells, _ways(topology, near, request, closed))
 
 
 def bare(topology: Topology) -> Topology:
@@ -131,9 +138,9 @@ def _model(topology: Topology, footprint: Footprint, request: Request) -> StepCo
     return step_model(topology, footprint, operation)
 
 
-def _footprint(topology: Topology, lines: IntArray, request: Request) -> Footprint:
+def _footprint(topology: Topology, lines: IntArray, request: Request, closed: bool) -> Footprint:
     if request.kind is RequestKind.SEND:
-        return explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
+        return explicit_send(topology, *line_ends(lines, closed=closed))
     return explicit_footprint(topology, lines, joins_nodes(topology))
 
 
@@ -144,16 +151,20 @@ def _taken(model: StepCostModel, payload: int) -> tuple[Way, ...]:
     return tuple(model.ways)
 
 
-def _fixed(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWay, ...]:
+def _fixed(
+    topology: Topology, lines: IntArray, request: Request, closed: bool
+) -> tuple[CellWay, ...]:
     """The way of a request that stays inside nodes."""
-    model = _model(topology, _footprint(topology, lines, request), request)
+    model = _model(topology, _footprint(topology, lines, request, closed), request)
     return tuple(CellWay(Follows.SENDS, way, ()) for way in _taken(model, request.payload_bytes))
 
 
-def _ways(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWay, ...]:
+def _ways(
+    topology: Topology, lines: IntArray, request: Request, closed: bool
+) -> tuple[CellWay, ...]:
     """Every way that some order of the hosts allows, with the least latency of any."""
     node, found = topology.node_level, dict[tuple[str, str], CellWay]()
-    footprint = _footprint(topology, lines, request)
+    footprint = _footprint(topology, lines, request, closed)
     inner = tuple(use for use in footprint.uses if use.level >= node)
     replicas = len(lines)
     for shaped in variants(topology, replace(footprint, uses=inner), plain_kind(request.kind)):
@@ -161,6 +172,8 @@ def _ways(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWa
             name = way.algorithm, way.protocol
             if name not in found:
                 found[name] = _probed(topology, shaped, request, way, replicas)
+                if closed and request.kind is RequestKind.SEND:
+                    found[name] = replace(found[name], follows=Follows.CLOSED_SENDS)
             known = found[name].way
             best = replace(
                 known,
@@ -237,7 +250,7 @@ def edges(groups: IntArray, follows: Follows) -> Iterator[tuple[int, int]]:
             yield from zip(nodes[parent].tolist(), nodes[child].tolist(), strict=True)
             continue
         yield from zip(row[:-1].tolist(), row[1:].tolist(), strict=True)
-        if follows is Follows.RING and row[0] != row[-1]:
+        if follows in (Follows.RING, Follows.CLOSED_SENDS) and row[0] != row[-1]:
             yield int(row[-1]), int(row[0])
 
 

@@ -76,7 +76,8 @@ _BUCKET_PART = overlap_dp * (1 - 1 / Max(n, 1))
 class TrafficRow:
     """A request of some axes: its formulas, and where they are from.
 
-    ``edge``: how many calls of an iteration have nothing to hide under.
+    ``edge``: how many calls of an iteration have nothing to hide under.  ``closes``: of several
+    chunks a stage the last rank sends to the first one, too, which has the next chunk.
     """
 
     name: str
@@ -90,6 +91,7 @@ class TrafficRow:
     cover_s: Expr = _NONE
     once: bool = False
     edge: int = 0
+    closes: bool = False
 
     @property
     def key(self) -> str:
@@ -158,6 +160,7 @@ PP_TRAFFIC = (
         Cover.COMPUTE,
         Piecewise((overlap_pp, v > 1), (0, True)),
         _STAGE_S,
+        closes=True,
     ),
     TrafficRow(
         "pp tied embedding",

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from p2smt.cluster.topology import Topology
-from p2smt.parallelism.placement import FloatArray
+from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import SHARE
 from p2smt.training.strategy import Strategy
@@ -44,11 +44,16 @@ class AnchorKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """An iteration that somebody measured on the cluster; ``memory_bytes``: of a device."""
+    """An iteration that somebody measured on the cluster; ``memory_bytes``: of a device.
+
+    ``placement`` and ``experts``: where its ranks lay; None: in Megatron's order.
+    """
 
     strategy: Strategy
     step_s: float
     memory_bytes: int | None = None
+    placement: Placement | None = None
+    experts: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)

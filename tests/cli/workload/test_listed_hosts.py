@@ -55,6 +55,41 @@ def test_hosts_that_are_left_over_stay_idle() -> None:
     assert "4 devices of racks" in found.out
 
 
+@pytest.mark.parametrize(("vpp", "part"), [(1, 0.5), (2, 1.0)])
+def test_chunks_send_back_to_the_first_stage(vpp: int, part: float) -> None:
+    """Of two lines that go against each other an uplink carries half as much as of two that go the
+    same way; not where each has a way back.  The plan's check says the same."""
+    strategy = f"pp=2,dp=2,tp=2,vpp={vpp}"
+    along, against = (
+        cli(*estimate(strategy, "--hosts", hosts, "--json", topology="regular.yaml")).json()
+        for hosts in ("n1,n3,n2,n4", "n1,n2,n4,n3")
+    )
+    times = [
+        next(one["call_s"] for one in found["requests"] if one["name"] == "pp send")
+        for found in (along, against)
+    ]
+    assert times[1] == pytest.approx(part * times[0], rel=0.1)
+    one = estimate(strategy, "--hosts", "n1,n2,n4,n3", "-o", "plan.json", topology="regular.yaml")
+    assert cli(*one).code == 0
+    assert cli("verify", "plan.json").out.startswith("valid")
+
+
+def test_what_if_keeps_the_hosts_in_their_order() -> None:
+    hosts = ("--hosts", "n4,n1,n3")
+    changes = ("memory=40GB", "batch=48", "hosts=2", "hosts=4", "rack*2")
+    asked = [word for change in changes for word in ("--what-if", change)]
+    found = cli(*estimate("tp=2", *hosts, *asked, "--json")).json()
+    rows = dict(zip(changes, found["what_if"], strict=True))
+    assert rows["memory=40GB"]["iteration_s"] == found["iteration_s"]
+    for change, listed in (("hosts=2", "n4,n1"), ("hosts=4", "n4,n1,n3,n5")):
+        then = cli(*estimate("tp=2", "--hosts", listed, "--json")).json()
+        assert rows[change]["iteration_s"] == pytest.approx(then["iteration_s"], rel=1e-12)
+        assert rows[change]["best"] == then["strategy"]
+    assert rows["rack*2"]["iteration_s"] < found["iteration_s"]
+    more = [word if word != "24" else "48" for word in estimate("tp=2", *hosts, "--json")]
+    assert rows["batch=48"]["iteration_s"] == pytest.approx(cli(*more).json()["iteration_s"])
+
+
 def test_the_hosts_of_a_job_and_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-3]")
     job = cli(*estimate("dp=6", "--json"))

@@ -125,3 +125,65 @@ def test_force_takes_what_is_far_off_and_only_that() -> None:
     assert found["reached"] == pytest.approx(seconds(RUN) / 12)
     assert_one_error(cli(*words, "--measured", "tp=3: 12ms", "--force"))
     assert_one_error(cli(*words, "--force"))
+
+
+# Runs that files tell.
+
+
+SCRIPT = """GPUS=8
+torchrun --nproc-per-node $GPUS pretrain_gpt.py --num-layers 4 --hidden-size 512 \\
+    --ffn-hidden-size 1024 --num-attention-heads 8 --group-query-attention \\
+    --num-query-groups 4 --swiglu \\
+    --untie-embeddings-and-output-weights --vocab-size 1000 --make-vocab-size-divisible-by 1 \\
+    --seq-length 1024 --micro-batch-size 1 --global-batch-size $BATCH --bf16 \\
+    --attention-dropout 0 --hidden-dropout 0 --tensor-model-parallel-size 2 \\
+    --pipeline-model-parallel-size ${PP}
+"""
+LEFT = ("--set", "BATCH=16", "--set", "PP=2")
+
+
+@pytest.fixture
+def script(folder: Path) -> Path:
+    """What starts the run of ``RUN``."""
+    (folder / "run.sh").write_text(SCRIPT)
+    return folder / "run.sh"
+
+
+@pytest.mark.usefixtures("script")
+def test_a_run_that_a_script_starts_anchors_as_its_strategy() -> None:
+    expected = answered("estimate", *SCENE, "-s", "tp=4", "--measured", f"{RUN}: 12ms, 100MB")
+    found = answered("estimate", *SCENE, "-s", "tp=4", "--measured", "run.sh: 12ms, 100MB", *LEFT)
+    assert found["anchor"] == expected["anchor"]
+    itself = answered("estimate", "run.sh", "-t", "tiny.yaml", *LEFT, "--measured", "run.sh: 12ms")
+    assert itself["anchor"]["scaled_s"] == pytest.approx(0.012)
+
+
+def test_a_run_of_an_answer_anchors_on_its_own_placement(folder: Path) -> None:
+    asked = (*SCENE, "-s", "tp=2,dp=4", "--placement", "[[1,1],[1,4],[1,1],[2,1]]")
+    found = cli("estimate", *asked, "--json")
+    (folder / "a.json").write_text(found.out)
+    measured = answered("plan", *SCENE, *FEW, "--measured", "a.json: 12ms")
+    (row,) = measured["anchor"]["runs"]
+    assert row["predicted_s"] == pytest.approx(found.json()["iteration_s"])
+    assert row["predicted_s"] != pytest.approx(seconds("tp=2,dp=4"))
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (("--measured", "run.sh: 12ms"), "does not say BATCH, PP; give --set BATCH=.. --set PP=.."),
+        (
+            ("--measured", "run.sh: 12ms", *LEFT[2:], "--set", "BATCH=32"),
+            "has batches of 32 x 1,024",
+        ),
+        (("--measured", "other.sh: 12ms"), "other.sh is neither a strategy nor a file"),
+        (("--measured", "run.sh"), "is not STRATEGY: TIME"),
+        (("--measured", "tiny.yaml: 12ms"), "is no launch of"),
+        (LEFT, "--set: tells what a launch script leaves open"),
+    ],
+)
+def test_files_that_are_not_measured_runs_are_one_line(words: tuple[str, ...], rule: str) -> None:
+    found = cli("estimate", *SCENE, "-s", "tp=4", *words)
+    assert_one_error(found)
+    assert rule in found.err

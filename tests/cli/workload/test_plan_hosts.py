@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,19 @@ from tests.cli.tools import H100, RACKS, SMALL, TINY, assert_one_error, cli
 from tests.schemas.tools import complaints
 
 REGULAR = RACKS.replace("n[2,4]", "n[2,4,6]").replace(", bandwidth: 5 GB/s}", "}")
+LEAVES = """
+name: leaves
+library: none
+algorithms: [ring]
+device: {name: h100, peak: {bf16: 989 TFLOP/s}, memory_bandwidth: 3.35 TB/s, memory: 81559 MiB}
+levels:
+  - {name: leaf, size: 2, link: {kind: switch, bandwidth: 200 GB/s, latency: 5 us, fabric: ib}}
+  - name: node
+    size: 2
+    link: {kind: switch, ports: 8, bandwidth: 25 GB/s, latency: 5 us, fabric: ib}
+  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 450 GB/s, latency: 1 us, fabric: nvlink4}}
+switches: [{name: a, hosts: "n[1-2]"}, {name: b, hosts: "n3"}]
+""".replace("fabric: ib", "fabric: infiniband")
 LESS = ("--max-cp", "1", "--fix", "vpp=1", "--zero", "0", "--recompute", "none")
 
 
@@ -41,7 +56,7 @@ def test_the_screen_the_plan_and_its_hosts_agree() -> None:
     (hosts,) = [line for line in lines if line.startswith("hosts")]
     data = cli(*plan("60..64", "--hosts", "n[1-5]", "--json")).json()
     assert complaints("plan-hosts", data) == []
-    best = data["best"]
+    best = data["recommended"]
     assert data["status"] == "optimal"
     assert data["bound_tokens_per_s"] == pytest.approx(data["tokens_per_s"], rel=1e-8)
     assert hosts.startswith(f"hosts    {len(best['host_order'])} of 5")
@@ -49,13 +64,119 @@ def test_the_screen_the_plan_and_its_hosts_agree() -> None:
     assert sorted(best["host_order"] + best["idle"]) == ["n1", "n2", "n3", "n4", "n5"]
     assert cli("verify", "plan.json").code == 0
     listed = cli("export", "plan.json", "--to", "hostlist").out.strip()
-    assert list(parse_hostlist(listed)) == best["host_order"]
+    assert list(parse_hostlist(listed)) == data["recommended"]["host_order"]
     again = cli(
         *("estimate", "-m", "small.yaml", "-t", "racks.yaml", "-s", best["strategy"]),
         *("--hosts", ",".join(best["host_order"]), "--seq", "1024", "--json"),
         *("--global-batch", str(best["global_batch"])),
     ).json()
-    assert again["tokens_per_s"] <= best["tokens_per_s"] * (1 + 1e-9)
+    assert again["tokens_per_s"] <= data["best"]["tokens_per_s"] * (1 + 1e-9)
+
+
+def test_the_one_to_run_is_picked_from_the_list() -> None:
+    asked = ("30..32", "--hosts", "n[1-3]", "--within", "30%", "--top", "4")
+    data = cli(*plan(*asked, "--json")).json()
+    assert complaints("plan-hosts", data) == []
+    rates = [one["tokens_per_s"] for one in data["top"]]
+    assert len(rates) == 4
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == data["tokens_per_s"]
+    assert data["near_optimal"] == len(data["near_optimal_strategies"]) >= 4
+    assert data["near_optimal_strategies"][-1]["tokens_per_s"] * 1.3 >= rates[0] * (1 - 1e-9)
+    run = data["recommended"]
+    assert run in data["top"] or data["recommended_number"] == 5
+    assert run["global_batch"] / run["iteration_s"] * 1024 == pytest.approx(run["tokens_per_s"])
+    picked = cli(*plan(*asked, "--pick", "2", "-o", "plan.json"))
+    assert re.search(r"^why +picked: .* slower than the fastest", picked.out, re.MULTILINE)
+    assert re.search(r"^near +\d+ strategies within 30 %", picked.out, re.MULTILINE)
+    assert max(map(len, picked.out.splitlines())) <= 80
+    listed = cli("export", "plan.json", "--to", "hostlist").out.strip()
+    assert list(parse_hostlist(listed)) == data["top"][1]["host_order"]
+    first = cli(*plan(*asked, "--pick", "fastest", "--json")).json()
+    assert first["recommended"] == first["best"] == data["top"][0]
+
+
+def test_a_measured_strategy_in_the_range_of_the_fastest_is_the_one_to_run() -> None:
+    asked = ["plan", "-m", "llama-3-8b", "-t", "leaves.yaml", "--hosts", "all", "--seq", "8192"]
+    asked += ["--global-batch", "120..128", "--max-vpp", "1", "--max-pp", "2", "--max-mbs", "4"]
+    asked += ["--recompute", "none", "--json"]
+    Path("leaves.yaml").write_text(LEAVES)
+    data = cli(*asked).json()
+    run, best = data["recommended"], data["best"]
+    assert data["recommended_why"].startswith("nearest to a measured run")
+    assert data["recommended_known"]["distance"] <= 2 < data["known"]["distance"]
+    least = best["global_batch"] / best["range_s"][1]
+    assert run["global_batch"] / run["iteration_s"] >= least * (1 - 1e-9)
+
+
+CHANGES = ("rack*4", "node*2", "hosts=2", "memory=1GB", "batch=24")
+
+
+def test_a_plan_under_each_change_is_the_plan_of_the_changed_question() -> None:
+    asked = ("30..32", "--hosts", "n[1-3]")
+    words = [word for change in CHANGES for word in ("--what-if", change)]
+    data = cli(*plan(*asked, *words, "--json")).json()
+    assert complaints("plan-hosts", data) == []
+    rows = {row["change"]: row for row in data["what_if"]}
+    text = Path("racks.yaml").read_text()
+    for change, level in (("rack*4", "rack"), ("node*2", "node")):
+        factor = int(change[-1])
+        Path("changed.yaml").write_text(_faster(text, level, factor))
+        there = cli(*plan(*asked, "--json", topology="changed.yaml")).json()
+        assert rows[change]["tokens_per_s"] == pytest.approx(there["tokens_per_s"], rel=1e-9)
+        gain = there["tokens_per_s"] / data["tokens_per_s"] - 1
+        assert rows[change]["gain"] == pytest.approx(gain, rel=1e-9, abs=1e-12)
+    pairs = [
+        cli(*plan("30..32", "--hosts", ",".join(pair), "--json")).json()["tokens_per_s"]
+        for pair in combinations(("n1", "n2", "n3"), 2)
+    ]
+    assert rows["hosts=2"]["tokens_per_s"] == pytest.approx(max(pairs), rel=1e-9)
+    small = cli(*plan(*asked, "--memory", "1GB", "--json")).json()
+    assert rows["memory=1GB"]["status"] in ("infeasible", small["status"])
+    batch = cli(*plan("24", "--hosts", "n[1-3]", "--json")).json()
+    assert rows["batch=24"]["tokens_per_s"] == pytest.approx(batch["tokens_per_s"], rel=1e-9)
+    assert {row["status"] for row in data["what_if"]} <= {"optimal", "infeasible"}
+
+
+def test_a_change_to_more_hosts_than_the_job_has_takes_any_that_there_are() -> None:
+    data = cli(*plan("32", "--hosts", "n[1-2]", "--what-if", "hosts=5", "--json")).json()
+    whole = cli(*plan("32", "--hosts", "all", "--json")).json()
+    assert data["what_if"][0]["tokens_per_s"] == pytest.approx(whole["tokens_per_s"], rel=1e-9)
+
+
+def _faster(text: str, level: str, factor: int) -> str:
+    """The file with the bandwidth of a level, and of its uplinks where they have their own."""
+
+    def times(found: re.Match[str]) -> str:
+        return f"{found[1]}{float(found[2]) * factor:g} GB/s"
+
+    lines = text.splitlines()
+    own = [f"name: {level},"] + (["hosts:"] if level == "rack" else [])
+    return "\n".join(
+        re.sub(r"(bandwidth: )([0-9.]+) GB/s", times, line)
+        if any(word in line for word in own)
+        else line
+        for line in lines
+    )
+
+
+def test_a_plan_on_unlike_racks_is_exported_for_its_trainer() -> None:
+    """Racks of one and of two hosts: places of the larger one are missing in the other."""
+    made = cli(*plan("60..64", "--hosts", "n[1-2,4]", "-o", "plan.json", "--json")).json()
+    assert len(made["best"]["host_order"]) == 3
+    for launcher in ("megatron-options", "sbatch"):
+        found = cli("export", "plan.json", "--to", launcher, "--hosts", "all")
+        assert found.code == 0, found.err
+        assert "--micro-batch-size" in found.out
+
+
+def test_a_plan_is_no_schedule_whatever_its_cluster_is_called() -> None:
+    """``gpus`` is a key of MSCCL++'s schedules."""
+    Path("racks.yaml").write_text(
+        Path("racks.yaml").read_text().replace("name: racks", "name: gpus")
+    )
+    assert cli(*plan("8", "--hosts", "n[1-2]", "-o", "plan.json")).code == 0
+    assert cli("verify", "plan.json").code == 0
 
 
 def test_a_range_is_no_worse_than_any_batch_in_it() -> None:
@@ -101,9 +222,14 @@ def test_exit_codes() -> None:
         (plan("8..x", "--hosts", "n[1-2]"), "--global-batch"),
         (plan("8..9", topology="tiny.yaml"), "is a range"),
         (plan("8", "--hosts", "n1", topology="tiny.yaml"), "names no hosts"),
-        (plan("8", "--pick", "1"), "--pick"),
-        (plan("8", "--within", "1%"), "--within"),
-        (plan("8", "--top", "5"), "--top"),
+        (plan("8", "--pick", "9"), "--pick"),
+        (plan("8", "--pick", "3", "--top", "3", "--within", "0%"), "is not listed: there are 1"),
+        (plan("8", "--within", "1"), "lacks its %"),
+        (plan("8", "--top", "0"), "--top"),
+        (plan("8", "--what-if", "hosts=9"), "names 5"),
+        (plan("8", "--what-if", "spine*2"), "names no level"),
+        (plan("8", "--measured", "tp=2: 1s"), "--measured"),
+        (plan("8", "--processes", "2"), "--processes"),
         (plan("8", "--prices", "programs"), "prices of programs"),
         (plan("8", "--require", "tp within rack"), "rule on level rack"),
         (["plan", "-m", "mixtral-8x7b", *plan("8")[3:]], "mixture of experts"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from _pytest.tmpdir import TempPathFactory
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.launch import Launch
@@ -16,6 +18,7 @@ from p2smt.interop.trainers.trainer import Trainer
 from p2smt.training.formulas.stages import chunk_layers
 from p2smt.training.strategy import Recompute, Strategy
 from p2smt.training.transformer import Transformer
+from p2smt.training.validity import violations
 from tests.interop.trainers.cases import Run, easy_runs
 from tests.interop.trainers.mixtures import mixture_runs
 
@@ -66,6 +69,42 @@ def test_mixtures_for_torchtitan_are_read_back(run: Run) -> None:
     found, asked = written_and_read(TORCHTITAN, run)
     assert same(found.strategy, asked, run[0]), (found.strategy, asked)
     assert found.batch == run[1]
+
+
+MANY = 1000
+ENOUGH = settings(
+    max_examples=3 * MANY,  # some are drawn twice
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+DEGREES = ("tp", "pp", "cp", "dp", "vpp", "ep", "etp", "micro_batch")
+
+
+def cut_experts(run: Run) -> Run:
+    """The same with experts that are cut in two, where that is valid."""
+    model, batch, strategy = run
+    two = replace(strategy, etp=2)
+    valid = model.experts and not violations(model, batch, two, two.devices)
+    return (model, batch, two) if valid else run
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)
+def test_a_thousand_strategies_are_read_back(trainer: Trainer) -> None:
+    seen: set[tuple[str, Strategy]] = set()
+    mixed = mixture_runs(trainer.name)
+
+    @settings(ENOUGH)
+    @given(st.one_of(easy_runs(trainer.name), mixed, mixed.map(cut_experts)))
+    def each(run: Run) -> None:
+        found, asked = written_and_read(trainer, run)
+        assert same(found.strategy, asked, run[0]), (found.strategy, asked)
+        assert found.batch == run[1]
+        seen.add((run[0].name, asked))
+
+    each()
+    assert len(seen) >= MANY
+    for name in DEGREES:
+        assert sum(getattr(one, name) > 1 for _, one in seen) > MANY // 50, name
 
 
 @given(easy_runs("deepspeed"))

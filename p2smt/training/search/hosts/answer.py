@@ -20,9 +20,14 @@ class HostedStrategy:
     prediction: Prediction
 
     @property
+    def sequences(self) -> int:
+        """The global batch."""
+        return self.run.batch.sequences
+
+    @property
     def sequence_s(self) -> float:
         """Seconds of a sequence, all devices together."""
-        return self.prediction.time.iteration_s / self.run.batch.sequences
+        return self.prediction.time.iteration_s / self.sequences
 
     def estimate(self, question: PlanQuestion) -> RunEstimate:
         """The same as an estimate of the question's training."""
@@ -52,12 +57,32 @@ class HostsSearched:
 
 
 @dataclass(frozen=True, slots=True)
+class HostsNearBest:
+    """The strategies that take at most ``1 + within`` times the best one's seconds of a sequence.
+
+    Each is on the fastest order that is known for it, the fastest strategy first.  COMPLETE: there
+    are no others.
+    """
+
+    within: float
+    status: Status
+    members: tuple[HostedStrategy, ...]
+    interrupted: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many there are, the best one among them."""
+        return len(self.members)
+
+
+@dataclass(frozen=True, slots=True)
 class HostsAnswer:
     """The strategies, host counts, hosts and orders of most tokens a second that were found.
 
     ``best``: the best of each pair of host count and degrees that was costed, the fastest first.
     ``bound_s``: no answer takes less of a sequence.  ``status`` OPTIMAL: the first one takes that,
-    to a billionth.  ``batches``: the least and the largest batch that were asked for.
+    to a billionth.  ``batches``: the least and the largest batch that were asked for.  ``near``:
+    the strategies near the best, if they were looked for.
     """
 
     question: PlanQuestion
@@ -69,6 +94,7 @@ class HostsAnswer:
     searched: HostsSearched
     stats: SolveStats
     interrupted: bool = False
+    near: HostsNearBest | None = None
 
     @property
     def gap(self) -> float:

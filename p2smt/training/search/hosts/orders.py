@@ -104,15 +104,22 @@ class Orders:
         requests = tuple(Request(one.kind, one.axes, one.payload_bytes, one.calls) for one in sent)
         return Problem(self.uplinks.topology, axes, requests), tuple(one.name for one in sent)
 
-    def terms(self, unit: Unit, problem: Problem) -> tuple[CellTerm, ...]:
-        """The requests of a unit on its grid."""
-        return tuple(self._term(unit.grid, problem, one) for one in problem.requests)
+    def terms(self, unit: Unit, problem: Problem, names: Sequence[str]) -> tuple[CellTerm, ...]:
+        """The requests of a unit, by their names, on its grid."""
+        closes = {one.column.name for one in unit.work.requests if one.column.closes}
+        several = unit.run.strategy.vpp > 1
+        return tuple(
+            self._term(unit.grid, problem, one, closed=several and name in closes)
+            for name, one in zip(names, problem.requests, strict=True)
+        )
 
-    def _term(self, grid: CellGrid, problem: Problem, request: Request) -> CellTerm:
-        key = grid, request.kind, request.axes, request.payload_bytes
+    def _term(
+        self, grid: CellGrid, problem: Problem, request: Request, *, closed: bool
+    ) -> CellTerm:
+        key = grid, request.kind, request.axes, request.payload_bytes, closed
         if key not in self._terms:
             slots = self.uplinks.slots[: grid.cells]
-            self._terms[key] = term(problem, grid, request, slots)
+            self._terms[key] = term(problem, grid, request, slots, closed=closed)
         return replace(self._terms[key], request=request)
 
     def known(self, unit: Unit) -> IntArray:
@@ -128,7 +135,7 @@ class Orders:
         problem, names = self.problem(unit)
         prices: dict[str, FloatArray | float] = dict.fromkeys(self._called(unit), 0.0)
         if problem is not None:
-            found = zip(names, self.terms(unit, problem), strict=True)
+            found = zip(names, self.terms(unit, problem, names), strict=True)
             prices |= {name: self.call_s(unit.grid, one, orders) for name, one in found}
         return np.broadcast_to(combine(unit.work, prices) / unit.sequences, (len(orders),))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -30,6 +30,7 @@ from p2smt.training.on_hosts import HostRanks
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
 from p2smt.training.search.hosts.boxes import LoadBoxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds
+from p2smt.training.search.hosts.near import near_best
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import PlanQuestion, Prices
 
@@ -69,7 +70,11 @@ _Item = _Count | _Rest | _Row | Unit
 
 @dataclass
 class HostSearch:
-    """A search on the hosts of a job; ``found`` is what was costed, ``open_s`` bounds left open."""
+    """A search on the hosts of a job; ``found`` is what was costed, ``open_s`` bounds left open.
+
+    Of what takes up to ``1 + question.within`` times as long as the best nothing is forgotten: it
+    is in the queue, or among the ``units`` that were opened.  ``most_hosts``: so many may be used.
+    """
 
     question: PlanQuestion
     batches: tuple[int, int]
@@ -79,6 +84,8 @@ class HostSearch:
     open_s: list[float] = field(default_factory=list)
     best_s: float = math.inf
     tally: dict[str, int] = field(default_factory=dict)
+    units: list[Unit] = field(default_factory=list)
+    most_hosts: int | None = None
 
     def __post_init__(self) -> None:
         self.orders = Orders(Uplinks(self.question.topology), self.question.efficiency)
@@ -88,35 +95,61 @@ class HostSearch:
 
     def run(self) -> bool:
         """Search to the end or the limit; whether it was interrupted."""
-        hosts, each = len(self.listed), self._each()
+        hosts, each = min(len(self.listed), self.most_hosts or len(self.listed)), self._each()
         least_s = device_seconds(self.question)
         for nodes in range(hosts, 0, -1):
             self._push(least_s / (nodes * each), _Count(nodes))
+        return self.drain()
+
+    def settle_unit(self, unit: Unit) -> bool:
+        """Search the orders of one unit alone; whether it was interrupted."""
+        self._push(unit.bound_s, unit)
+        return self.drain()
+
+    def drain(self) -> bool:
+        """Take what is left in the queue, to the end or the limit; whether it was interrupted."""
         try:
-            while self._queue and self._queue[0][0] < self._cutoff_s():
-                if self.watch.expired():
-                    break
-                bound_s, _, item = heapq.heappop(self._queue)
-                try:
-                    self._take(bound_s, item)
-                except BaseException:
-                    self._push(bound_s, item)
-                    raise
+            self.loop(self._cutoff_s, self.take)
         except KeyboardInterrupt:
             return True
         return False
 
+    def loop(self, cutoff_s: Callable[[], float], take: Callable[[float, _Item], None]) -> None:
+        """Take what may be below a cutoff, the least bound first, until the time is over."""
+        while self._queue and self._queue[0][0] < cutoff_s():
+            if self.watch.expired():
+                break
+            bound_s, _, item = heapq.heappop(self._queue)
+            try:
+                take(bound_s, item)
+            except BaseException:
+                self._push(bound_s, item)
+                raise
+
     def bound_s(self) -> float:
         """No answer takes less of a sequence."""
-        left = [self._queue[0][0]] if self._queue else []
-        return min([*left, *self.open_s, self.best_s])
+        return min([self.queue_s, *self.open_s, self.best_s])
+
+    @property
+    def queue_s(self) -> float:
+        """The least bound in the queue; infinite: it is empty."""
+        return self._queue[0][0] if self._queue else math.inf
 
     def _each(self) -> int:
         topology = self.question.topology
         return topology.devices_under(topology.node_level)
 
+    @property
+    def done(self) -> bool:
+        """Whether nothing that may be better was left open."""
+        return not self.open_s and self.queue_s >= self._cutoff_s()
+
     def _cutoff_s(self) -> float:
         return self.best_s * (1 - CLOSED)
+
+    def near_s(self) -> float:
+        """What is slower, in seconds of a sequence, is not near the best."""
+        return self.best_s * (1 + self.question.within)
 
     def _push(self, bound_s: float, item: _Item) -> None:
         heapq.heappush(self._queue, (bound_s, next(self._number), item))
@@ -124,7 +157,8 @@ class HostSearch:
     def _count(self, what: str, many: int = 1) -> None:
         self.tally[what] = self.tally.get(what, 0) + many
 
-    def _take(self, bound_s: float, item: _Item) -> None:
+    def take(self, bound_s: float, item: _Item) -> None:
+        """The next step for what is in the queue."""
         match item:
             case _Count():
                 ideal = Ideal.of(self.question, self.batches, item.nodes, self.watch)
@@ -149,7 +183,7 @@ class HostSearch:
         rows = ideal.rows[item.first : last]
         self._count("bounded", len(rows))
         for row, least_s in zip(rows.tolist(), ideal.least_s(rows).tolist(), strict=True):
-            if least_s < self._cutoff_s():
+            if least_s <= self.near_s():
                 self._push(max(bound_s, least_s), _Row(ideal, row))
         self._rest(ideal, last, bound_s)
 
@@ -160,15 +194,16 @@ class HostSearch:
             return
         work = ideal.candidates.whole_work.take(np.array([row]))
         for least_s, inside, outer in ideal.insides(row):
-            if least_s < self._cutoff_s():
+            if least_s <= self.near_s():
                 unit = Unit(ideal.run(row), CellGrid(inside, outer), work, max(bound_s, least_s))
                 self._push(unit.bound_s, unit)
+                self.units.append(unit)
                 self._count("units")
 
     def _settle(self, unit: Unit) -> None:
         """The next step for a unit: it is settled, or goes back to the queue."""
         if unit.stage == 0:
-            self._cost(unit, self.orders.known(unit), _COSTED)
+            self.cost(unit, self.orders.known(unit), _COSTED)
             following = unit.bound_s
         else:
             following = self._every(unit)
@@ -180,12 +215,18 @@ class HostSearch:
 
     def _every(self, unit: Unit) -> float:
         """Look at all orders, if there are few; else what the unit takes at least."""
+        orders = self.every_order(unit)
+        if orders is None:
+            return self._boxes(unit, switch_tree(self.question.topology))
+        self.cost(unit, orders, len(orders))
+        return math.inf
+
+    def every_order(self, unit: Unit) -> IntArray | None:
+        """All orders of a unit; None: there are too many to look at."""
         tree = switch_tree(self.question.topology)
         if number_of_orders(tree, unit.grid.cells) > FEW_ORDERS:
-            return self._boxes(unit, tree)
-        orders = np.stack(list(every_order(tree, unit.grid.cells)))
-        self._cost(unit, orders, len(orders))
-        return math.inf
+            return None
+        return np.stack(list(every_order(tree, unit.grid.cells)))
 
     def _boxes(self, unit: Unit, tree: Tree) -> float:
         """Empty the boxes of loads in which a better order may be."""
@@ -193,8 +234,8 @@ class HostSearch:
         if problem is None:
             return unit.bound_s
         boxes = LoadBoxes(
-            *(unit, problem, names, self.orders.terms(unit, problem), tree, self.watch),
-            lambda slots: self._cost(unit, slots[None], 1),
+            *(unit, problem, names, self.orders.terms(unit, problem, names), tree, self.watch),
+            lambda slots: self.cost(unit, slots[None], 1),
             self._cutoff_s,
             self._answers,
         )
@@ -202,17 +243,19 @@ class HostSearch:
         self._count("calls", boxes.calls)
         return max(found_s, unit.bound_s)
 
-    def _cost(self, unit: Unit, orders: IntArray, most: int) -> None:
-        """Cost the best of some orders device by device, as far as they may be the best."""
+    def cost(self, unit: Unit, orders: IntArray, most: int, below_s: float | None = None) -> float:
+        """Cost the best of some orders device by device, as far as they may be below these seconds
+        of a sequence, or be the best; what the loads of all of them take at least."""
         seconds = self.orders.seconds(unit, orders)
         for at in np.argsort(seconds, kind="stable")[:most].tolist():
-            if seconds[at] >= self._cutoff_s() and self.found:
-                return
+            if seconds[at] >= (self._cutoff_s() if below_s is None else below_s) and self.found:
+                break
             one = self._costed(unit, orders[at])
             if one.sequence_s < float(seconds[at]) * (1 - CLOSED):
                 raise EncodingBug(
                     "an order is faster than its loads", unit.run.strategy, orders[at]
                 )
+        return float(seconds.min())
 
     def _costed(self, unit: Unit, slots: IntArray) -> HostedStrategy:
         self._count("costed")
@@ -232,6 +275,8 @@ def plan_on_hosts(
     hosts: Sequence[str],
     batches: tuple[int, int] | None = None,
     limits: SearchLimits | None = None,
+    most_near: int | None = None,
+    most_hosts: int | None = None,
 ) -> HostsAnswer:
     """Degrees, batch, hosts and their order of most tokens a second, with a proof or a gap.
 
@@ -240,6 +285,9 @@ def plan_on_hosts(
         hosts: those that the job got.
         batches: the least and the largest global batch; None: that of the question.
         limits: wall-clock limit; None: a minute.
+        most_near: also list the strategies within ``question.within`` of the best, for which so
+            many pairs of a strategy and a matrix inside are looked at, at most; None: do not.
+        most_hosts: so many of the hosts may be used, whichever; None: all.
 
     Raises:
         InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch, or
@@ -262,12 +310,18 @@ def plan_on_hosts(
         watch = watch.ending_at(WITHOUT_LIMIT_S)
     asked = replace(question, topology=cluster)
     sequences = question.batch.sequences
-    search = HostSearch(asked, batches or (sequences, sequences), tuple(hosts), watch)
+    search = HostSearch(
+        *(asked, batches or (sequences, sequences), tuple(hosts), watch), most_hosts=most_hosts
+    )
     interrupted = search.run()
+    bound_s, done = search.bound_s(), search.done  # of what is searched for the best
+    near = None
+    if most_near is not None and search.found and not interrupted:
+        near = near_best(search, most_near)
+        interrupted = near.interrupted
     best = tuple(sorted(search.found.values(), key=lambda one: one.sequence_s))
-    bound_s = search.bound_s()
+    bound_s = min([bound_s, *(one.sequence_s for one in best[:1])])
     proved = bool(best) and bound_s >= best[0].sequence_s * (1 - 2 * CLOSED)
-    done = not search._queue and not search.open_s
     status = Status.OPTIMAL if proved else Status.FEASIBLE
     if not best:
         status = Status.INFEASIBLE if done else Status.UNKNOWN
@@ -283,4 +337,5 @@ def plan_on_hosts(
         searched,
         SolveStats("best first", watch.elapsed_s(), 1),
         interrupted,
+        near,
     )

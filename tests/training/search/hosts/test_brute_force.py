@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
+from tests.tiers import but_the_first
 from tests.training.test_iteration import WHOLE
 
 SMALL = Transformer("small", 4, 1024, 8, 4, 2048, True, 4000, 128)
@@ -112,6 +114,7 @@ class BruteForce:
 
     asked: PlanQuestion
     _prices: dict[object, list[float]] = field(default_factory=dict)
+    by_strategy: dict[Strategy, float] = field(default_factory=dict)
 
     def least_s(self, least: int, most: int) -> float:
         """Seconds of a sequence of the best one."""
@@ -145,16 +148,19 @@ class BruteForce:
         for grid in grids(_problem(self.asked, strategy)):
             prices = {request.name: np.array(self._priced(grid, request)) for request in asked}
             found.append(float(combine(one, free | prices).min()) / batch.sequences)
+        known = self.by_strategy.get(strategy, np.inf)
+        self.by_strategy[strategy] = min([known, *found])
         return min(found)
 
     def _priced(self, grid: CellGrid, request: Any) -> list[float]:
-        key = grid, request.axes, request.kind, request.payload_bytes
+        key = grid, request.axes, request.kind, request.payload_bytes, request.closed
         if key not in self._prices:
             axes = [AXES.index(axis) for axis in request.axes]
             topology = self.asked.topology
             self._prices[key] = [
                 single_time(
-                    topology, grid.ranks(slots), axes, request.kind, request.payload_bytes
+                    *(topology, grid.ranks(slots), axes, request.kind, request.payload_bytes),
+                    closed=request.closed,
                 ).seconds
                 for slots in every_order(switch_tree(topology), grid.cells)
             ]
@@ -200,6 +206,107 @@ def test_the_best_answer_is_that_of_brute_force(
     """With every order looked at where no bound meets the answer, and by boxes of loads alone."""
     monkeypatch.setattr(search, "FEW_ORDERS", few)
     assert held(name, (8, 8), FEWEST, FOUR, 20) > 1
+
+
+NEAR = [("scarce", 0.5, FEWEST, 8), ("scarce", 0.02, FEW, 7), ("unequal", 0.5, FEW, 7)]
+
+
+@pytest.mark.parametrize("case", but_the_first(*NEAR))
+def test_strategies_near_the_best_are_those_of_brute_force(
+    case: tuple[str, float, SpaceLimits, int],
+) -> None:
+    name, within, space, least = case
+    asked = replace(question(name, 8, space, FOUR), within=within)
+    limits = SearchLimits(time_limit_s=600)
+    found = plan_on_hosts(asked, FOUR, (least, 8), limits, most_near=10**6)
+    every = BruteForce(asked)
+    limit_s = every.least_s(least, 8) * (1 + within)
+    near = found.near
+    assert near is not None
+    assert near.status is Status.COMPLETE
+    expected = {one for one, s in every.by_strategy.items() if s <= limit_s * (1 + 1e-12)}
+    assert {one.run.strategy for one in near.members} == expected
+    for one in near.members:
+        assert every.by_strategy[one.run.strategy] * (1 - 1e-12) <= one.sequence_s
+        assert one.sequence_s <= limit_s * (1 + 1e-12)
+    assert list(near.members) == sorted(near.members, key=lambda one: one.sequence_s)
+    assert near.members[0] == found.best[0]
+
+
+def test_few_units_leave_the_list_open_and_the_proof_as_it_is() -> None:
+    asked = replace(question("scarce", 8, FEWEST, FOUR), within=0.5)
+    cut = plan_on_hosts(asked, FOUR, (7, 8), most_near=1)
+    whole = plan_on_hosts(asked, FOUR, (7, 8), most_near=10**6)
+    assert cut.near is not None
+    assert whole.near is not None
+    assert cut.near.status is Status.TRUNCATED
+    assert {one.run.strategy for one in cut.near.members} < {
+        one.run.strategy for one in whole.near.members
+    }
+    assert cut.status is whole.status is Status.OPTIMAL
+    assert cut.best[0].sequence_s == whole.best[0].sequence_s
+
+
+def test_so_many_hosts_whichever_are_best() -> None:
+    asked = question("unequal", 8, FEWEST)
+    found = plan_on_hosts(asked, SIX, limits=SearchLimits(time_limit_s=600), most_hosts=2)
+    pairs = [
+        plan_on_hosts(asked, pair, limits=SearchLimits(time_limit_s=600)).best[0].sequence_s
+        for pair in combinations(SIX, 2)
+    ]
+    assert found.status is Status.OPTIMAL
+    assert len(found.best[0].where.hosts) == 2
+    assert found.best[0].sequence_s == pytest.approx(min(pairs), rel=1e-12)
+
+
+CHUNKS = SpaceLimits(
+    cp=1, micro_batch=1, zero=(0,), recompute=(Recompute.NONE,), sequence_parallel=(False,)
+)
+CHUNKED = (("pp", 2), ("vpp", 2), ("tp", 1))
+
+
+@pytest.mark.parametrize("few", but_the_first(3000, 0))
+def test_chunks_of_a_stage_send_back_to_the_first_one(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "FEW_ORDERS", few)
+    asked = replace(question("scarce", 8, CHUNKS, FOUR), fixed=CHUNKED)
+    found = plan_on_hosts(asked, FOUR, limits=SearchLimits(time_limit_s=600))
+    assert found.status is Status.OPTIMAL
+    assert found.best[0].run.strategy.vpp == 2
+    least_s = BruteForce(asked).least_s(8, 8)
+    assert found.best[0].sequence_s == pytest.approx(least_s, rel=1e-12)
+
+
+def test_loads_of_closed_sends_are_bounds() -> None:
+    asked = replace(question("scarce", 8, CHUNKS), fixed=CHUNKED)
+    orders, tree = Orders(Uplinks(asked.topology), asked.efficiency), switch_tree(asked.topology)
+    ideal = Ideal.of(asked, (8, 8), 4, NO_LIMIT)
+    assert ideal is not None
+    row = int(ideal.rows[0])
+    one, more = ideal.candidates.whole_work.take(np.array([row])), 0
+    for bound_s, inside, outer in ideal.insides(row):
+        unit = Unit(ideal.run(row), CellGrid(inside, outer), one, bound_s)
+        every = np.stack(list(every_order(tree, 4)))[::5]
+        problem, names = orders.problem(unit)
+        assert problem is not None
+        terms = dict(zip(names, orders.terms(unit, problem, names), strict=True))
+        sends = terms["pp send"]
+        for slots, least_s in zip(
+            every, orders.call_s(unit.grid, sends, every).tolist(), strict=True
+        ):
+            ranks, axes = unit.grid.ranks(slots), [AXES.index("pp")]
+            chain, closed = (
+                single_time(
+                    *(asked.topology, ranks, axes, RequestKind.SEND, sends.request.payload_bytes),
+                    closed=back,
+                ).seconds
+                for back in (False, True)
+            )
+            assert closed >= least_s * (1 - 1e-12)
+            assert closed >= chain * (1 - 1e-12)
+            more += closed > chain * 1.5
+    assert more  # where one replica's stages lie on the other one's hosts the other way round
 
 
 @pytest.mark.exhaustive
