@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from p2smt.api.efficiencies import known_of
 from p2smt.errors import InputError
@@ -271,8 +271,12 @@ def _unmeasured(efficiency: Efficiency, mixture: bool) -> str:
     return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
-def write_training_plan(found: TrainingPlan, path: StrPath) -> None:
+def write_training_plan(
+    found: TrainingPlan, path: StrPath, answer: Mapping[str, Any] | None = None
+) -> None:
     """Write a plan file with its ``training`` block, which `verify`, `run` and `export` take.
+
+    ``answer``: what the search said beside it (:mod:`p2smt.plans.answer_model`).
 
     Raises:
         InputError: on one device nothing is sent, so there is no plan; shards have copies, whose
@@ -282,4 +286,5 @@ def write_training_plan(found: TrainingPlan, path: StrPath) -> None:
     if copies > 1:
         rule = "has no plan file: its axes do not tell shards from their copies"
         raise InputError(f"strategy dp_replicate={copies}", rule, "drop -o, or dp_replicate")
-    write_atomically(os.fspath(path), json.dumps(training_plan_data(found)) + "\n")
+    said = {} if answer is None else {"answer": answer}
+    write_atomically(os.fspath(path), json.dumps(training_plan_data(found) | said) + "\n")

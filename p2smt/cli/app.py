@@ -251,10 +251,11 @@ def _topology() -> typer.Typer:
 
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
-    from p2smt.cli.output import tell_beside
+    from p2smt.cli.output import set_command, tell_beside
 
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     answered = False
+    set_command(arguments)
     try:
         code = _commands(named)(arguments, prog_name="p2smt", standalone_mode=False)
         answered = True

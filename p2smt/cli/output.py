@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.report.outputs.shape import Output
+
+MAX_COMMAND = 4096
+"""Characters of a command that is kept in an answer."""
 
 
 def print_json(output: Output) -> None:
@@ -55,6 +59,21 @@ def note(text: str, most: int | None = None) -> None:
     from p2smt.report.text import MAX_MESSAGE, one_line
 
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
+
+
+_COMMAND: list[str] = []
+"""The arguments of the command that runs."""
+
+
+def set_command(arguments: Sequence[str]) -> None:
+    """The arguments of the command that begins."""
+    _COMMAND[:] = arguments
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it; empty: none does, or it is too long to keep."""
+    found = shlex.join(["p2smt", *_COMMAND]) if _COMMAND else ""
+    return found if len(found) <= MAX_COMMAND else ""
 
 
 _BESIDE: list[str] = []

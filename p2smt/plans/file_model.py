@@ -21,6 +21,7 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.accuracy import PriceBasis
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
+from p2smt.plans.answer_model import AnswerBlock
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.programs.program import ProofBasis
 from p2smt.result import Status
@@ -271,7 +272,7 @@ class PlanModel(_PlanFields):
     ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: the file
     does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
     ``range_s`` is low and high of ``objective_s``, ``range_basis`` what both rest on, and
-    ``range_basis_why`` why on no more, in words.
+    ``range_basis_why`` why on no more, in words.  ``answer``: what the search said beside it.
     """
 
     schema_version: Literal[2]
@@ -287,6 +288,7 @@ class PlanModel(_PlanFields):
     range_s: SecondsRange | None = None
     range_basis: PriceBasisName | None = None
     range_basis_why: str | None = None
+    answer: AnswerBlock | None = None
 
     @model_validator(mode="after")
     def _requests_say_which_matrix(self) -> Self:
