@@ -95,6 +95,8 @@ COMMANDS = (
     "classics",
     "calibrate",
     "topology",
+    "report",
+    "show",
     "schema",
 )
 """In the order of ``p2smt --help``."""
@@ -181,6 +183,14 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.calibrate_command import calibrate
 
             return calibrate
+        case "report":
+            from p2smt.cli.pages.report_command import report
+
+            return report
+        case "show":
+            from p2smt.cli.pages.report_command import show
+
+            return show
         case "schema":
             from p2smt.cli.schema_command import schema
 
