@@ -15,11 +15,11 @@ from p2smt.plans.answer_model import MAX_POINTS
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
 from p2smt.report.training.words import proof_words, time_parts
 from p2smt.result import Status
+from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import Strategy, strategy_text
-from p2smt.training.formulas.stages import StrategyColumns
 
 if TYPE_CHECKING:
     from p2smt.api.host_plan import PlannedOnHosts

@@ -24,14 +24,20 @@ COLOURS: Mapping[str, str] = {
     "ep": "#ae4009",
     "parameters": "#3d4f66",
     "gradients": "#087a91",
-    "optimizer": "#8420b6",
+    "optimizer": "#111820",
     "activations": "#f55c3d",
 }
 OTHERS = ("#087a91", "#8420b6", "#f55c3d", "#3d4f66", "#b83df5", "#ae4009")
-TEXT_ON = {"#3d4f66": "#fff", "#087a91": "#fff", "#8420b6": "#fff", "#ae4009": "#fff"}
+TEXT_ON = {
+    "#3d4f66": "#fff",
+    "#087a91": "#fff",
+    "#8420b6": "#fff",
+    "#ae4009": "#fff",
+    "#111820": "#fff",
+}
 LABELLED = 0.12
 """Parts of at least that share of a bar have their names in it."""
-SCATTER_PX, _FOOT, _HEAD = 340, 40, 22
+SCATTER_PX, _FOOT, _HEAD = 340, 40, 30
 
 
 def text(value: str) -> str:
@@ -71,9 +77,8 @@ def stack(chart: Stack) -> Iterator[str]:
         x = per_cent(value, chart.whole)
         yield f'<line class="mark" x1="{x}" x2="{x}" y1="0" y2="100%"/>'
     yield "</svg>"
-    ends = ["0", *(words for _, words in chart.marks), chart.end]
-    yield f'<p class="ends">{"".join(f"<span>{text(one)}</span>" for one in ends)}</p>'
-    yield from _legend(chart.parts)
+    yield f'<p class="ends"><span>0</span><span>{text(chart.end)}</span></p>'
+    yield from _legend(chart.parts, [words for _, words in chart.marks])
 
 
 def _words(parts: Sequence[Part]) -> str:
@@ -94,13 +99,16 @@ def _part(one: Part, at: float, whole: float, colour: str, height: int) -> Itera
         yield f"{text(one.name)}</text>"
 
 
-def _legend(parts: Sequence[Part]) -> Iterator[str]:
+def _legend(parts: Sequence[Part], marks: Sequence[str]) -> Iterator[str]:
     yield '<ul class="legend">'
     for number, one in enumerate(parts):
         hatched = '<rect width="12" height="12" fill="url(#hatch)"/>' if one.hidden else ""
         swatch = f'<rect width="12" height="12" fill="{colour_of(one.name, number)}"/>{hatched}'
         yield f'<li><svg width="12" height="12" aria-hidden="true">{swatch}</svg>'
         yield f"<bdi>{text(one.name)}</bdi> <b>{text(one.text)}</b></li>"
+    for words in marks:
+        line = '<line class="mark" x1="6" x2="6" y1="0" y2="12"/>'
+        yield f'<li><svg width="12" height="12" aria-hidden="true">{line}</svg>{text(words)}</li>'
     yield "</ul>"
 
 
@@ -177,7 +185,7 @@ def _axes(
     if chart.limit is not None:
         y = place.y(chart.limit[0])
         yield f'<line class="limit" x1="5%" x2="98%" y1="{y}" y2="{y}"/>'
-        yield f'<text class="tick" x="98%" y="{y}" dy="14" text-anchor="end">'
+        yield f'<text class="tick" x="98%" y="{y}" dy="-6" text-anchor="end">'
         yield f"{text(chart.limit[1])}</text>"
 
 

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from p2smt.cluster.file_model import build_topology
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import IntArray, rank_groups
+from p2smt.plans.file_model import AnyPlan, PlanModel
+from p2smt.report.page.reading import Names
 from p2smt.report.page.story import Grid, Section, Table, clean
 
 INSIDE_RATIO, WHOLE_RATIO = 1.9, 3.6
 """Width over height of an entity, and of the whole cluster."""
-CELL, GAP = 10.0, 3.0
-_UNEVEN = 0.35
+CELL, GAP, NAME, HEAD = 10.0, 3.0, 6.0, 9.0
+_UNEVEN = 0.7
 """How much worse a grid whose last row is not full may be, as a logarithm of the ratio."""
 
 
@@ -47,7 +50,7 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
     data = {
         "levels": [
             [level.name, level.size, columns]
-            for level, columns in zip(topology.levels, columns_of(topology.sizes), strict=True)
+            for level, columns in zip(topology.levels, columns_of(topology), strict=True)
         ],
         "node": topology.node_level,
         "views": [_view(one) for one in views],
@@ -55,6 +58,24 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
     }
     grid = Grid("map", "The map of devices", data)
     return Section("Who sits where", lead, (grid,), first=_spans(topology, views))
+
+
+def whole_cluster(
+    plan: AnyPlan, topology: Topology, names: Names
+) -> tuple[Topology, tuple[int, ...]]:
+    """The cluster of all hosts of a job, those without ranks too, and the devices of ranks there."""
+    hosts = plan.hosts if isinstance(plan, PlanModel) else None
+    if hosts is None or not isinstance(plan, PlanModel) or plan.allocation is None:
+        return topology, tuple(plan.ranks)
+    real = build_topology(plan.allocation, "allocation")
+    if real.hosts is None:
+        return topology, tuple(plan.ranks)
+    each = real.devices_under(real.node_level)
+    slots = dict(zip(real.hosts.names, real.hosts.slots, strict=True))
+    if not set(hosts) <= slots.keys():
+        return topology, tuple(plan.ranks)
+    pairs = zip(hosts, plan.ranks, strict=True)
+    return names.of(real), tuple(slots[name] * each + rank % each for name, rank in pairs)
 
 
 def _view(one: View) -> dict[str, Any]:
@@ -89,30 +110,28 @@ def runs(numbers: Sequence[int]) -> list[list[int]]:
     return found
 
 
-def columns_of(sizes: Sequence[int]) -> tuple[int, ...]:
+def columns_of(topology: Topology) -> tuple[int, ...]:
     """How many siblings of each level stand side by side, the outermost level first."""
     width = height = CELL
     found: list[int] = []
-    for level in range(len(sizes) - 1, -1, -1):
+    for level in range(len(topology.levels) - 1, -1, -1):
+        count = topology.sizes[level]
         ratio = INSIDE_RATIO if level else WHOLE_RATIO
-        count = sizes[level]
-
-        def off(
-            columns: int,
-            count: int = count,
-            width: float = width,
-            height: float = height,
-            ratio: float = ratio,
-        ) -> float:
-            rows = -(-count // columns)
-            shape = columns * width / (rows * height)
-            return abs(math.log(shape / ratio)) + (_UNEVEN if count % columns else 0.0)
-
-        columns = min(range(1, count + 1), key=off)
+        shapes = {
+            columns: (columns * width, -(-count // columns) * height)
+            for columns in range(1, count + 1)
+        }
+        columns = min(shapes, key=lambda one: _off(shapes[one], ratio, count % one > 0))
         found.append(columns)
-        width = columns * width + GAP
-        height = -(-count // columns) * height + GAP
+        width, height = (length + GAP for length in shapes[columns])
+        if topology.hosts is not None and level - 1 <= topology.node_level:
+            height += NAME if level - 1 == topology.node_level else HEAD
     return tuple(reversed(found))
+
+
+def _off(shape: tuple[float, float], ratio: float, uneven: bool) -> float:
+    """How far an outline is from a ratio, as a logarithm; more where the last row is not full."""
+    return abs(math.log(shape[0] / shape[1] / ratio)) + _UNEVEN * uneven
 
 
 def _spans(topology: Topology, views: Sequence[View]) -> Table:
@@ -125,7 +144,7 @@ def _spans(topology: Topology, views: Sequence[View]) -> Table:
             over = (_spanned(groups // topology.devices_under(level)) for level in outer)
             rows.append((clean(name), f"{size:,}", *over))
     kept = list(dict.fromkeys(rows))
-    heads = (f">on how many {topology.names[level]}s" for level in outer)
+    heads = (f">{topology.names[level]}: on how many" for level in outer)
     return Table(("axis", ">devices in a group", *heads), tuple(kept))
 
 
@@ -135,4 +154,3 @@ def _spanned(entities: IntArray) -> str:
     counts = 1 + (np.diff(ordered, axis=1) != 0).sum(axis=1)
     least, most = int(counts.min()), int(counts.max())
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-

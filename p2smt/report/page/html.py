@@ -147,7 +147,7 @@ def _table(table: Table) -> Iterator[str]:
         yield "<tr>"
         for at, (cell, number) in enumerate(zip(row, right, strict=True)):
             tag = "td" if at else "th"
-            yield f'<{tag}{" class=n" * number}{" scope=row" * (not at)}><bdi>{text(cell)}</bdi>'
+            yield f"<{tag}{' class=n' * number}{' scope=row' * (not at)}><bdi>{text(cell)}</bdi>"
             yield f"</{tag}>"
         yield "</tr>"
     yield "</tbody></table></div>"

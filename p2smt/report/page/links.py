@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.report.page.story import Bar, Bars, Section, Table, clean
-from p2smt.units import format_bytes, format_time
+from p2smt.report.page.words import format_time3
+from p2smt.units import format_bytes
 
 Loads = Mapping[str, Mapping[str, float]]
 """Seconds by level, and there by request."""
@@ -47,12 +48,20 @@ def link_section(
         lead = f"Steps that level {clean(worst)} limits take {share:.0%} of {whole}."
         caption = f"time of the steps that each level limits, out of {whole}"
     bars = tuple(
-        Bar(clean(level), seconds, f"{format_time(seconds)}, {seconds / whole_s:.0%}", level == worst)
+        Bar(
+            clean(level),
+            seconds,
+            f"{format_time3(seconds)}, {seconds / whole_s:.0%}",
+            level == worst,
+        )
         for level, seconds in sums.items()
     )
     names = dict.fromkeys(name for said in levels.values() for name in said)
     rows = tuple(
-        (clean(name), *(format_time(said[name]) if name in said else "" for said in levels.values()))
+        (
+            clean(name),
+            *(format_time3(said[name]) if name in said else "" for said in levels.values()),
+        )
         for name in names
     )
     table = Table(("request", *(f">{clean(level)}" for level in levels)), rows)

@@ -358,7 +358,7 @@
             if (!text && l < given.node) continue;
             c.font = `${l < given.node ? "600 " : ""}${px}px system-ui, sans-serif`;
             c.fillStyle = "#111820";
-            const words = l < given.node ? `${levels[l][0]} ${text}` : text || "\u2013";
+            const words = l < given.node && !text.includes(levels[l][0]) ? `${levels[l][0]} ${text}` : text || "\u2013";
             const fits = Math.floor(words.length * Math.min(1, (w - 6) / (c.measureText(words).width || 1)));
             const cut = fits < words.length ? `${words.slice(0, Math.max(fits - 1, 1))}\u2026` : words;
             c.fillText(cut, x + own.pad * view.s, y + own.pad * view.s + px * 1.05);

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from p2smt.cluster.file_model import build_topology
 from p2smt.plans.file_model import AnyPlan, PlanModel, RequestModel
-from p2smt.report.page.cluster_map import View, cluster_section
+from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
 from p2smt.report.page.links import link_section, loads_of
 from p2smt.report.page.reading import Names
 from p2smt.report.page.story import Bar, Bars, Figure, Section, Story, Table, clean
-from p2smt.report.page.training import format_time3, links_rest
+from p2smt.report.page.words import format_time3, links_rest
 from p2smt.units import format_bytes
 
 
 def placement_story(plan: AnyPlan, names: Names, source: str, commands: tuple[str, ...]) -> Story:
     """The story of a plan of `solve`."""
-    topology = names.of(build_topology(plan.topology, source))
+    real = build_topology(plan.topology, source)
+    topology = names.of(real)
+    shown, ranks = whole_cluster(plan, topology, names)
     axes = tuple((clean(one.name), one.size) for one in plan.axes)
     said = " \u00d7 ".join(f"{name} {size}" for name, size in axes)
     answer = plan.answer if isinstance(plan, PlanModel) else None
@@ -24,7 +26,7 @@ def placement_story(plan: AnyPlan, names: Names, source: str, commands: tuple[st
     sections = (
         *_orders(plan, beside),
         *_requests(plan),
-        cluster_section(topology, (View(axes, tuple(plan.ranks)),)),
+        cluster_section(shown, (View(axes, ranks),)),
         *link_section(loads_of(plan), plan.objective_s or 0.0, "an iteration's communication"),
     )
     basis = plan.range_basis if isinstance(plan, PlanModel) else None
@@ -35,7 +37,7 @@ def placement_story(plan: AnyPlan, names: Names, source: str, commands: tuple[st
         figures=tuple(_figures(plan, beside)),
         sections=sections,
         rests=tuple(links_rest(topology, None if basis is None else basis.value)),
-        sources=names.sources(topology),
+        sources=names.sources(real),
         commands=names.commands(*commands),
         lacks=(lacks,) if answer is None else (),
         kind="report of a placement",
@@ -49,11 +51,16 @@ def _verdict(plan: AnyPlan, beside: list[tuple[str, float]]) -> str:
     if beside and beside[0][1] > plan.objective_s:
         name, seconds = beside[0]
         takes += f", {1 - plan.objective_s / seconds:.0%} less than {_named(name)}"
-    proofs = {
-        "optimal": "Proved: no other placement is faster.",
-        "feasible": "Not proved: the search met its limit, or nothing bounds rank orders.",
-    }
-    return f"{takes}. {proofs.get(plan.status.value, f'Status: {plan.status.value}.')}"
+    return f"{takes}. {_proof(plan)}"
+
+
+def _proof(plan: AnyPlan) -> str:
+    if plan.status.value == "optimal":
+        return "Proved: no other placement is faster."
+    if plan.bound_s and plan.objective_s:
+        left = 1 - plan.bound_s / plan.objective_s
+        return f"Not proved the fastest: others may take up to {left:.0%} less."
+    return "Not proved the fastest: nothing bounds other orders of ranks."
 
 
 def _named(name: str) -> str:
@@ -69,7 +76,9 @@ def _figures(plan: AnyPlan, beside: list[tuple[str, float]]) -> list[Figure]:
     if beside and beside[0][1] > 0:
         name, seconds = beside[0]
         saved = Figure(
-            f"{1 - own / seconds:.0%}", f"saved against {_named(name)}", f"it takes {format_time3(seconds)}"
+            f"{1 - own / seconds:.0%}",
+            f"saved against {_named(name)}",
+            f"it takes {format_time3(seconds)}",
         )
         found.insert(0, saved)
     return [*found, Figure(format_bytes(plan.peak_bytes), "of a device, at most, in one request")]
@@ -83,7 +92,9 @@ def _orders(plan: AnyPlan, beside: list[tuple[str, float]]) -> tuple[Section, ..
         Bar(name, seconds, f"{format_time3(seconds)}, {seconds / own - 1:+.0%}")
         for name, seconds in beside
     )
-    bars = Bars("communication of an iteration", (Bar("best", own, format_time3(own), True), *others))
+    bars = Bars(
+        "communication of an iteration", (Bar("best", own, format_time3(own), True), *others)
+    )
     rows = tuple((one.name, one.text) for one in bars.bars)
     slower = sum(one.value > own * (1 + 1e-9) for one in others)
     lead = f"{slower} of {len(others)} usual orders of ranks take longer than this one."

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from p2smt.api.answers import read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
@@ -62,6 +64,7 @@ def _plan_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     commands = _commands(plan, path)
     if isinstance(plan, PlanModel) and plan.training is not None:
         found = of_plan(plan, plan.training, names, path)
+        found = replace(found, range_s=read_saved(path).range_s if path else None)
         return training_story(found, names, commands)
     return placement_story(plan, names, path, commands)
 
@@ -71,7 +74,11 @@ def _commands(plan: PlanModel | OldPlanModel, path: str) -> tuple[str, ...]:
     answer = plan.answer if isinstance(plan, PlanModel) else None
     made = None if answer is None else answer.command
     name = shlex.quote(os.path.basename(path))
-    return (*([made] if made else []), f"p2smt verify {name}", f"p2smt report {name} -o report.html")
+    return (
+        *([made] if made else []),
+        f"p2smt verify {name}",
+        f"p2smt report {name} -o report.html",
+    )
 
 
 def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
@@ -80,7 +87,12 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     if "global_batch" in data:
         found = of_answer(fields, names)
         if found is not None:
-            return training_story(found, names, ())
+            story = training_story(found, names, ())
+            if isinstance(data.get("comparison"), dict):
+                from p2smt.report.page.pairs import compared
+
+                return compared(story, fields.inside("comparison"))
+            return story
     plan = data.get("plan")
     if isinstance(plan, dict) and {"requests", "ranks", "matrix"} <= plan.keys():
         return _plan_story(plan, path, names)

@@ -10,7 +10,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import Placement
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.training.file_model import TrainingBlock
-from p2smt.report.page.cluster_map import View, cluster_section
+from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
 from p2smt.report.page.links import link_section, loads_of
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
@@ -25,9 +25,10 @@ from p2smt.report.page.story import (
     clean,
     sentence,
 )
+from p2smt.report.page.words import count, format_time3, links_rest
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
-from p2smt.units import format_gigabytes, format_time
+from p2smt.units import format_gigabytes
 
 ORDER = ("tp", "cp", "pp", "ep", "dp")
 _BILLION = 1e9
@@ -62,6 +63,7 @@ class Trained:
     rests: tuple[tuple[str, str], ...] = ()
     measured: str = ""
     extra: tuple[Section, ...] = ()
+    sources: tuple[str, ...] = ()
     lacks: tuple[str, ...] = field(default=())
 
     @property
@@ -105,6 +107,7 @@ def training_story(found: Trained, names: Names, commands: tuple[str, ...]) -> S
         sections=tuple(sections),
         warnings=tuple(_warnings(found)) + beyond * bool(found.outside),
         rests=(*found.rests, *_searched(found)),
+        sources=found.sources,
         commands=names.commands(*commands),
         lacks=found.lacks,
         kind="report of a training plan",
@@ -199,7 +202,7 @@ def _memory_section(found: Trained) -> Section:
         Part(clean(name), value, format_gigabytes(value)) for name, value in found.memory.items()
     )
     reserve = given - found.capacity_bytes
-    words = f"{format_gigabytes(reserve)} kept free"
+    words = f"{format_gigabytes(reserve)} behind the dashed line are kept free"
     marks = ((found.capacity_bytes, words),) if reserve > 0 else ()
     scale = max(given, needed)
     rest = f"{format_gigabytes(left)} left" if left > 0.15 * given else ""
@@ -233,7 +236,7 @@ def _points_section(found: Trained) -> Section:
         row = (clean(strategy, 160), format_time3(seconds), slower, format_gigabytes(size))
         rows.append((*row, "chosen" if chosen else ""))
     given = found.capacity_bytes / _BILLION
-    limit = (given, f"{given:.3g} GB: all that may be used")
+    limit = (given, f"{given:.3g} GB may be used")
     scatter = Scatter("seconds of an iteration", "GB of a device", tuple(points), limit)
     heads = ("strategy", ">iteration", ">against the chosen", ">memory", "")
     return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),))
@@ -246,25 +249,6 @@ def _searched(found: Trained) -> Iterator[tuple[str, str]]:
         yield "Outside what was measured", sentence("; ".join(found.outside))
     if found.proof:
         yield "Searched", sentence(found.proof)
-
-
-def format_time3(seconds: float) -> str:
-    """A time in three digits: ``5.19 s``."""
-    value, _, unit = format_time(seconds).partition(" ")
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    digits = max(0, 2 - len(str(int(number))) + 1) if number >= 1 else 2
-    return f"{number:,.{digits}f} {unit}" if number else "0 s"
-
-
-def count(value: float) -> str:
-    """A large number in three digits: ``3.23 million``."""
-    for size, word in ((1e9, " billion"), (1e6, " million")):
-        if value >= size:
-            return f"{value / size:.3g}{word}"
-    return f"{value:,.0f}"
 
 
 # From a plan file.
@@ -292,7 +276,8 @@ def of_plan(plan: PlanModel, block: TrainingBlock, names: Names, source: str) ->
         device_bytes=None if topology.device is None else topology.device.memory_bytes,
         stage=stage,
         rests=tuple(_rests(block, topology, plan)),
-        extra=(_map(plan, block, topology), *_links(plan, prediction.iteration_s)),
+        sources=names.sources(real),
+        extra=(_map(plan, block, topology, names), *_links(plan, prediction.iteration_s)),
     )
     tokens = block.batch.sequences * block.batch.tokens
     found = replace(found, tokens_per_s=tokens / prediction.iteration_s)
@@ -335,23 +320,20 @@ def _rests(block: TrainingBlock, topology: Topology, plan: PlanModel) -> Iterato
     many = f"fitted to {fitted.runs} measured runs, {fitted.error:.1%} left over"
     yield "Fitted", f"{clean(fitted.name)}: {reached}, {many if fitted.runs else 'to no run'}"
     yield from links_rest(topology, None if plan.range_basis is None else plan.range_basis.value)
-    yield "Assumed", "no other job on the links; every device alike; the slowest stage sets the pace"
+    yield (
+        "Assumed",
+        "no other job on the links; every device alike; the slowest stage sets the pace",
+    )
 
 
-def links_rest(topology: Topology, basis: str | None) -> Iterator[tuple[str, str]]:
-    """What times of communication rest on."""
-    library = topology.library_name or "the textbook's algorithms"
-    known = basis or "the file does not say"
-    what = "fitted to times of this cluster" if topology.calibrated else "as the topology has them"
-    yield "Communication", f"links {what}, {clean(library)}; prices: {clean(known)}"
-
-
-def _map(plan: PlanModel, block: TrainingBlock, topology: Topology) -> Section:
-    views = [View(tuple((one.name, one.size) for one in plan.axes), tuple(plan.ranks))]
+def _map(plan: PlanModel, block: TrainingBlock, topology: Topology, names: Names) -> Section:
+    axes = tuple((one.name, one.size) for one in plan.axes)
+    topology, ranks = whole_cluster(plan, topology, names)
+    views = [View(axes, ranks)]
     if block.placement is not None:
         placement = Placement(tuple(map(tuple, block.placement.experts)))
-        axes = tuple(zip(EXPERT_AXES, placement.axis_sizes, strict=True))
-        views.append(View(axes, tuple(placement.rank_tensor().ravel().tolist())))
+        theirs = tuple(zip(EXPERT_AXES, placement.axis_sizes, strict=True))
+        views.append(View(theirs, tuple(placement.rank_tensor().ravel().tolist())))
     return cluster_section(topology, views)
 
 
@@ -414,4 +396,3 @@ def _printed_points(data: Fields) -> Iterator[tuple[str, float, float, str]]:
         if "memory_bytes" in one.data:
             said = one.number("iteration_s"), one.number("memory_bytes")
             yield (one.words("strategy"), *said, part_words(one.numbers("parts")))
-
