@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from p2smt.report.page.story import Bars, Part, Point, Scatter, Stack
 
@@ -28,13 +29,8 @@ COLOURS: Mapping[str, str] = {
     "activations": "#f55c3d",
 }
 OTHERS = ("#087a91", "#8420b6", "#f55c3d", "#3d4f66", "#b83df5", "#ae4009")
-TEXT_ON = {
-    "#3d4f66": "#fff",
-    "#087a91": "#fff",
-    "#8420b6": "#fff",
-    "#ae4009": "#fff",
-    "#111820": "#fff",
-}
+WHITE_ON = ("#3d4f66", "#087a91", "#8420b6", "#ae4009", "#111820")
+"""Colours on which white letters read better than black ones."""
 LABELLED = 0.12
 """Parts of at least that share of a bar have their names in it."""
 SCATTER_PX, _FOOT, _HEAD = 340, 40, 30
@@ -94,7 +90,7 @@ def _part(one: Part, at: float, whole: float, colour: str, height: int) -> Itera
     yield f"<title>{text(one.name)}: {text(one.text)}</title></g>"
     if share >= LABELLED and not one.hidden:
         wide = "lab" if share >= 2 * LABELLED else "lab wide"
-        ink = TEXT_ON.get(colour, "#000")
+        ink = "#fff" if colour in WHITE_ON else "#000"
         yield f'<text class="{wide}" x="{x}" dx="8" y="{height / 2 + 4:g}" fill="{ink}">'
         yield f"{text(one.name)}</text>"
 
@@ -146,7 +142,7 @@ def scatter(chart: Scatter, name: str) -> Iterator[str]:
     yield f'{len(chart.points)} points. Arrow keys go from one to the next.">'
     yield from _axes(chart, place, x_ticks, y_ticks)
     front = [chart.points[at] for at in front_of(chart.points)]
-    for one, other in zip(front, front[1:], strict=False):
+    for one, other in pairwise(front):
         ends = f'x1="{place.x(one.x)}" y1="{place.y(one.y)}" x2="{place.x(other.x)}"'
         yield f'<line class="front" {ends} y2="{place.y(other.y)}"/>'
     order = sorted(range(len(chart.points)), key=lambda at: chart.points[at].chosen)
@@ -176,11 +172,10 @@ def _axes(
         yield f'<line class="rule" x1="5%" x2="98%" y1="{y}" y2="{y}"/>'
         yield f'<text class="tick" x="4.4%" y="{y}" dy="4" text-anchor="end">{value:g}</text>'
     for value in x_ticks:
-        x, y = place.x(value), SCATTER_PX - _FOOT + 16
-        yield f'<text class="tick" x="{x}" y="{y}" text-anchor="middle">{value:g}</text>'
+        x, below = place.x(value), SCATTER_PX - _FOOT + 16
+        yield f'<text class="tick" x="{x}" y="{below}" text-anchor="middle">{value:g}</text>'
     yield f'<text class="tick" x="0" y="12">\u2191 {text(chart.y_name)}</text>'
-    foot = SCATTER_PX - 6
-    yield f'<text class="tick" x="98%" y="{foot}" text-anchor="end">{text(chart.x_name)} \u2192'
+    yield f'<text class="tick" x="98%" y="{SCATTER_PX - 6}" text-anchor="end">{text(chart.x_name)} \u2192'
     yield "</text>"
     if chart.limit is not None:
         y = place.y(chart.limit[0])

@@ -44,7 +44,7 @@ class View:
 def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
     """The section that shows who sits where."""
     own = views[0]
-    sizes = " x ".join(f"{level.size:,} {level.name}" for level in topology.levels)
+    sizes = " \u00d7 ".join(f"{level.size:,} {level.name}" for level in topology.levels)
     partly = "" if len(own.ranks) == topology.devices else ", not all of them with ranks"
     lead = f"{len(own.ranks):,} ranks on {sizes}{partly}. One square is one device."
     data = {
@@ -63,7 +63,7 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
 def whole_cluster(
     plan: AnyPlan, topology: Topology, names: Names
 ) -> tuple[Topology, tuple[int, ...]]:
-    """The cluster of all hosts of a job, those without ranks too, and the devices of ranks there."""
+    """The cluster of all hosts of a job, idle ones too, and the devices of ranks there."""
     hosts = plan.hosts if isinstance(plan, PlanModel) else None
     if hosts is None or not isinstance(plan, PlanModel) or plan.allocation is None:
         return topology, tuple(plan.ranks)

@@ -164,6 +164,7 @@ def _rests(story: Story) -> Iterator[str]:
         yield f"<details><summary>Sources ({len(story.sources)})</summary><ul>"
         yield from (f"<li><bdi>{text(one)}</bdi></li>" for one in story.sources)
         yield "</ul></details>"
-    yield "<h3>Make it again</h3>"
+    if story.commands:
+        yield "<h3>Make it again</h3>"
     yield from (f"<pre>{text(one)}</pre>" for one in story.commands)
     yield "</section>\n"

@@ -67,3 +67,7 @@ def link_section(
     table = Table(("request", *(f">{clean(level)}" for level in levels)), rows)
     scale = max(whole_s, *sums.values())
     return (Section(title, lead, (Bars(caption, bars, scale),), (table,)),)
+
+
+def _used(seconds: float | None) -> str:
+    return "" if seconds is None else format_time3(seconds)

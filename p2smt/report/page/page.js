@@ -81,7 +81,7 @@
     fit(scale) {
       this.wide = this.canvas.parentElement.clientWidth || 600;
       this.base = Math.min(this.wide / this.scene.width, this.scene.most || 3);
-      this.high = Math.min(Math.max(this.scene.height * this.base, 40), 900);
+      this.high = Math.min(Math.max(this.scene.height * this.base, 40) + 2, 900);
       this.ratio = scale || window.devicePixelRatio || 1;
       this.canvas.width = this.wide * this.ratio;
       this.canvas.height = this.high * this.ratio;
@@ -177,7 +177,7 @@
       canvas.addEventListener("pointerup", () => { drag = null; });
       canvas.addEventListener("pointermove", (event) => {
         const [px, py] = place(event), view = this.view;
-        if (drag && view.s > this.base) {
+        if (drag && (view.s > this.base || this.scene.height * view.s > this.high + 2)) {
           view.x -= (px - drag[0]) / view.s;
           view.y -= (py - drag[1]) / view.s;
           drag = [px, py];
@@ -420,7 +420,7 @@
   // Messages of a schedule: a row a link (or a sender), a column a step; or squares, one a step.
   function heat(box, given) {
     const rows = given.rows.length, columns = given.columns.length;
-    const [CW, CH] = given.squares ? [10, 10] : [Math.max(10, Math.min(60, 900 / columns)), 10];
+    const [CW, CH] = given.squares ? [10, 10] : [Math.max(4, Math.min(60, 900 / columns)), Math.max(2, Math.min(10, 720 / rows))];
     const LEFT = given.squares ? 0 : 46, TOP = 14;
     let chunk = -1, sums = new Float64Array(rows * columns), most = 1;
     function count() {
@@ -429,7 +429,7 @@
       most = Math.max(1, ...sums);
     }
     count();
-    const box2 = new Map(), tall = given.ranks || 0, across = given.squares ? Math.min(given.squares, 4) : 1;
+    const tall = given.ranks || 0, across = given.squares ? Math.min(given.squares, 4) : 1;
     const at = (i) => {
       const row = Math.floor(i / columns), column = i % columns;
       if (!given.squares) return { x: LEFT + column * CW, y: TOP + row * CH, w: CW, h: CH };
@@ -437,7 +437,6 @@
       const x = (column % across) * side, y = Math.floor(column / across) * (side + TOP);
       return { x: x + to * CW, y: TOP + y + from * CH, w: CW, h: CH };
     };
-    for (let i = 0; i < rows * columns; i++) { const b = at(i); box2.set(`${Math.round(b.x)},${Math.round(b.y)}`, i); }
     const side = tall * CW + 24;
     const scene = {
       width: given.squares ? across * side : LEFT + columns * CW,

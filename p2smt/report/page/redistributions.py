@@ -96,17 +96,17 @@ def _steps(fields: Fields) -> Section:
 
 
 def _memory(fields: Fields) -> Section:
-    limit = fields.inside("memory").number("limit_bytes")
+    asked = fields.inside("memory")
+    limit, of_steps = asked.number("limit_bytes"), bool(asked.data.get("of_steps"))
     bars, rows = [], []
     for number, one in enumerate(fields.each("steps"), 1):
         needed = one.number("step_bytes")
-        share = f"{needed / limit:.0%} of what is allowed" if limit else ""
+        share = f", {needed / limit:.0%} of what is allowed" if of_steps and limit else ""
         name = clean(f"{number}. {one.words('kind')}")
-        bars.append(Bar(name, needed, f"{format_bytes(needed)}, {share}"))
-        rows.append((name, format_bytes(needed), share))
-    whole = bool(fields.inside("memory").data.get("of_steps"))
-    counted = "input, output and pack buffer of a step" if whole else "each state of the array"
-    lead = f"{format_bytes(limit)} of a device may hold {counted}."
+        bars.append(Bar(name, needed, f"{format_bytes(needed)}{share}"))
+        rows.append((name, format_bytes(needed)))
+    counted = "Input, output and pack buffer" if of_steps else "The array, between steps,"
+    lead = f"{counted} may take {format_bytes(limit)} of a device."
     picture = Bars("input, output and pack buffer of each step", tuple(bars))
-    table = Table(("step", ">memory", ""), tuple(rows))
+    table = Table(("step", ">memory"), tuple(rows))
     return Section("Memory of the steps", lead, (picture,), (table,))

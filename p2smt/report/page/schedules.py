@@ -70,8 +70,8 @@ def schedule_story(path: str, names: Names) -> Story:
 def _verdict(report: Report | None) -> str:
     if report is None:
         return "Not verified for this page, as it has many steps: p2smt verify does."
-    if report.verdict.value == "verified":
-        return "Verified: every interleaving ends with what the collective asks for."
+    if report.verdict.value == "valid":
+        return "Valid: every interleaving ends with what the collective asks for."
     found = next((sentence(one.message) for one in report.violations), "")
     return f"Verdict: {report.verdict.value}. {found}".strip()
 
@@ -134,15 +134,16 @@ def _depths(index: Index, sender: dict[int, int]) -> dict[int, int]:
     """Of each step that comes, how many messages one after another come before it."""
     steps = index.schedule.steps
     before: dict[int, set[int]] = {at: set(index.before(at)) for at in range(len(steps))}
-    for receive, send in sender.items():
-        before[receive].add(send)
+    for receives in index.receives.values():
+        for receive in receives:  # what never comes waits for itself
+            before[receive].add(sender.get(receive, receive))
     for writer, reader in packet_pairs(index):
         before[reader].add(writer)
     for counter, waits in index.awaits.items():
         posts = index.posts.get(counter, ())
         missing = index.initial(counter)
         for place, wait in enumerate(waits[missing:]):
-            before[wait].update(posts[place : place + 1])
+            before[wait].update(posts[place : place + 1] or [wait])
     for group in index.barriers:
         together = set().union(*(before[at] for at in group)) - set(group)
         for at in group:
@@ -213,8 +214,11 @@ def _links(carried: Counter[tuple[int, int]]) -> Section:
         Bar(f"{source}\u2192{target}", count, f"{count:,}") for (source, target), count in shown
     )
     least, most = min(carried.values()), max(carried.values())
-    even = "All links carry as many" if least == most else f"Links carry {least:,} to {most:,}"
     rows = tuple((f"{a}\u2192{b}", f"{count:,}") for (a, b), count in carried.most_common(400))
     table = Table(("link", ">messages"), rows)
+    if least == most:
+        lead = f"Each of the {len(carried):,} links carries {most:,}."
+        return Section("Which links carry most", lead, (), (table,))
     picture = Bars("messages of the fullest links", bars)
-    return Section("Which links carry most", f"{even} messages.", (picture,), (table,))
+    lead = f"Links carry {least:,} to {most:,} messages."
+    return Section("Which links carry most", lead, (picture,), (table,))

@@ -58,13 +58,12 @@ def one_story(path: str, names: Names) -> Story:
 
 
 def _plan_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
-    old = data.get("schema_version") == OLD_VERSION
-    plan: PlanModel | OldPlanModel
-    plan = validated(OldPlanModel if old else PlanModel, data, f"plan {path[:200]!r}")
+    source, old = f"plan {path[:200]!r}", data.get("schema_version") == OLD_VERSION
+    plan = validated(OldPlanModel, data, source) if old else validated(PlanModel, data, source)
     commands = _commands(plan, path)
     if isinstance(plan, PlanModel) and plan.training is not None:
         found = of_plan(plan, plan.training, names, path)
-        found = replace(found, range_s=read_saved(path).range_s if path else None)
+        found = replace(found, range_s=read_saved(path).range_s)
         return training_story(found, names, commands)
     return placement_story(plan, names, path, commands)
 
@@ -85,7 +84,7 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     """The story of what a command printed with --json."""
     fields = Fields(data, path[:60])
     if "global_batch" in data:
-        found = of_answer(fields, names)
+        found = of_answer(fields)
         if found is not None:
             story = training_story(found, names, ())
             if isinstance(data.get("comparison"), dict):

@@ -25,11 +25,13 @@ from p2smt.report.page.story import (
     clean,
     sentence,
 )
-from p2smt.report.page.words import count, format_time3, links_rest
+from p2smt.report.page.words import count, format_time3, links_rest, part_words
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
 from p2smt.units import format_gigabytes
 
+_TOLD = 5e-4
+"""The least part of a time that is told as a difference."""
 ORDER = ("tp", "cp", "pp", "ep", "dp")
 _BILLION = 1e9
 
@@ -122,10 +124,11 @@ def _verdict(found: Trained) -> str:
         return f"{takes} Not proved the fastest: {_how_open(found)}."
     fastest = found.points[0] if found.points else None
     if fastest is not None and fastest[0] != found.strategy:
-        slower = found.iteration_s / fastest[1] - 1
-        if slower > 0:
-            by = f"{slower:.1%} faster by the model"
-            return f"{takes} The proved fastest is {by}; this one is nearer to measured runs."
+        slower = 1 - fastest[1] / found.iteration_s
+        if slower >= _TOLD:
+            by = f"takes {slower:.1%} less by the model"
+            return f"{takes} The proved fastest {by}; this one is nearer to measured runs."
+        return f"{takes} No strategy that was searched takes 0.05% less with single collectives."
     return f"{takes} Proved: no strategy that was searched is faster with single collectives."
 
 
@@ -159,8 +162,8 @@ def _time_section(found: Trained) -> Section:
     sent = sum(share for name, share in shares.items() if name not in _WORK)
     compute, bubble = (shares.get(name, 0.0) for name in ("compute", "bubble"))
     lead = (
-        f"{compute:.0%} computes, {sent:.0%} is communication that nothing hides, "
-        f"{bubble:.0%} waits in the pipeline."
+        f"{_share(compute)} computes, {_share(sent)} is communication that nothing hides, "
+        f"{_share(bubble)} waits in the pipeline."
     )
     end = format_time3(whole)
     stacks = [Stack("on the clock", _timed(found.parts), whole, end)]
@@ -179,6 +182,13 @@ def _time_section(found: Trained) -> Section:
     )
     table = Table(("part", ">on the clock", ">share", ">hidden"), rows)
     return Section("Where the time goes", lead, tuple(stacks), (table,))
+
+
+def _share(part: float) -> str:
+    """A part in per cent; a small one is not told as nothing, nor nearly all as all."""
+    if 0 < part < 0.005:
+        return "under 1%"
+    return "over 99%" if 0.995 <= part < 1 else f"{part:.0%}"
 
 
 _WORK = ("compute", "bubble", "optimizer")
@@ -216,14 +226,17 @@ def _memory_section(found: Trained) -> Section:
 def _points_section(found: Trained) -> Section:
     """The strategies near the best; the file's own stands there with its figures in the list."""
     near = "" if found.within is None else f" within {100 * found.within:.3g} % of the fastest"
+    listed = list(found.points)
+    if all(one[0] != found.strategy for one in listed):
+        own = found.strategy, found.iteration_s, found.memory_bytes, part_words(found.parts)
+        listed = sorted([*listed, own], key=lambda one: one[1])
     lead = (
-        f"{len(found.points):,} strategies lie{near}. "
+        f"{len(listed):,} strategies{near} are shown. "
         "Filled points on the dashed line: nothing is both faster and smaller."
     )
-    own = next((one for one in found.points if one[0] == found.strategy), None)
-    own_s, own_bytes = own[1:3] if own else (found.iteration_s, found.memory_bytes)
+    own_s, own_bytes = next(one[1:3] for one in listed if one[0] == found.strategy)
     points, rows = [], []
-    for strategy, seconds, size, words in found.points:
+    for strategy, seconds, size, words in listed:
         chosen = strategy == found.strategy
         slower = f"{seconds / own_s - 1:+.1%} time"
         more = f"{(size - own_bytes) / _BILLION:+.1f} GB"
@@ -298,12 +311,6 @@ def of_plan(plan: PlanModel, block: TrainingBlock, names: Names, source: str) ->
     )
 
 
-def part_words(parts: Mapping[str, float]) -> str:
-    """Parts of a time in words, the largest first."""
-    large = sorted(parts.items(), key=lambda one: -one[1])
-    return ", ".join(f"{clean(name)} {format_time3(seconds)}" for name, seconds in large if seconds)
-
-
 def _hidden(block: TrainingBlock) -> dict[str, float]:
     """What hides, by the axis that a request is named after."""
     found: dict[str, float] = {}
@@ -344,7 +351,7 @@ def _links(plan: PlanModel, whole_s: float) -> tuple[Section, ...]:
 # From what `plan` and `estimate` print.
 
 
-def of_answer(data: Fields, names: Names) -> Trained | None:
+def of_answer(data: Fields) -> Trained | None:
     """A training that was printed; None: there is none, as nothing was found."""
     run = next(
         (data.inside(key) for key in ("recommended", "best") if data.data.get(key) is not None),

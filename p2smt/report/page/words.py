@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from p2smt.cluster.topology import Topology
 from p2smt.report.page.story import clean
@@ -26,6 +26,12 @@ def count(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g}{word}"
     return f"{value:,.0f}"
+
+
+def part_words(parts: Mapping[str, float]) -> str:
+    """Parts of a time in words, the largest first."""
+    large = sorted(parts.items(), key=lambda one: -one[1])
+    return ", ".join(f"{clean(name)} {format_time3(seconds)}" for name, seconds in large if seconds)
 
 
 def links_rest(topology: Topology, basis: str | None) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,7 @@ import pytest
 from p2smt.cli.codes import BAD_INPUT
 from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import PlanModel
-from tests.cli.test_hosts import RACKS
-from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
+from tests.cli.tools import H100, RACKS, SMALL, TINY, assert_one_error, cli
 
 TRAINED = "plan --model small.yaml --global-batch 16 --seq 1024 -t tiny.yaml --within 30%"
 PLACED = "solve -t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*3'"
