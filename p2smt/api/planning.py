@@ -276,7 +276,7 @@ def write_training_plan(
 ) -> None:
     """Write a plan file with its ``training`` block, which `verify`, `run` and `export` take.
 
-    ``answer``: what the search said beside it (:mod:`p2smt.plans.answer_model`).
+    ``answer``: what the search said beside it (:class:`p2smt.plans.file_model.AnswerBlock`).
 
     Raises:
         InputError: on one device nothing is sent, so there is no plan; shards have copies, whose

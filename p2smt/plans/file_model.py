@@ -21,7 +21,6 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.accuracy import PriceBasis
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
-from p2smt.plans.answer_model import AnswerBlock
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.programs.program import ProofBasis
 from p2smt.result import Status
@@ -228,6 +227,65 @@ class OldRequestModel(RequestModel):
     """A request of a plan of version 1; ``checked``: what its program had been run on."""
 
     checked: str
+
+
+# What the search that found a plan said beside it.
+
+
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1, max_length=4096)]
+MAX_POINTS = 1000
+"""The most strategies near the best that a file lists."""
+
+
+class PointBlock(StrictModel):
+    """A strategy near the best; ``parts``: of its seconds, by name."""
+
+    strategy: Word
+    iteration_s: Seconds
+    memory_bytes: Bytes
+    parts: dict[str, Seconds]
+
+
+class LinkLoadBlock(StrictModel):
+    """How long the busiest link of a level is occupied in an iteration, all and by request.
+
+    Each request has a busiest link of its own: together they occupy no link longer.
+    """
+
+    level: Word
+    busy_s: Seconds
+    requests: dict[str, Seconds]
+
+
+class BesideBlock(StrictModel):
+    """Another order of ranks with its time, one collective for each request."""
+
+    name: Word
+    seconds: Seconds
+
+
+class AnswerBlock(StrictModel):
+    """What a search said; null: not known, or not asked for.
+
+    ``proof`` and ``gap`` are of all that was searched, not of the plan's requests alone; the gap is
+    how much faster another may be at most.  ``outside``: how it lies outside of what was measured.
+    ``reserve_bytes``: kept free on a device.  ``idle``: hosts of the job without ranks.
+    """
+
+    command: Word | None = None
+    status: StatusName
+    proof: str = ""
+    gap: Rate | None = None
+    outside: list[str] = Field(default_factory=list)
+    reserve_bytes: Bytes | None = None
+    tokens_per_s: Rate | None = None
+    mfu: Rate | None = None
+    within: Rate | None = None
+    points: list[PointBlock] = Field(default_factory=list, max_length=MAX_POINTS)
+    links: list[LinkLoadBlock] = Field(default_factory=list)
+    beside: list[BesideBlock] = Field(default_factory=list)
+    idle: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
 
 
 class _PlanFields(StrictModel):

@@ -39,9 +39,8 @@ def report(
     if not output.lower().endswith((".html", ".htm")):
         rule = "is not a page's name"
         raise InputError(f"output {output[:200]!r}", rule, "name it .html")
-    text = page(story_of(files, Names(anonymous)))
-    write_atomically(output, text)
-    typer.echo(f"{len(text.encode()):,} bytes written to {printable(output)}")
+    write_atomically(output, page(story_of(files, Names(anonymous))))
+    typer.echo(f"page written to {printable(output)}")
     return 0
 
 

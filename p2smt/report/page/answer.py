@@ -11,7 +11,7 @@ import numpy as np
 from p2smt.api.planning import Planned
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray
-from p2smt.plans.answer_model import MAX_POINTS
+from p2smt.plans.file_model import MAX_POINTS
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
 from p2smt.report.training.words import proof_words, time_parts
 from p2smt.result import Status
@@ -34,7 +34,7 @@ def planned_answer(found: Planned, command: str) -> dict[str, Any]:
     answer, run = found.answer, found.recommended
     near = answer.near
     data = _common(command, answer.status, answer.proof(), answer.gap)
-    data |= {"outside": list(answer.outside), "reserve_bytes": answer.question.free_bytes}
+    data |= {"outside": list(_outside(found)), "reserve_bytes": answer.question.free_bytes}
     if near is not None:
         members = [(one.strategy, one.iteration_s) for one in near.members[:MAX_POINTS]]
         data |= {"within": near.within, "points": _points(answer.question, members, found.listed)}
@@ -43,6 +43,14 @@ def planned_answer(found: Planned, command: str) -> dict[str, Any]:
     solutions = run.plan.solutions
     best = [one.best for one in solutions if one.best is not None]
     return data | _rates(run.estimate) | _links(run.estimate.topology, best)
+
+
+def _outside(found: Planned) -> Iterable[str]:
+    """How the one to run lies outside of what was measured."""
+    run = found.recommended
+    if run is None or run.number == 1:
+        return found.answer.outside
+    return (one.text for one in run.known.missing)
 
 
 def hosted_answer(found: PlannedOnHosts, command: str) -> dict[str, Any]:
@@ -55,6 +63,7 @@ def hosted_answer(found: PlannedOnHosts, command: str) -> dict[str, Any]:
         data |= {"within": answer.near.within, "points": [_point(one) for one in points]}
     if run is None:
         return data
+    data["outside"] = [one.text for one in run.known.missing]
     where, solution = run.estimate.on_hosts, run.plan.solution
     best = [] if solution is None or solution.best is None else [solution.best]
     idle = {} if where is None else {"idle": list(where.idle)}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
-from p2smt.report.page.story import Bars, Part, Point, Scatter, Stack
+from p2smt.report.page.story import Bars, BarPart, PlotPoint, Scatter, Stack
 
 # Least distance of any two in OKLab under simulated colour blindness: 10.9; each 3:1 on white.
 COLOURS: Mapping[str, str] = {
@@ -77,11 +77,11 @@ def stack(chart: Stack) -> Iterator[str]:
     yield from _legend(chart.parts, [words for _, words in chart.marks])
 
 
-def _words(parts: Sequence[Part]) -> str:
+def _words(parts: Sequence[BarPart]) -> str:
     return ", ".join(f"{one.name} {one.text}" for one in parts)
 
 
-def _part(one: Part, at: float, whole: float, colour: str, height: int) -> Iterator[str]:
+def _part(one: BarPart, at: float, whole: float, colour: str, height: int) -> Iterator[str]:
     x, width, share = per_cent(at, whole), per_cent(one.value, whole), one.value / (whole or 1)
     inside = f'x="{x}" y="0" width="{width}" height="100%"'
     yield f'<g><rect class="part" {inside} fill="{colour}"/>'
@@ -95,7 +95,7 @@ def _part(one: Part, at: float, whole: float, colour: str, height: int) -> Itera
         yield f"{text(one.name)}</text>"
 
 
-def _legend(parts: Sequence[Part], marks: Sequence[str]) -> Iterator[str]:
+def _legend(parts: Sequence[BarPart], marks: Sequence[str]) -> Iterator[str]:
     yield '<ul class="legend">'
     for number, one in enumerate(parts):
         hatched = '<rect width="12" height="12" fill="url(#hatch)"/>' if one.hidden else ""
@@ -175,8 +175,8 @@ def _axes(
         x, below = place.x(value), SCATTER_PX - _FOOT + 16
         yield f'<text class="tick" x="{x}" y="{below}" text-anchor="middle">{value:g}</text>'
     yield f'<text class="tick" x="0" y="12">\u2191 {text(chart.y_name)}</text>'
-    yield f'<text class="tick" x="98%" y="{SCATTER_PX - 6}" text-anchor="end">{text(chart.x_name)} \u2192'
-    yield "</text>"
+    yield f'<text class="tick" x="98%" y="{SCATTER_PX - 6}" text-anchor="end">'
+    yield f"{text(chart.x_name)} \u2192</text>"
     if chart.limit is not None:
         y = place.y(chart.limit[0])
         yield f'<line class="limit" x1="5%" x2="98%" y1="{y}" y2="{y}"/>'
@@ -184,7 +184,7 @@ def _axes(
         yield f"{text(chart.limit[1])}</text>"
 
 
-def _point(one: Point, at: int, place: _Place, ahead: bool) -> Iterator[str]:
+def _point(one: PlotPoint, at: int, place: _Place, ahead: bool) -> Iterator[str]:
     x, y = place.x(one.x), place.y(one.y)
     told = f"<title>{text(one.name)}: {text(one.told)}</title>"
     if one.chosen:
@@ -204,7 +204,7 @@ def _star(radius: float) -> Iterator[tuple[float, float]]:
         yield length * math.cos(angle), length * math.sin(angle)
 
 
-def front_of(points: Sequence[Point]) -> list[int]:
+def front_of(points: Sequence[PlotPoint]) -> list[int]:
     """The points that no other is at most in both numbers and less in one, by their x."""
     found: list[int] = []
     for at in sorted(range(len(points)), key=lambda at: (points[at].x, points[at].y)):

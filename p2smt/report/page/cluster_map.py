@@ -19,7 +19,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import IntArray, rank_groups
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.report.page.reading import Names
-from p2smt.report.page.story import Grid, Section, Table, clean
+from p2smt.report.page.story import Drawn, Section, Table, clean
 
 INSIDE_RATIO, WHOLE_RATIO = 1.9, 3.6
 """Width over height of an entity, and of the whole cluster."""
@@ -56,7 +56,7 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
         "views": [_view(one) for one in views],
         **_named(topology),
     }
-    grid = Grid("map", "The map of devices", data)
+    grid = Drawn("map", "The map of devices", data)
     return Section("Who sits where", lead, (grid,), first=_spans(topology, views))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from p2smt.report.page.charts import bars, scatter, stack, text
 from p2smt.report.page.story import (
     Bars,
-    Grid,
+    Drawn,
     Picture,
     Scatter,
     Section,
@@ -130,7 +130,7 @@ def _picture(picture: Picture, name: str, data: dict[str, Any]) -> Iterator[str]
             yield "Point at a strategy, or tab to the picture and use the arrow keys.</p>"
             told = [[one.name, one.told] for one in picture.points]
             data[name] = {"kind": "scatter", "told": told}
-        case Grid():
+        case Drawn():
             yield f'<div class="grid" id="{name}" data-kind="{text(picture.kind)}">'
             yield f'<p class="noscript">{text(picture.name)} is drawn by the page\'s script.</p>'
             yield "</div>"

@@ -11,7 +11,7 @@ from p2smt.report.page.story import (
     Bar,
     Bars,
     Figure,
-    Part,
+    BarPart,
     Section,
     Stack,
     Story,
@@ -24,12 +24,9 @@ from p2smt.report.page.words import format_time3
 from p2smt.units import format_gigabytes
 
 
-def pair_story(first: str, second: str, names: Names) -> Story:
-    """The second file's story, with what it gains over the first."""
-    from p2smt.report.page.sources import one_story
-
+def pair_story(first: str, second: str, own: Story, names: Names) -> Story:
+    """The second file's own story, with what it gains over the first."""
     found = compare_answers(first, second)
-    own = one_story(second, names)
     gain = f"{found.gain:+.1%}"
     what = "tokens a second" if found.first.work > 1 else "speed"
     within, sure = "no range of both is known", ""
@@ -76,7 +73,7 @@ def _named(name: str, one: SavedAnswer, names: Names) -> str:
 
 def _stack(name: str, one: SavedAnswer, whole: float) -> Stack:
     parts = tuple(
-        Part(clean(part), seconds, format_time3(seconds))
+        BarPart(clean(part), seconds, format_time3(seconds))
         for part, seconds in one.parts.items()
         if seconds > 0
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from p2smt.api.files import read_schedule
 from p2smt.api.verify import verify
 from p2smt.report.page.reading import Names
-from p2smt.report.page.story import Bar, Bars, Figure, Grid, Section, Story, Table, clean, sentence
+from p2smt.report.page.story import Bar, Bars, Drawn, Figure, Section, Story, Table, clean, sentence
 from p2smt.schedules.index import Index, index_of
 from p2smt.schedules.model import Schedule, Span, Step
 from p2smt.schedules.order.happens_before import packet_pairs
@@ -26,7 +26,7 @@ VERIFIED = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SentChunks:
     """Chunks that go from one rank to another in a round, which counts from 1."""
 
     source: int
@@ -79,7 +79,7 @@ def _verdict(report: Report | None) -> str:
 # Messages and their rounds.
 
 
-def messages_of(schedule: Schedule) -> tuple[list[Message], int]:
+def messages_of(schedule: Schedule) -> tuple[list[SentChunks], int]:
     """What ranks send each other, and how many steps never come."""
     index = index_of(schedule)
     sender = {
@@ -88,14 +88,14 @@ def messages_of(schedule: Schedule) -> tuple[list[Message], int]:
         for send, receive in zip(index.sends.get(connection, ()), receives, strict=False)
     }
     depth = _depths(index, sender)
-    found: list[Message] = []
+    found: list[SentChunks] = []
     memo: dict[int, tuple[int, ...]] = {}
     for number, step in enumerate(schedule.steps):
         if number not in depth:
             continue
         chunks = _chunks(schedule.steps, number, sender, memo)
         for source, target in _pairs(step):
-            found.append(Message(source, target, depth[number] + 1, chunks))
+            found.append(SentChunks(source, target, depth[number] + 1, chunks))
     return found, len(schedule.steps) - len(depth)
 
 
@@ -172,7 +172,7 @@ def _longest(steps: Sequence[Step], before: dict[int, set[int]]) -> dict[int, in
 # Pictures.
 
 
-def _heat(schedule: Schedule, sent: Sequence[Message], rounds: int) -> Section:
+def _heat(schedule: Schedule, sent: Sequence[SentChunks], rounds: int) -> Section:
     """Links by rounds; few rounds of few ranks as squares, very many links by their senders."""
     links = sorted({(one.source, one.target) for one in sent})
     squares = rounds <= MOST_SQUARES and schedule.ranks <= SQUARE_RANKS
@@ -180,7 +180,7 @@ def _heat(schedule: Schedule, sent: Sequence[Message], rounds: int) -> Section:
     rows = sorted({(source, -1) for source, _ in links}) if senders else links
     place = {row: at for at, row in enumerate(rows)}
     width = -(-rounds // MOST_ROUNDS) if rounds > MOST_ROUNDS else 1
-    cells: dict[tuple[int, int], list[Message]] = defaultdict(list)
+    cells: dict[tuple[int, int], list[SentChunks]] = defaultdict(list)
     for one in sent:
         row = (one.source, -1) if senders else (one.source, one.target)
         cells[place[row], (one.round - 1) // width].append(one)
@@ -204,7 +204,7 @@ def _heat(schedule: Schedule, sent: Sequence[Message], rounds: int) -> Section:
     }
     busy = len(cells) / (len(rows) * last)
     lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message; the fuller, the darker."
-    grid = Grid("heat", "Messages by link and round", data)
+    grid = Drawn("heat", "Messages by link and round", data)
     return Section("Who sends when", lead, (grid,))
 
 

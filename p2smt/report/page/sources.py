@@ -33,7 +33,7 @@ def story_of(paths: Sequence[str], names: Names | None = None) -> Story:
     if len(paths) == 2:
         from p2smt.report.page.pairs import pair_story
 
-        return pair_story(paths[0], paths[1], names)
+        return pair_story(paths[0], paths[1], one_story(paths[1], names), names)
     if len(paths) != 1:
         raise InputError(f"{len(paths)} files", "a report is of one, or of two that are compared")
     return one_story(paths[0], names)

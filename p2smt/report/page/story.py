@@ -46,7 +46,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A part of a bar: its name, value and the value in words; ``hidden`` ones are hatched."""
 
     name: str
@@ -64,7 +64,7 @@ class Stack:
     """
 
     caption: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     whole: float
     end: str
     marks: tuple[tuple[float, str], ...] = ()
@@ -91,7 +91,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlotPoint:
     """A point of a scatter: place, name, and what is told of it."""
 
     x: float
@@ -107,12 +107,12 @@ class Scatter:
 
     x_name: str
     y_name: str
-    points: tuple[Point, ...]
+    points: tuple[PlotPoint, ...]
     limit: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Drawn:
     """A picture that the page's script draws: ``kind`` and data; :func:`clean` texts alone."""
 
     kind: str
@@ -120,7 +120,7 @@ class Grid:
     data: Mapping[str, Any]
 
 
-Picture = Stack | Bars | Scatter | Grid
+Picture = Stack | Bars | Scatter | Drawn
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from p2smt.report.page.links import link_section, loads_of
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
     Figure,
-    Part,
-    Point,
+    BarPart,
+    PlotPoint,
     Scatter,
     Section,
     Stack,
@@ -26,6 +26,7 @@ from p2smt.report.page.story import (
     sentence,
 )
 from p2smt.report.page.words import count, format_time3, links_rest, part_words
+from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
 from p2smt.units import format_gigabytes
@@ -140,6 +141,8 @@ def _warnings(found: Trained) -> Iterator[tuple[str, str]]:
     if found.memory_bytes > found.capacity_bytes:
         over = format_gigabytes(found.memory_bytes - found.capacity_bytes)
         yield "Does not fit", f"a device lacks {over}"
+    elif memory_verdict(int(found.memory_bytes), int(found.capacity_bytes)) is MemoryVerdict.TIGHT:
+        yield "Tight", "runs that came this near to the memory of a device have failed"
 
 
 def _figures(found: Trained) -> Iterator[Figure]:
@@ -194,9 +197,9 @@ def _share(part: float) -> str:
 _WORK = ("compute", "bubble", "optimizer")
 
 
-def _timed(parts: Mapping[str, float], hidden: bool = False) -> tuple[Part, ...]:
+def _timed(parts: Mapping[str, float], hidden: bool = False) -> tuple[BarPart, ...]:
     return tuple(
-        Part(clean(name), seconds, format_time3(seconds), hidden)
+        BarPart(clean(name), seconds, format_time3(seconds), hidden)
         for name, seconds in parts.items()
         if seconds > 0
     )
@@ -209,7 +212,7 @@ def _memory_section(found: Trained) -> Section:
     fits = f"{format_gigabytes(left)} to spare" if left >= 0 else "it does not fit"
     lead = f"{fullest}{format_gigabytes(needed)} of {format_gigabytes(given)}, {fits}."
     parts = tuple(
-        Part(clean(name), value, format_gigabytes(value)) for name, value in found.memory.items()
+        BarPart(clean(name), value, format_gigabytes(value)) for name, value in found.memory.items()
     )
     reserve = given - found.capacity_bytes
     words = f"{format_gigabytes(reserve)} behind the dashed line are kept free"
@@ -244,7 +247,7 @@ def _points_section(found: Trained) -> Section:
         if not chosen:
             told = f"{slower}, {more}; {differences(strategy, found.strategy)}; {told}"
         points.append(
-            Point(seconds, size / _BILLION, degrees(strategy), sentence(told), chosen=chosen)
+            PlotPoint(seconds, size / _BILLION, degrees(strategy), sentence(told), chosen=chosen)
         )
         row = (clean(strategy, 160), format_time3(seconds), slower, format_gigabytes(size))
         rows.append((*row, "chosen" if chosen else ""))
@@ -385,11 +388,19 @@ def of_answer(data: Fields) -> Trained | None:
         stage=stage,
         status=data.words("status"),
         proof=data.words("proof"),
-        outside=data.texts("outside"),
+        outside=_printed_outside(data, run),
         within=data.maybe("near_optimal_within"),
         points=tuple(_printed_points(data)),
         rests=(("Fitted", f"{clean(efficiency.words('name'))} on {device}"),),
         lacks=(f"{map_lacks}`-o PLAN` writes the file that has them",),
+    )
+
+
+def _printed_outside(data: Fields, run: Fields) -> tuple[str, ...]:
+    """How the one to run lies outside of measured runs, where that is said of it."""
+    known = run.data.get("known")
+    return (
+        run.inside("known").texts("outside") if isinstance(known, dict) else data.texts("outside")
     )
 
 

@@ -18,7 +18,7 @@ from p2smt.report.page.html import json_text, page
 from p2smt.report.page.reading import Names
 from p2smt.report.page.schedules import messages_of
 from p2smt.report.page.sources import story_of
-from p2smt.report.page.story import Point, clean
+from p2smt.report.page.story import PlotPoint, clean
 from p2smt.report.page.words import format_time3
 from p2smt.schedules.classics import classic
 from tests.cli.tools import assert_one_error, cli
@@ -157,7 +157,7 @@ def test_texts_are_printable_and_short() -> None:
 
 def test_the_front_is_what_nothing_beats() -> None:
     places = [(3.0, 1.0), (1.0, 3.0), (2.0, 3.0), (2.0, 2.0), (3.0, 2.0), (1.0, 4.0)]
-    points = [Point(x, y, "", "") for x, y in places]
+    points = [PlotPoint(x, y, "", "") for x, y in places]
     beaten = [any(o != p and o[0] <= p[0] and o[1] <= p[1] for o in places) for p in places]
     assert sorted(front_of(points)) == [at for at, one in enumerate(beaten) if not one]
 
