@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2smt.api.planning import Planned
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray
 from p2smt.plans.file_model import MAX_POINTS
@@ -76,14 +77,16 @@ def solved_answer(solution: Solution, beside: Comparison | None, command: str) -
     bound, least = solution.bound_s, None if best is None else best.objective_s
     gap = max(0.0, 1 - bound / least) if least and bound > 0 else None
     data = _common(command, solution.status, "", gap)
+    if solution.allocation is not None:
+        data["idle"] = list(solution.allocation.idle)
+    if unstated_levels(solution.problem.topology):
+        return data  # no time is told
     if best is not None:
         data |= _links(solution.problem.topology, [best])
     others = {} if solution.default is None else {"default": solution.default.objective_s}
     if beside is not None:
         others = {one.name: one.figures.order.objective_s for one in beside.orders}
     data["beside"] = [{"name": name, "seconds": s} for name, s in others.items()]
-    if solution.allocation is not None:
-        data["idle"] = list(solution.allocation.idle)
     return data
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
-from p2smt.report.page.story import Bars, BarPart, PlotPoint, Scatter, Stack
+from p2smt.report.page.story import BarPart, Bars, PlotPoint, Scatter, Stack
 
 # Least distance of any two in OKLab under simulated colour blindness: 10.9; each 3:1 on white.
 COLOURS: Mapping[str, str] = {

@@ -9,9 +9,9 @@ from p2smt.api.answers import ComparedAnswers, SavedAnswer, compare_answers
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
     Bar,
+    BarPart,
     Bars,
     Figure,
-    BarPart,
     Section,
     Stack,
     Story,

@@ -14,8 +14,8 @@ from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
 from p2smt.report.page.links import link_section, loads_of
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
-    Figure,
     BarPart,
+    Figure,
     PlotPoint,
     Scatter,
     Section,
@@ -303,7 +303,7 @@ def of_plan(plan: PlanModel, block: TrainingBlock, names: Names, source: str) ->
     return replace(
         found,
         mfu=answer.mfu,
-        status=answer.status,
+        status=answer.status.value,
         proof=answer.proof,
         outside=tuple(answer.outside),
         within=answer.within,
@@ -399,9 +399,8 @@ def of_answer(data: Fields) -> Trained | None:
 def _printed_outside(data: Fields, run: Fields) -> tuple[str, ...]:
     """How the one to run lies outside of measured runs, where that is said of it."""
     known = run.data.get("known")
-    return (
-        run.inside("known").texts("outside") if isinstance(known, dict) else data.texts("outside")
-    )
+    where = run.inside("known") if isinstance(known, dict) else data
+    return where.texts("outside")
 
 
 def _memory(run: Fields) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A headless Chromium that looks at pages; where there is none, tests are skipped with the reason."""
+"""A headless Chromium that looks at pages; where there is none, tests skip with the reason."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ PLAN = "plan --model small.yaml --global-batch 16 --seq 1024 -t tiny.yaml"
 COMMANDS = {
     "training.json": f"{PLAN} -o training.json",
     "other.json": f"{PLAN} --fix tp=4 -o other.json",
-    "hosted.json": "solve -t racks.yaml --hosts n[1-4] -a dp=2,tp=2 --reduce dp=1GiB -o hosted.json",
+    "hosted.json": "solve -t racks.yaml --hosts n[1-4] -a dp=2,tp=2 --reduce dp=1GiB "
+    "-o hosted.json",
     "placed.json": "solve -t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB -o placed.json",
     "moved.json": "redistribute -t tiny.yaml -m dp=2,tp=4 --shape 64,64 --from S(dp),S(tp) "
     "--to S(tp),S(dp) -o moved.json",

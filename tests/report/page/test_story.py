@@ -54,7 +54,7 @@ def test_the_terminal_has_at_most_twenty_lines(inputs: Path, name: str) -> None:
     assert verdict.startswith(story_of([str(inputs / name)]).verdict[:60])
 
 
-def test_a_plan_says_what_its_file_says(inputs: Path) -> None:
+def test_a_plan_says_what_its_file_says(inputs: Path, tmp_path: Path) -> None:
     data = read(inputs / "training.json")
     story = story_of([str(inputs / "training.json")])
     seconds = data["training"]["prediction"]["iteration_s"]
@@ -62,6 +62,10 @@ def test_a_plan_says_what_its_file_says(inputs: Path) -> None:
     titles = [one.title for one in story.sections]
     assert titles[:3] == ["Where the time goes", "Memory against the device", "Who sits where"]
     assert story.commands[0] == data["answer"]["command"]
+    assert "Not proved" not in story.verdict
+    unproved = data | {"answer": data["answer"] | {"status": "feasible"}}
+    (tmp_path / "open.json").write_text(json.dumps(unproved))
+    assert "Not proved" in story_of([str(tmp_path / "open.json")]).verdict
     (scatter,) = next(one for one in story.sections if one.title == "What else would do").pictures
     assert len(scatter.points) >= len(data["answer"]["points"])  # type: ignore[union-attr]
     assert sum(one.chosen for one in scatter.points) == 1  # type: ignore[union-attr]
