@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,12 @@ def note(text: str, most: int | None = None) -> None:
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
 
 
+_SHOWN = ("--json", "--details")
+_ASIDE = (
+    *("-o", "--output", "--svg", "--seed", "--workers", "--time-limit"),
+    *("--processes", "--engine", "--scheduler", "--journal", "--budget"),
+)
+"""Options with a value that say nothing of what is asked; plan files have the limits apart."""
 _COMMAND: list[str] = []
 """The arguments of the command that runs."""
 
@@ -71,9 +77,20 @@ def set_command(arguments: Sequence[str]) -> None:
 
 
 def command_line() -> str:
-    """The command that runs, as a shell takes it; empty: none does, or it is too long to keep."""
-    found = shlex.join(["p2smt", *_COMMAND]) if _COMMAND else ""
+    """What is asked, as a shell takes it: without where it is written, how it is shown, and how
+    the search is spread, which change no answer.  Empty: no command runs, or it is too long.
+    """
+    found = shlex.join(["p2smt", *_asked(_COMMAND)]) if _COMMAND else ""
     return found if len(found) <= MAX_COMMAND else ""
+
+
+def _asked(arguments: Sequence[str]) -> Iterator[str]:
+    waiting = iter(arguments)
+    for one in waiting:
+        if one in _ASIDE:
+            next(waiting, None)
+        elif one not in _SHOWN and one.partition("=")[0] not in _ASIDE:
+            yield one
 
 
 _BESIDE: list[str] = []

@@ -474,7 +474,15 @@
         const px = Math.max(9, Math.min(13, 8 * view.s));
         c.font = `${px}px system-ui, sans-serif`;
         if (given.squares) {
-          given.columns.forEach((words, k) => c.fillText(`${words}, from down, to across`, ((k % across) * side - view.x) * view.s, (Math.floor(k / across) * (side + TOP) + 10 - view.y) * view.s));
+          c.strokeStyle = "#d9dee4";
+          c.lineWidth = 1;
+          given.columns.forEach((words, k) => {
+            const x = ((k % across) * side - view.x) * view.s;
+            const y = (Math.floor(k / across) * (side + TOP) - view.y) * view.s;
+            const edge = tall * CW * view.s;
+            c.fillText(`${words}, from down, to across`, x, y + 10 * view.s);
+            c.strokeRect(x + 0.5, y + TOP * view.s + 0.5, edge, edge);
+          });
           return;
         }
         for (let k = 0, last = -1e9; k < columns; k++) {

@@ -74,7 +74,7 @@ def _commands(plan: PlanModel | OldPlanModel, path: str) -> tuple[str, ...]:
     made = None if answer is None else answer.command
     name = shlex.quote(os.path.basename(path))
     return (
-        *([made] if made else []),
+        *([f"{made} -o {name}"] if made else []),
         f"p2smt verify {name}",
         f"p2smt report {name} -o report.html",
     )

@@ -40,7 +40,7 @@ def written(command: str) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.usefixtures("folder")
 def test_a_training_has_every_near_strategy_with_its_memory() -> None:
     answer, printed = written(TRAINED + " --top 2")
-    assert answer["command"] == f"p2smt {TRAINED} --top 2 -o plan.json --json"
+    assert answer["command"] == f"p2smt {TRAINED} --top 2"
     assert (answer["status"], answer["proof"]) == (printed["status"], printed["proof"])
     assert answer["reserve_bytes"] == printed["free_bytes"]
     near = printed["near_optimal_strategies"]

@@ -61,7 +61,7 @@ def test_a_plan_says_what_its_file_says(inputs: Path, tmp_path: Path) -> None:
     assert story.figures[0].value == format_time3(seconds)
     titles = [one.title for one in story.sections]
     assert titles[:3] == ["Where the time goes", "Memory against the device", "Who sits where"]
-    assert story.commands[0] == data["answer"]["command"]
+    assert story.commands[0] == f"{data['answer']['command']} -o training.json"
     assert "Not proved" not in story.verdict
     unproved = data | {"answer": data["answer"] | {"status": "feasible"}}
     (tmp_path / "open.json").write_text(json.dumps(unproved))
