@@ -145,9 +145,10 @@ def scatter(chart: Scatter, name: str) -> Iterator[str]:
     for one, other in pairwise(front):
         ends = f'x1="{place.x(one.x)}" y1="{place.y(one.y)}" x2="{place.x(other.x)}"'
         yield f'<line class="front" {ends} y2="{place.y(other.y)}"/>'
-    order = sorted(range(len(chart.points)), key=lambda at: chart.points[at].chosen)
-    for at in order:  # the chosen one on top
-        yield from _point(chart.points[at], at, place, chart.points[at] in front)
+    ahead = set(front_of(chart.points))
+    order = sorted(range(len(chart.points)), key=lambda at: (chart.points[at].chosen, at in ahead))
+    for at in order:  # the chosen one on top, then those of the front
+        yield from _point(chart.points[at], at, place, at in ahead)
     yield "</svg>"
 
 

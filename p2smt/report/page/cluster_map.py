@@ -140,6 +140,8 @@ def _spans(topology: Topology, views: Sequence[View]) -> Table:
     rows = []
     for view in views:
         for number, (name, size) in enumerate(view.axes):
+            if size == 1:
+                continue
             groups = rank_groups(view.tensor, (number,))
             over = (_spanned(groups // topology.devices_under(level)) for level in outer)
             rows.append((clean(name), f"{size:,}", *over))

@@ -158,15 +158,30 @@ def _longest(steps: Sequence[Step], before: dict[int, set[int]]) -> dict[int, in
         for one in those:
             after[one].append(at)
     depth: dict[int, int] = {}
+    told: dict[int, int] = {}  # messages before what other ranks hear of a step
     ready = [at for at, count in left.items() if not count]
     for at in ready:  # grows as steps become ready
-        own = (depth[one] + (steps[one].rank != steps[at].rank) for one in before[at])
-        depth[at] = max(own, default=0)
+        step = steps[at]
+        own = [one for one in before[at] if steps[one].rank == step.rank]
+        here = (depth[one] + _pulls(steps[one]) for one in own)
+        heard = (told[one] for one in before[at] if steps[one].rank != step.rank)
+        depth[at] = max((*here, *heard), default=0)
+        told[at] = max((depth[at] + _pushes(step), *(told[one] for one in own)))
         for later in after[at]:
             left[later] -= 1
             if not left[later]:
                 ready.append(later)
     return depth
+
+
+def _pulls(step: Step) -> bool:
+    """Whether it reads what another rank has, so that its own rank goes on with a message."""
+    return any(span.rank != step.rank for span in step.reads)
+
+
+def _pushes(step: Step) -> bool:
+    """Whether it sends, or writes where another rank has its buffers."""
+    return step.send is not None or any(span.rank != step.rank for span in step.writes)
 
 
 # Pictures.

@@ -12,6 +12,7 @@ from p2smt.api.answers import read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
+from p2smt.interop.schedule_files import schedule_text
 from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.report.page.placements import placement_story
@@ -42,10 +43,10 @@ def story_of(paths: Sequence[str], names: Names | None = None) -> Story:
 def one_story(path: str, names: Names) -> Story:
     """The story of a file."""
     if os.path.splitext(path)[1].lower() in SCHEDULES:
-        from p2smt.report.page.schedules import schedule_story
-
-        return schedule_story(path, names)
+        return _schedule_story(path, names)
     data = read_json(path, f"file {path[:200]!r}", _REMEDY, MAX_PLAN_BYTES)
+    if not (isinstance(data, dict) and "schema_version" in data) and schedule_text(path):
+        return _schedule_story(path, names)
     if not isinstance(data, dict):
         raise InputError(f"file {path[:200]!r}", "holds no JSON object", _REMEDY)
     if data.get("kind") == REDISTRIBUTION or {"mesh", "digits"} <= data.keys():
@@ -55,6 +56,12 @@ def one_story(path: str, names: Names) -> Story:
     if {"requests", "ranks", "matrix"} <= data.keys():
         return _plan_story(data, path, names)
     return _printed_story(data, path, names)
+
+
+def _schedule_story(path: str, names: Names) -> Story:
+    from p2smt.report.page.schedules import schedule_story
+
+    return schedule_story(path, names)
 
 
 def _plan_story(data: Mapping[str, Any], path: str, names: Names) -> Story:

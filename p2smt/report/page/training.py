@@ -191,7 +191,7 @@ def _share(part: float) -> str:
     """A part in per cent; a small one is not told as nothing, nor nearly all as all."""
     if 0 < part < 0.005:
         return "under 1%"
-    return "over 99%" if 0.995 <= part < 1 else f"{part:.0%}"
+    return "Over 99%" if 0.995 <= part < 1 else f"{part:.0%}"
 
 
 _WORK = ("compute", "bubble", "optimizer")

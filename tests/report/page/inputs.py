@@ -19,6 +19,7 @@ COMMANDS = {
     "moved.json": "redistribute -t tiny.yaml -m dp=2,tp=4 --shape 64,64 --from S(dp),S(tp) "
     "--to S(tp),S(dp) -o moved.json",
     "ring.yaml": "classics ring-all-reduce --ranks 9 -o ring.yaml",
+    "puts.json": "classics one-shot-all-reduce --ranks 4 -o puts.json",
     "swap.xml": "classics pairwise-all-to-all --ranks 4 -o swap.xml",
 }
 PRINTED = {

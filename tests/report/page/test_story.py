@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from p2smt.api.files import read_schedule
 from p2smt.cli.codes import BAD_INPUT
 from p2smt.report.page.charts import front_of, ticks
 from p2smt.report.page.cluster_map import columns_of, runs
@@ -192,6 +193,16 @@ def test_rounds_of_a_schedule_are_those_of_its_algorithm() -> None:
     assert {one.round for one in sent} == {1}
     sent, _ = messages_of(classic("recursive-doubling-all-reduce", 8))
     assert max(one.round for one in sent) == 3
+
+
+def test_a_signal_without_data_is_no_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of MSCCL++ say that they are ready before the first message."""
+    monkeypatch.chdir(tmp_path)
+    for ranks in (4, 8):
+        asked = ("classics", "ring-all-reduce", "--ranks", str(ranks), "-o", "ring.json")
+        assert cli(*asked).code == 0
+        sent, stuck = messages_of(read_schedule("ring.json"))
+        assert (stuck, max(one.round for one in sent)) == (0, 2 * (ranks - 1))
 
 
 def test_a_deadlock_is_told() -> None:
