@@ -12,7 +12,6 @@ from p2smt.api.answers import read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.interop.schedule_files import schedule_text
 from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.report.page.placements import placement_story
@@ -45,10 +44,10 @@ def one_story(path: str, names: Names) -> Story:
     if os.path.splitext(path)[1].lower() in SCHEDULES:
         return _schedule_story(path, names)
     data = read_json(path, f"file {path[:200]!r}", _REMEDY, MAX_PLAN_BYTES)
-    if not (isinstance(data, dict) and "schema_version" in data) and schedule_text(path):
-        return _schedule_story(path, names)
     if not isinstance(data, dict):
         raise InputError(f"file {path[:200]!r}", "holds no JSON object", _REMEDY)
+    if "gpus" in data and "schema_version" not in data:  # an execution plan of MSCCL++
+        return _schedule_story(path, names)
     if data.get("kind") == REDISTRIBUTION or {"mesh", "digits"} <= data.keys():
         from p2smt.report.page.redistributions import redistribution_story
 
