@@ -1,6 +1,7 @@
 """How large the code is, beside what ``size.toml`` allows: ``python -m tests.size``.
 
-A code line has more on it than a docstring, a comment or an import.
+A code line has more on it than a docstring, a comment or an import.  What pages are made of counts,
+too: lines of style, script and HTML that are neither empty nor a comment alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.imports import ROOT, imported_names, parsed
 
 BUDGET = ROOT / "size.toml"
 CODE = ("p2smt", "encodings")
+OF_PAGES = (".js", ".css", ".html")
 IMPORTS = (ast.Import, ast.ImportFrom)
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 SAME_NAMES = ("z3.py", "cpsat.py", "file_model.py")
@@ -100,7 +102,20 @@ def sizes() -> dict[str, int]:
     found = Counter[str]()
     for module in modules():
         found[module.package] += module.code_lines
+    for path in page_files():
+        found[path.relative_to(ROOT).parts[1]] += page_lines(path.read_text(encoding="utf-8"))
     return dict(sorted(found.items()))
+
+
+def page_files() -> list[Path]:
+    """Style, script and HTML of the code."""
+    return sorted(path for path in (ROOT / "p2smt").rglob("*") if path.suffix in OF_PAGES)
+
+
+def page_lines(text: str) -> int:
+    """Their lines that say something."""
+    lines = (line.strip() for line in text.split("\n"))
+    return sum(bool(line) and not line.startswith(("//", "/*", "<!--")) for line in lines)
 
 
 def budget() -> dict[str, int]:

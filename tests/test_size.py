@@ -6,7 +6,17 @@ import ast
 from pathlib import Path
 
 from tests.imports import ROOT
-from tests.size import Module, budget, code_lines, figures, importers, over, sizes
+from tests.size import (
+    Module,
+    budget,
+    code_lines,
+    figures,
+    importers,
+    over,
+    page_files,
+    page_lines,
+    sizes,
+)
 
 
 def test_no_package_has_more_lines_than_it_may() -> None:
@@ -37,6 +47,11 @@ def module(name: str, text: str) -> Module:
     path = path / "__init__.py" if name.count(".") == 1 else path.with_suffix(".py")
     tree = ast.parse(text)
     return Module(path, name, tree, text.count("\n"), code_lines(text, tree))
+
+
+def test_style_and_script_count() -> None:
+    assert page_lines("// no\n\nlet a = 1; // yes\n  /* no */\n  b();\n") == 2
+    assert {path.name for path in page_files()} >= {"page.css", "page.js"}
 
 
 SMALL = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from p2smt.api.efficiencies import known_of
 from p2smt.errors import InputError
@@ -271,10 +271,15 @@ def _unmeasured(efficiency: Efficiency, mixture: bool) -> str:
     return f"no run {what} {efficiency.framework.name} on {efficiency.device} is known here"
 
 
-def write_training_plan(found: TrainingPlan, path: StrPath) -> None:
+def write_training_plan(
+    found: TrainingPlan, path: StrPath, answer: Mapping[str, Any] | None = None
+) -> None:
     """Write a plan file with its ``training`` block, which `verify`, `run` and `export` take.
+
+    ``answer``: what the search said beside it (:class:`p2smt.plans.file_model.AnswerBlock`).
 
     Raises:
         InputError: on one device nothing is sent, so there is no plan; or it cannot be written.
     """
-    write_atomically(os.fspath(path), json.dumps(training_plan_data(found)) + "\n")
+    said = {} if answer is None else {"answer": answer}
+    write_atomically(os.fspath(path), json.dumps(training_plan_data(found) | said) + "\n")

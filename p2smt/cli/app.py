@@ -173,6 +173,14 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.guide.docs_command import docs
 
             return docs
+        case "report":
+            from p2smt.cli.pages.report_command import report
+
+            return report
+        case "show":
+            from p2smt.cli.pages.report_command import show
+
+            return show
         case "schema":
             from p2smt.cli.schema_command import schema
 
@@ -252,10 +260,11 @@ def _topology() -> typer.Typer:
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
     from p2smt.cli.guide.progress import watched
-    from p2smt.cli.output import tell_beside
+    from p2smt.cli.output import set_command, tell_beside
 
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     answered = False
+    set_command(arguments)
     with watched(named, "--quiet" in arguments):
         try:
             code = _commands(named)(arguments, prog_name="p2smt", standalone_mode=False)

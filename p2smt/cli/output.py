@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.report.outputs.shape import Output
+
+MAX_COMMAND = 4096
+"""Characters of a command that is kept in an answer."""
 
 
 def print_json(output: Output) -> None:
@@ -55,6 +59,38 @@ def note(text: str, most: int | None = None) -> None:
     from p2smt.report.text import MAX_MESSAGE, one_line
 
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
+
+
+_SHOWN = ("--json", "--details")
+_ASIDE = (
+    *("-o", "--output", "--svg", "--seed", "--workers", "--time-limit"),
+    *("--processes", "--engine", "--scheduler", "--journal", "--budget"),
+)
+"""Options with a value that say nothing of what is asked; plan files have the limits apart."""
+_COMMAND: list[str] = []
+"""The arguments of the command that runs."""
+
+
+def set_command(arguments: Sequence[str]) -> None:
+    """The arguments of the command that begins."""
+    _COMMAND[:] = arguments
+
+
+def command_line() -> str:
+    """What is asked, as a shell takes it: without where it is written, how it is shown, and how
+    the search is spread, which change no answer.  Empty: no command runs, or it is too long.
+    """
+    found = shlex.join(["p2smt", *_asked(_COMMAND)]) if _COMMAND else ""
+    return found if len(found) <= MAX_COMMAND else ""
+
+
+def _asked(arguments: Sequence[str]) -> Iterator[str]:
+    waiting = iter(arguments)
+    for one in waiting:
+        if one in _ASIDE:
+            next(waiting, None)
+        elif one not in _SHOWN and one.partition("=")[0] not in _ASIDE:
+            yield one
 
 
 _BESIDE: list[str] = []

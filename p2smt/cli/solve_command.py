@@ -154,7 +154,7 @@ def _finish(
     ``cut`` off.
     """
     from p2smt.cli.codes import INTERRUPTED, exit_code
-    from p2smt.cli.output import tell_tables
+    from p2smt.cli.output import command_line, tell_tables
     from p2smt.files.write import write_atomically
     from p2smt.report.text import printable
 
@@ -167,7 +167,11 @@ def _finish(
     lines = _gain_lines(rows, solution) if rows else []
     try:
         if output is not None and data().plan is not None:
-            write_atomically(output, json_module.dumps(data().plan) + "\n")
+            from p2smt.report.page.answer import solved_answer
+
+            answer = solved_answer(solution, beside, command_line())
+            plan = {**(data().plan or {}), "answer": answer}
+            write_atomically(output, json_module.dumps(plan) + "\n")
             lines += [f"\nplan written to {printable(output)}"]
     finally:
         tell_tables(as_json, data, lambda: (_tables(solution, beside, explained),), lines)

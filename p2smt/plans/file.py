@@ -40,6 +40,7 @@ MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
 REDISTRIBUTION = "redistribution"
 """The ``kind`` of plans of :mod:`p2smt.plans.redistribution`, which are another file."""
+_OF_PAGES = (".html", ".htm")
 _OF_SCHEDULES = (".xml", ".yaml", ".yml")
 
 
@@ -164,9 +165,13 @@ def check_plan_name(path: str) -> None:
     """Whether a file of that name would be read as a plan.
 
     Raises:
-        InputError: it would be read as a schedule.
+        InputError: it would be read as a schedule, or is that of a page.
     """
     ending = os.path.splitext(path)[1].lower()
+    if ending in _OF_PAGES:
+        rule = "is not a plan's name: plans are JSON, and files named .html pages"
+        remedy = "name it .json; p2smt report PLAN -o PAGE.html then makes the page"
+        raise InputError(f"output {path[:200]!r}", rule, remedy)
     if ending in _OF_SCHEDULES:
         rule = f"is not a plan's name: plans are JSON, and files named {ending} schedules"
         raise InputError(f"output {path[:200]!r}", rule, "name it .json")

@@ -148,6 +148,7 @@ def test_a_signal_writes_the_best_plan_found(
     assert "Traceback" not in outcome.err
     assert outcome.err.rstrip().endswith(words)
     written = json.loads(plan.read_text())
+    del written["answer"]
     if as_json:
         data = outcome.json()
         assert data["interrupted"] is True

@@ -49,6 +49,10 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "run": "Run a plan, schedule or redistribution on real ranks.",
             "calibrate": "Fit a topology, or efficiencies, to measured times.",
         },
+        "Hand an answer on": {
+            "report": "One page of a plan, a schedule or two answers.",
+            "show": "The same in the terminal.",
+        },
         "Reference": {
             "docs": "The pages of the documentation, listed or shown.",
             "schema": "The JSON Schemas of files, and of what --json prints.",

@@ -105,6 +105,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt topology export gpus.yaml --to astra-sim -o network.yml",
         ),
         "docs": ("p2smt docs", "p2smt docs planning"),
+        "report": (
+            "p2smt report plan.json -o report.html",
+            "p2smt report today.json better.json -o gain.html --anonymous",
+        ),
+        "show": ("p2smt show plan.json", "p2smt show ring.xml"),
         "schema": ("p2smt schema", "p2smt schema plan"),
     }
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED
-from p2smt.cli.output import note_beside
+from p2smt.cli.output import command_line, note_beside
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
 from p2smt.cli.training.compare_options import CompareOptions, devices_of
@@ -399,7 +399,9 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     rows = _what_if_on_hosts(asked, found)
     written, plan, run = _gained_on_hosts(found, rows), found.plan, found.recommended
     if plan is not None and output is not None:
-        write_training_plan(plan, output)
+        from p2smt.report.page.answer import hosted_answer
+
+        write_training_plan(plan, output, hosted_answer(found, command_line()))
         written.append(f"plan written to {printable(output)}")
     if run is not None and svg is not None:
         write_run_picture([run.estimate], svg)
@@ -518,8 +520,9 @@ def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
         return lines
     if output is not None:
         from p2smt.api.planning import write_training_plan
+        from p2smt.report.page.answer import planned_answer
 
-        write_training_plan(run.plan, output)
+        write_training_plan(run.plan, output, planned_answer(found, command_line()))
         lines.append(f"plan written to {printable(output)}")
     if svg is not None:
         from p2smt.report.training.picture import write_run_picture

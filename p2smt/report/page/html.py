@@ -1,0 +1,170 @@
+"""A story as one page that asks nothing of any other host, and runs no script but its own.
+
+Every text is escaped; data for the script is JSON without ``<``, ``>`` and ``&``; the policy names
+style and script by their hashes, so that the same story gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from p2smt.report.page.charts import bars, scatter, stack, text
+from p2smt.report.page.story import (
+    Bars,
+    Drawn,
+    Picture,
+    Scatter,
+    Section,
+    Stack,
+    Story,
+    Table,
+    numbered,
+)
+
+_MARKS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+HATCH = (
+    '<svg class="defs" width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" '
+    'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="3" height="6" fill="#fff"/></pattern></defs></svg>'
+)
+
+
+def page(story: Story) -> str:
+    """The page."""
+    style, script = _own("page.css"), _own("page.js")
+    data: dict[str, Any] = {}
+    body = "".join(_body(story, data))
+    return "".join(
+        (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script)}">\n',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">\n',
+            '<meta name="referrer" content="no-referrer">\n',
+            f"<title>{text(story.title)}</title>\n<style>{style}</style></head>\n<body>\n",
+            body,
+            f'<script type="application/json" id="data">{json_text(data)}</script>\n',
+            f"<script>{script}</script>\n</body></html>\n",
+        )
+    )
+
+
+def policy(style: str, script: str) -> str:
+    """What the page may do: run that script, use that style, and show pictures that it holds."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def json_text(data: object) -> str:
+    """JSON that ends no script and opens no tag."""
+    found = json.dumps(data, separators=(",", ":"), ensure_ascii=True, sort_keys=True)
+    return "".join(_MARKS.get(character, character) for character in found)
+
+
+def _own(name: str) -> str:
+    return files("p2smt.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+# The body, from the verdict to the commands.
+
+
+def _body(story: Story, data: dict[str, Any]) -> Iterator[str]:
+    yield f'{HATCH}<header><p class="kicker">p2smt {text(story.kind)}</p>\n'
+    yield f"<h1><bdi>{text(story.title)}</bdi></h1>\n"
+    yield f'<p class="verdict">{text(story.verdict)}</p>\n'
+    for label, words in story.warnings:
+        yield f'<p class="warning" role="note"><b>{text(label)}:</b> {text(words)}</p>\n'
+    yield '<dl class="figures">'
+    for figure in story.figures:
+        yield f'<div><dd class="big">{text(figure.value)}</dd><dt>{text(figure.label)}</dt>'
+        yield f'<dd class="small">{text(figure.note)}</dd></div>'
+    yield '</dl>\n<nav aria-label="Sections">'
+    yield from (
+        f'<a href="#{anchor}">{text(section.title)}</a>'
+        for anchor, section in numbered(story.sections)
+    )
+    yield '<a href="#rests">What this rests on</a></nav></header>\n<main>\n'
+    for anchor, section in numbered(story.sections):
+        yield from _section(anchor, section, data)
+    yield from _rests(story)
+    yield "</main>\n"
+
+
+def _section(anchor: str, section: Section, data: dict[str, Any]) -> Iterator[str]:
+    yield f'<section id="{anchor}"><h2>{text(section.title)}</h2>\n'
+    yield f'<p class="lead">{text(section.lead)}</p>\n'
+    if section.first is not None:
+        yield from _table(section.first)
+    for number, picture in enumerate(section.pictures):
+        yield '<div class="picture">'
+        yield from _picture(picture, f"{anchor}p{number}", data)
+        yield "</div>\n"
+    for one in section.tables:
+        yield f"<details><summary>{text(one.title)}</summary>"
+        yield from _table(one)
+        yield "</details>\n"
+    yield "</section>\n"
+
+
+def _picture(picture: Picture, name: str, data: dict[str, Any]) -> Iterator[str]:
+    match picture:
+        case Stack():
+            yield from stack(picture)
+        case Bars():
+            yield from bars(picture)
+        case Scatter():
+            yield from scatter(picture, name)
+            yield f'<p class="live" id="{name}-told" role="status" aria-live="polite">'
+            yield "Point at a strategy, or tab to the picture and use the arrow keys.</p>"
+            told = [[one.name, one.told] for one in picture.points]
+            data[name] = {"kind": "scatter", "told": told}
+        case Drawn():
+            yield f'<div class="grid" id="{name}" data-kind="{text(picture.kind)}">'
+            yield f'<p class="noscript">{text(picture.name)} is drawn by the page\'s script.</p>'
+            yield "</div>"
+            data[name] = {"kind": picture.kind, "name": picture.name, **picture.data}
+
+
+def _table(table: Table) -> Iterator[str]:
+    right = [head.startswith(">") for head in table.heads]
+    yield '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>'
+    for head, number in zip(table.heads, right, strict=True):
+        yield f'<th scope="col"{" class=n" * number}>{text(head.lstrip(">"))}</th>'
+    yield "</tr></thead><tbody>"
+    for row in table.rows:
+        yield "<tr>"
+        for at, (cell, number) in enumerate(zip(row, right, strict=True)):
+            tag = "td" if at else "th"
+            yield f"<{tag}{' class=n' * number}{' scope=row' * (not at)}><bdi>{text(cell)}</bdi>"
+            yield f"</{tag}>"
+        yield "</tr>"
+    yield "</tbody></table></div>"
+
+
+def _rests(story: Story) -> Iterator[str]:
+    yield '<section id="rests"><h2>What this rests on</h2><dl class="rests">'
+    for label, words in story.rests:
+        yield f"<dt>{text(label)}</dt><dd>{text(words)}</dd>"
+    for words in story.lacks:
+        yield f"<dt>Not in this file</dt><dd>{text(words)}</dd>"
+    yield "</dl>"
+    if story.sources:
+        yield f"<details><summary>Sources ({len(story.sources)})</summary><ul>"
+        yield from (f"<li><bdi>{text(one)}</bdi></li>" for one in story.sources)
+        yield "</ul></details>"
+    if story.commands:
+        yield "<h3>Make it again</h3>"
+    yield from (f"<pre>{text(one)}</pre>" for one in story.commands)
+    yield "</section>\n"

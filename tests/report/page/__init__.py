@@ -1,0 +1,1 @@
+"""Pages: what they say, and what they keep out."""
