@@ -15,7 +15,7 @@ from p2smt.cluster.library.file import (
     parse_library,
 )
 from p2smt.errors import InputError
-from p2smt.files.shapes import FileKey, Limits, ReadBy, Table, reader_of
+from p2smt.files.shapes import FileKey, FileTable, Limits, ReadBy, reader_of
 from p2smt.files.validation import validated
 from p2smt.units import parse_time
 
@@ -36,7 +36,7 @@ class Inner:
 @dataclass(frozen=True, slots=True)
 class Outer:
     inner: Annotated[tuple[Inner, ...], Limits(min_length=1)]
-    times: Annotated[tuple[tuple[tuple[str, Colour], Seconds], ...], Table()] = ()
+    times: Annotated[tuple[tuple[tuple[str, Colour], Seconds], ...], FileTable()] = ()
     count: Annotated[int, Limits(ge=1)] = 1
     least: Inner | None = None
 

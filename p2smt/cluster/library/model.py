@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from p2smt.cluster.link import NETWORK, Algorithm
 from p2smt.collectives.names import Collective, Operation
 from p2smt.errors import InputError, did_you_mean
-from p2smt.files.shapes import FileKey, Limits, ReadBy, Table
+from p2smt.files.shapes import FileKey, FileTable, Limits, ReadBy
 from p2smt.units import parse_bandwidth, parse_bytes, parse_time, part_of_rate
 
 NO_LIBRARY = "none"
@@ -94,11 +94,11 @@ Rates = Annotated[tuple[Rate, ...], Limits(min_length=3, max_length=3)]
 BytesOrNone = Annotated[float, ReadBy(_value_of(parse_bytes), 0.0)]
 RunAlgorithm = Annotated[LibraryAlgorithm | None, ReadBy(lambda name: named_algorithm(name))]
 """An algorithm by its name; None: messages from peer to peer."""
-SecondsOf = Annotated[tuple[tuple[str, Seconds], ...], Table()]
-RateOf = Annotated[tuple[tuple[str, Rate], ...], Table()]
-CapsOf = Annotated[tuple[tuple[str, Rates], ...], Table()]
-PartOf = Annotated[tuple[tuple[str, Part], ...], Table()]
-Names = tuple[str, ...]
+SecondsOf = Annotated[tuple[tuple[str, Seconds], ...], FileTable()]
+RateOf = Annotated[tuple[tuple[str, Rate], ...], FileTable()]
+CapsOf = Annotated[tuple[tuple[str, Rates], ...], FileTable()]
+PartOf = Annotated[tuple[tuple[str, Part], ...], FileTable()]
+NameList = tuple[str, ...]
 CpuName = Literal["intel", "amd", "arm"]
 SOME = Limits(min_length=1)
 
@@ -126,7 +126,7 @@ class LibraryRun:
     """
 
     algorithm: RunAlgorithm
-    protocols: Annotated[Names, SOME]
+    protocols: Annotated[NameList, SOME]
     nodes: NodeCount = NodeCount.ANY
     least_members: int = 2
     one_rank_per_node: bool = False
@@ -160,7 +160,7 @@ class SizeThresholds:
     rungs: Annotated[tuple[SizeThreshold, ...], SOME]
     nodes: NodeCount = NodeCount.ANY
     members: int = 0
-    fabrics: Names = ()
+    fabrics: NameList = ()
     per_peer: bool = False
 
 
@@ -191,17 +191,17 @@ class Library:
     name: str
     vendor: Annotated[str, SOME]
     description: str
-    sources: Annotated[Names, SOME]
+    sources: Annotated[NameList, SOME]
     joins_nodes: bool
     calls: SecondsOf
-    protocols: Annotated[tuple[tuple[str, ProtocolRate], ...], Table(), SOME]
-    runs: Annotated[tuple[tuple[str, Annotated[tuple[LibraryRun, ...], SOME]], ...], Table()]
-    hops: Annotated[tuple[tuple[tuple[str, str, str], Seconds], ...], Table()] = ()
+    protocols: Annotated[tuple[tuple[str, ProtocolRate], ...], FileTable(), SOME]
+    runs: Annotated[tuple[tuple[str, Annotated[tuple[LibraryRun, ...], SOME]], ...], FileTable()]
+    hops: Annotated[tuple[tuple[tuple[str, str, str], Seconds], ...], FileTable()] = ()
     calls_across: SecondsOf = ()
     calls_on: SecondsOf = ()
     ladders: tuple[SizeThresholds, ...] = ()
     formula: Formula | None = None
-    sent_as: Annotated[tuple[tuple[Collective, Collective], ...], Table()] = ()
+    sent_as: Annotated[tuple[tuple[Collective, Collective], ...], FileTable()] = ()
     in_flight: Annotated[float, ReadBy(_at_least_one)] = math.inf
     ring_pace: Part = 1.0
     peers_at_once: Annotated[int, Limits(ge=0)] = 0
@@ -388,7 +388,7 @@ class Scaling:
 
     algorithm: Algorithm
     protocol: str = ""
-    operations: Names = ()
+    operations: NameList = ()
     nodes: Literal["any", "one", "several", "two", "many"] = "any"
     alone: bool | None = None
     plain: bool = False
@@ -419,7 +419,7 @@ class Correction:
     algorithm: Algorithm
     protocol: str
     factors: Annotated[tuple[Part, ...], SOME]
-    generations: Names = ()
+    generations: NameList = ()
     several: bool = False
     unless_cpus: tuple[CpuName, ...] = ()
 
@@ -464,15 +464,15 @@ class Search:
     out; and ``served_twice``, where across nodes twice as many channels serve wide rings.
     """
 
-    inside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], Table()] = ()
-    outside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], Table()] = ()
+    inside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], FileTable()] = ()
+    outside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], FileTable()] = ()
     twice_from: Annotated[float, ReadBy(_value_of(parse_bandwidth), math.inf)] = math.inf
-    not_twice: Names = ()
-    plain_tree: Names = ()
-    relayed_ll128: Names = ()
-    paired: Names = ()
-    turned: Names = ()
-    served_twice: Names = ()
+    not_twice: NameList = ()
+    plain_tree: NameList = ()
+    relayed_ll128: NameList = ()
+    paired: NameList = ()
+    turned: NameList = ()
+    served_twice: NameList = ()
     channels: Annotated[int, Limits(ge=1)] = 32
 
 
@@ -500,19 +500,19 @@ class Formula:
     which flushes; with ``driver_replaces`` it stands for the hop (NCCL before 2.18).
     """
 
-    hardware: Annotated[tuple[tuple[str, Hardware], ...], Table(), SOME]
+    hardware: Annotated[tuple[tuple[str, Hardware], ...], FileTable(), SOME]
     inside: str
     outside: str
-    base: Annotated[tuple[tuple[tuple[Algorithm, str], Seconds], ...], Table()]
-    hops: Annotated[tuple[tuple[tuple[str, Algorithm, str], Seconds], ...], Table()]
+    base: Annotated[tuple[tuple[tuple[Algorithm, str], Seconds], ...], FileTable()]
+    hops: Annotated[tuple[tuple[tuple[str, Algorithm, str], Seconds], ...], FileTable()]
     scalings: tuple[Scaling, ...] = ()
-    caps: Annotated[tuple[tuple[str, CapsOf], ...], Table()] = ()
+    caps: Annotated[tuple[tuple[str, CapsOf], ...], FileTable()] = ()
     search: Search = Search()
     corrections: tuple[Correction, ...] = ()
     plateau: Plateau | None = None
     nvls: Nvls | None = None
     overhead_s: Annotated[float, FileKey("overhead"), ReadBy(_value_of(parse_time), 0.0)] = 0.0
-    overhead_on: Annotated[tuple[tuple[CpuName, Seconds], ...], Table()] = ()
+    overhead_on: Annotated[tuple[tuple[CpuName, Seconds], ...], FileTable()] = ()
     ll_inside: Part = 1.0
     rounds_by_node: bool = False
     alone_as_tree: bool = False

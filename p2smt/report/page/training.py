@@ -9,7 +9,8 @@ from p2smt.cluster.file_model import build_topology
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import Placement
 from p2smt.plans.file_model import PlanModel
-from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.plans.sides import expert_axes
+from p2smt.plans.training.file_model import ExpertRanksBlock, PlacementBlock, TrainingBlock
 from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
 from p2smt.report.page.links import link_section, loads_of
 from p2smt.report.page.reading import Fields, Names
@@ -340,10 +341,14 @@ def _map(plan: PlanModel, block: TrainingBlock, topology: Topology, names: Names
     axes = tuple((one.name, one.size) for one in plan.axes)
     topology, ranks = whole_cluster(plan, topology, names)
     views = [View(axes, ranks)]
-    if block.placement is not None:
-        placement = Placement(tuple(map(tuple, block.placement.experts)))
-        theirs = tuple(zip(EXPERT_AXES, placement.axis_sizes, strict=True))
-        views.append(View(theirs, tuple(placement.rank_tensor().ravel().tolist())))
+    match block.placement:
+        case PlacementBlock(experts=rows):
+            placement = Placement(tuple(map(tuple, rows)))
+            theirs = tuple(zip(EXPERT_AXES, placement.axis_sizes, strict=True))
+            views.append(View(theirs, tuple(placement.rank_tensor().ravel().tolist())))
+        case ExpertRanksBlock(expert_ranks=devices):
+            theirs = tuple(zip(*expert_axes(block), strict=True))
+            views.append(View(theirs, tuple(devices)))
     return cluster_section(topology, views)
 
 
