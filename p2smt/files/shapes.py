@@ -5,7 +5,7 @@
     @dataclass(frozen=True)
     class Wire:
         latency_s: Annotated[Seconds, FileKey("latency")]           # latency: 3 us
-        rates: Annotated[tuple[tuple[str, float], ...], Table()]  # rates: {simple: 1.5}
+        rates: Annotated[tuple[tuple[str, float], ...], FileTable()]  # rates: {simple: 1.5}
 
 :func:`~p2smt.files.validation.validated` reads what others wrote, by pydantic, and
 :func:`reader_of` what is known to be right, without loading it.  A list is a tuple, an object a
@@ -53,7 +53,7 @@ class ReadBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FileTable:
     """Pairs of a key and a value: a mapping.  Of keys that are tuples, mappings in each other."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -147,7 +147,7 @@ def _marked_reader(hint: Any) -> Reader:
     for mark in hint.__metadata__:
         if isinstance(mark, ReadBy):
             return mark.value
-        if isinstance(mark, Table):
+        if isinstance(mark, FileTable):
             keys, value = _columns(hint.__origin__)
             return _table_reader([_reader(key) for key in keys], _reader(value))
     return _reader(hint.__origin__)
