@@ -131,13 +131,15 @@ def _failed(error: Exception, *, as_json: bool = False) -> int:
 
 
 def _print_error(error: Exception) -> None:
-    """The error as the one JSON object on stdout."""
+    """The error as the one JSON object on stdout, unless the answer is there already."""
     from p2smt.cli.app import USAGE_ERROR, usage
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import has_printed, print_json
     from p2smt.errors import InputError
     from p2smt.report.outputs.shape import ErrorOutput, ErrorPart
     from p2smt.report.text import one_line
 
+    if has_printed():
+        return
     given, rule, remedy = "", usage(error) if isinstance(error, USAGE_ERROR) else str(error), ""
     if isinstance(error, InputError):
         given, rule, remedy = error.given, error.rule, error.remedy

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def print_json(output: Output) -> None:
     from p2smt.report.outputs.shape import printed
 
     typer.echo(json.dumps(printed(output), allow_nan=False))
+    _RUNNING.has_printed = True
 
 
 def tell(as_json: bool, data: Callable[[], Output], lines: Callable[[], Iterable[str]]) -> None:
@@ -67,20 +69,36 @@ _ASIDE = (
     *("--processes", "--engine", "--scheduler", "--journal", "--budget"),
 )
 """Options with a value that say nothing of what is asked; plan files have the limits apart."""
-_COMMAND: list[str] = []
-"""The arguments of the command that runs."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """The command that runs: its arguments, notes that wait for its answer, whether it is out."""
+
+    arguments: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    has_printed: bool = False
+
+
+_RUNNING = _Running()
+"""A process runs one command at a time."""
 
 
 def set_command(arguments: Sequence[str]) -> None:
     """The arguments of the command that begins."""
-    _COMMAND[:] = arguments
+    _RUNNING.arguments, _RUNNING.has_printed = [*arguments], False
+
+
+def has_printed() -> bool:
+    """Whether the command that runs has printed its one JSON object."""
+    return _RUNNING.has_printed
 
 
 def command_line() -> str:
     """What is asked, as a shell takes it: without where it is written, how it is shown, and how
     the search is spread, which change no answer.  Empty: no command runs, or it is too long.
     """
-    found = shlex.join(["p2smt", *_asked(_COMMAND)]) if _COMMAND else ""
+    found = shlex.join(["p2smt", *_asked(arguments)]) if (arguments := _RUNNING.arguments) else ""
     return found if len(found) <= MAX_COMMAND else ""
 
 
@@ -93,20 +111,16 @@ def _asked(arguments: Sequence[str]) -> Iterator[str]:
             yield one
 
 
-_BESIDE: list[str] = []
-"""Notes that wait for the answer of the command that runs: a process runs one at a time."""
-
-
 def note_beside(text: str) -> None:
     """A note that comes after an answer, and not with an error instead."""
-    _BESIDE.append(text)
+    _RUNNING.beside.append(text)
 
 
 def tell_beside(answered: bool) -> None:
     """Print the notes that wait, if there was an answer; none waits any more."""
-    for text in _BESIDE if answered else ():
+    for text in _RUNNING.beside if answered else ():
         note(text)
-    _BESIDE.clear()
+    _RUNNING.beside.clear()
 
 
 def writable(path: str | None) -> None:

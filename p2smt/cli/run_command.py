@@ -13,6 +13,7 @@ from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
+from p2smt.units import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,7 +118,7 @@ def run(
     options = launch.options(backend, dtype or "float32")
     check_started(ranks, work.ranks)
     port = given.count_of(launch.port, "port", 65_535, least=0)
-    say(f"{work.ranks} ranks, {backend}, at most {options.time_limit_s:g} s")
+    say(f"{work.ranks} ranks, {backend}, at most {plain(options.time_limit_s)} s")
     return _run(work, options, port, unverified, json)
 
 

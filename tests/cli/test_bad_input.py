@@ -23,7 +23,6 @@ COST = ("cost", *SCENE, "--placement", MATRIX)
 DEEP = "[" * 100_000 + "]" * 100_000
 
 COMMAND_LINES: list[tuple[str, ...]] = [
-    (),
     ("nothing",),
     ("--nothing",),
     ("topology",),

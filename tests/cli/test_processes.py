@@ -297,6 +297,7 @@ class Finder:
             {then}
 
 sys.meta_path.insert(0, Finder())
+sys.argv[1:] = ['topology', 'list']
 cli.main()
 """
 

@@ -9,6 +9,7 @@ from p2smt.errors import InputError
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Figure, Section, Story, Table, clean, sentence
 from p2smt.report.page.words import format_time3
+from p2smt.units import plain
 
 MOST_ROWS, MOST_COLUMNS = 500, 8
 
@@ -48,7 +49,7 @@ def _is_plain(value: object) -> bool:
 def _words(key: str, value: object) -> str:
     if isinstance(value, float) and key.endswith("_s") and value >= 0:
         return format_time3(value)
-    return sentence(f"{value:,.6g}" if isinstance(value, float) else value)
+    return sentence(plain(value, 6, grouped=True) if isinstance(value, float) else value)
 
 
 def _values(single: Mapping[str, str]) -> Table:

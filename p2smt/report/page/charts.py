@@ -12,6 +12,7 @@ from html import escape
 from itertools import pairwise
 
 from p2smt.report.page.story import BarPart, Bars, PlotPoint, Scatter, Stack
+from p2smt.units import plain
 
 # Least distance of any two in OKLab under simulated colour blindness: 10.9; each 3:1 on white.
 COLOURS: Mapping[str, str] = {
@@ -67,7 +68,7 @@ def stack(chart: Stack) -> Iterator[str]:
         at += one.value
     if chart.rest:
         left = per_cent(at, chart.whole)
-        yield f'<text class="lab rest" x="{left}" dx="8" y="{height / 2 + 4:g}">'
+        yield f'<text class="lab rest" x="{left}" dx="8" y="{plain(height / 2 + 4)}">'
         yield f"{text(chart.rest)}</text>"
     for value, _ in chart.marks:
         x = per_cent(value, chart.whole)
@@ -91,7 +92,7 @@ def _part(one: BarPart, at: float, whole: float, colour: str, height: int) -> It
     if share >= LABELLED and not one.hidden:
         wide = "lab" if share >= 2 * LABELLED else "lab wide"
         ink = "#fff" if colour in WHITE_ON else "#000"
-        yield f'<text class="{wide}" x="{x}" dx="8" y="{height / 2 + 4:g}" fill="{ink}">'
+        yield f'<text class="{wide}" x="{x}" dx="8" y="{plain(height / 2 + 4)}" fill="{ink}">'
         yield f"{text(one.name)}</text>"
 
 
@@ -169,12 +170,12 @@ def _axes(
     chart: Scatter, place: _Place, x_ticks: Sequence[float], y_ticks: Sequence[float]
 ) -> Iterator[str]:
     for value in y_ticks:
-        y = place.y(value)
+        y, shown = place.y(value), plain(value, 12)
         yield f'<line class="rule" x1="5%" x2="98%" y1="{y}" y2="{y}"/>'
-        yield f'<text class="tick" x="4.4%" y="{y}" dy="4" text-anchor="end">{value:g}</text>'
+        yield f'<text class="tick" x="4.4%" y="{y}" dy="4" text-anchor="end">{shown}</text>'
     for value in x_ticks:
-        x, below = place.x(value), SCATTER_PX - _FOOT + 16
-        yield f'<text class="tick" x="{x}" y="{below}" text-anchor="middle">{value:g}</text>'
+        x, below, shown = place.x(value), SCATTER_PX - _FOOT + 16, plain(value, 12)
+        yield f'<text class="tick" x="{x}" y="{below}" text-anchor="middle">{shown}</text>'
     yield f'<text class="tick" x="0" y="12">\u2191 {text(chart.y_name)}</text>'
     yield f'<text class="tick" x="98%" y="{SCATTER_PX - 6}" text-anchor="end">'
     yield f"{text(chart.x_name)} \u2192</text>"
@@ -221,4 +222,4 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     scale = 10.0 ** math.floor(math.log10(raw))
     step = next(scale * factor for factor in (1, 2, 2.5, 5, 10) if scale * factor >= raw)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [float(f"{number * step:.12g}") for number in range(first, max(last, first + 1) + 1)]
+    return [float(plain(number * step, 12)) for number in range(first, max(last, first + 1) + 1)]

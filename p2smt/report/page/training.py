@@ -30,7 +30,7 @@ from p2smt.report.page.words import count, format_time3, links_rest, part_words
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
-from p2smt.units import format_gigabytes
+from p2smt.units import format_gigabytes, plain
 
 _TOLD = 5e-4
 """The least part of a time that is told as a difference."""
@@ -229,7 +229,7 @@ def _memory_section(found: Trained) -> Section:
 
 def _points_section(found: Trained) -> Section:
     """The strategies near the best; the file's own stands there with its figures in the list."""
-    near = "" if found.within is None else f" within {100 * found.within:.3g} % of the fastest"
+    near = "" if found.within is None else f" within {plain(100 * found.within)} % of the fastest"
     listed = list(found.points)
     if all(one[0] != found.strategy for one in listed):
         own = found.strategy, found.iteration_s, found.memory_bytes, part_words(found.parts)
@@ -253,7 +253,7 @@ def _points_section(found: Trained) -> Section:
         row = (clean(strategy, 160), format_time3(seconds), slower, format_gigabytes(size))
         rows.append((*row, "chosen" if chosen else ""))
     given = found.capacity_bytes / _BILLION
-    limit = (given, f"{given:.3g} GB may be used")
+    limit = (given, f"{plain(given)} GB may be used")
     scatter = Scatter("seconds of an iteration", "GB of a device", tuple(points), limit)
     heads = ("strategy", ">iteration", ">against the chosen", ">memory", "")
     return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),))
@@ -327,7 +327,7 @@ def _hidden(block: TrainingBlock) -> dict[str, float]:
 
 def _rests(block: TrainingBlock, topology: Topology, plan: PlanModel) -> Iterator[tuple[str, str]]:
     fitted = block.efficiency
-    reached = f"{fitted.fraction:.3g} of the peak of a {clean(fitted.device)}"
+    reached = f"{plain(fitted.fraction)} of the peak of a {clean(fitted.device)}"
     many = f"fitted to {fitted.runs} measured runs, {fitted.error:.1%} left over"
     yield "Fitted", f"{clean(fitted.name)}: {reached}, {many if fitted.runs else 'to no run'}"
     yield from links_rest(topology, None if plan.range_basis is None else plan.range_basis.value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from p2smt.cluster.topology import Topology
 from p2smt.report.page.story import clean
-from p2smt.units import format_time
+from p2smt.units import format_time, plain
 
 
 def format_time3(seconds: float) -> str:
@@ -24,7 +24,7 @@ def count(value: float) -> str:
     """A large number in three digits: ``3.23 million``."""
     for size, word in ((1e9, " billion"), (1e6, " million")):
         if value >= size:
-            return f"{value / size:.3g}{word}"
+            return f"{plain(value / size)}{word}"
     return f"{value:,.0f}"
 
 

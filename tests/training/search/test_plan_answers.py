@@ -68,6 +68,9 @@ def test_an_answer_cut_short_is_between_the_bound_and_the_optimum() -> None:
         def expired(self) -> bool:
             return next(watches, True)
 
+        def tell(self, *_: object, **__: object) -> None:
+            """Nobody watches."""
+
     bounds_table, timing = started(SMALL, together=1)
     with pytest.raises(OutOfTimeError):
         close(bounds_table, timing, 0.05, 1, Expiring())  # type: ignore[arg-type]
