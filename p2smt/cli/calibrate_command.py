@@ -116,13 +116,13 @@ def _measure(
     """Run collectives here; None on ranks that have nothing to say."""
     from p2smt.api.calibrate import measure
     from p2smt.cli.run_command import LaunchOptions, check_started
-    from p2smt.units import parse_bytes
+    from p2smt.units import parse_bytes, plain
 
     check_started(ranks, cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
     options = LaunchOptions(repeat=repeat, time_limit=limit).options(backend)
     many = f"{len(payloads)} sizes, {cluster.devices} ranks, {backend}"
-    say(f"measuring {many}, at most {options.time_limit_s:g} s")
+    say(f"measuring {many}, at most {plain(options.time_limit_s)} s")
     measured = measure(cluster, options, payloads)
     say("fitting")
     return measured

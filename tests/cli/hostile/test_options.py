@@ -38,6 +38,7 @@ LINES: Mapping[str, str] = {
     "export": "none.json --to csv",
     "order": "none.json --hosts n[1-4]",
     "convert": "none.xml -o none.yaml",
+    "report": "none.json -o page.html",
     "topology import": "none.conf",
     "topology fabric": "ring:4",
     "topology show": "tiny.yaml",
