@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import p2smt
-from p2smt.cli.app import COMMANDS, app
+from p2smt.cli.app import app
+from p2smt.cli.guide.commands import COMMANDS
 from p2smt.report.outputs.catalogue import listed, schema_of
 
 ARGUMENTS = "Arguments"
