@@ -5,6 +5,7 @@ Usage: python -m docs.site.build [FOLDER]
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -98,7 +99,9 @@ def _zensical(folder: Path) -> None:
         RuntimeError: it failed.
     """
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--clean", "--strict"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    found = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": found}  # of the extension that docs.site has
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "site" / "index.html").is_file():
         raise RuntimeError(done.stdout + done.stderr)
 
