@@ -102,6 +102,7 @@ def _chosen(
 ) -> Iterator[Default]:
     """The first default of each option that the command has and the command line leaves open."""
     general = not (path in ANSWERED and said.has_arguments)
+    sources: list[tuple[str, Mapping[str, Any]]]
     sources = [(f"${TOPOLOGY}", {"--topology": topology} if topology and general else {})]
     sources += [(_shown(file, name), tables.get(name, {})) for name in (path, GENERAL)]
     taken: set[str] = set()
