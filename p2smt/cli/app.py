@@ -13,10 +13,11 @@ from typer.main import get_command
 
 from p2smt.cli.codes import OK
 from p2smt.cli.guide.commands import COMMANDS, PURPOSE, SUMMARIES, root_help, text_width
+from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.defaults import GivenWords, defaults_for
 from p2smt.cli.guide.headings import heading_of
 from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
-from p2smt.cli.output import note_beside, set_command, take_defaults, tell_beside
+from p2smt.cli.output import note_beside, set_command, take_defaults, take_table, tell_beside
 from p2smt.errors import InputError
 
 # Parameters whose values are the texts that were given.
@@ -295,7 +296,18 @@ def usage(error: Exception) -> str:
 
 # A command that takes each option once, and what the user's files say where one is not given.
 
-NO_CONFIG, HELP = "--no-config", ("-h", "--help")
+NO_CONFIG, CSV, JSON, HELP = "--no-config", "--csv", "--json", ("-h", "--help")
+
+
+def _as_json(ctx: Any, args: list[str]) -> list[str]:
+    """The same words; a table is asked for as the JSON that it is made of."""
+    table = ROWS.get(ctx.command_path.partition(" ")[2])
+    if CSV not in args or table is None:
+        return args
+    if JSON in args:
+        raise InputError(f"{CSV} and {JSON}", "an answer is printed once", "give one of them")
+    take_table(table)
+    return [JSON if one == CSV else one for one in args]
 
 
 class OneValueCommand(OfTexts, TyperCommand):
@@ -305,7 +317,7 @@ class OneValueCommand(OfTexts, TyperCommand):
         """As the base class does, which by itself would keep the last value without a word."""
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
-            args = [*self._defaults(ctx, args), *args]
+            args = [*self._defaults(ctx, args), *_as_json(ctx, args)]
         rest = list(super().parse_args(ctx, args))
         self._tell_abbreviations(ctx.params)
         return rest

@@ -23,10 +23,15 @@ MAX_COMMAND = 4096
 
 
 def print_json(output: Output) -> None:
-    """Print exactly one JSON object; numbers that JSON lacks (infinities) are null."""
+    """Print exactly one JSON object, or its table; numbers that JSON lacks are null."""
     from p2smt.report.outputs.shape import printed
 
     data = printed(output)
+    if _RUNNING.table:
+        from p2smt.cli.guide.csv_rows import csv_text
+
+        typer.echo(csv_text(data, _RUNNING.table), nl=False)
+        return
     if _RUNNING.defaults:
         data["defaults"] = [
             {"words": [*one.words], "source": one.source} for one in _RUNNING.defaults
@@ -69,7 +74,7 @@ def note(text: str, most: int | None = None) -> None:
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
 
 
-_SHOWN = ("--json", "--details")
+_SHOWN = ("--json", "--csv", "--details")
 _ASIDE = (
     *("-o", "--output", "--svg", "--seed", "--workers", "--time-limit"),
     *("--processes", "--engine", "--scheduler", "--journal", "--budget"),
@@ -85,6 +90,7 @@ class _Running:
 
     arguments: list[str] = field(default_factory=list)
     defaults: Sequence[Default] = ()
+    table: Sequence[str] = ()
     beside: list[str] = field(default_factory=list)
     has_printed: bool = False
 
@@ -95,7 +101,13 @@ _RUNNING = _Running()
 
 def set_command(arguments: Sequence[str]) -> None:
     """The arguments of the command that begins."""
-    _RUNNING.arguments, _RUNNING.defaults, _RUNNING.has_printed = [*arguments], (), False
+    _RUNNING.arguments, _RUNNING.has_printed = [*arguments], False
+    _RUNNING.defaults, _RUNNING.table = (), ()
+
+
+def take_table(keys: Sequence[str]) -> None:
+    """Of the answer the table under the first of these keys is printed, as CSV."""
+    _RUNNING.table = keys
 
 
 def take_defaults(taken: Sequence[Default]) -> None:

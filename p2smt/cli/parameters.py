@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.headings import heading_of
 
 Text = str | None
@@ -70,6 +71,7 @@ def part(*names: str, metavar: str | None = None, **defaults: str) -> Any:
     return _Part(names, metavar, defaults)
 
 
+CSV = "Print the table of the answer as CSV."
 _BESIDE = {
     "quiet": "No line on stderr that says how far it is.",
     "no_config": "No defaults from p2smt.toml and $P2SMT_TOPOLOGY.",
@@ -79,8 +81,8 @@ _BESIDE = {
 def opened(command: Command) -> Command:
     """The command whose parameters are the single options of its groups.
 
-    Beside them it has ``--quiet`` and ``--no-config``, which are looked for before the command runs
-    (``app.call``, ``app.OneValueCommand``).
+    Beside them it has ``--quiet`` and ``--no-config``, with a table also ``--csv``, which are
+    looked for before the command runs (``app.call``, ``app.OneValueCommand``).
     """
     hints, given = get_type_hints(command), inspect.signature(command).parameters
     opens = {name: hints[name] for name in given if is_dataclass(hints[name])}
@@ -91,7 +93,8 @@ def opened(command: Command) -> Command:
         else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
-    beside = [_parameter(of, name, bool, flag(words)) for name, words in _BESIDE.items()]
+    shown = {"csv": CSV, **_BESIDE} if of in ROWS else _BESIDE
+    beside = [_parameter(of, name, bool, flag(words)) for name, words in shown.items()]
     signature = inspect.Signature([*(one for group in inside.values() for one in group), *beside])
 
     @wraps(command)
