@@ -70,7 +70,7 @@ _MISSING = (
         lambda _, __, some: some.low_precision and some.fp8_params and some.zero == 0,
     ),
     MissingFeature(
-        "graphs of whole iterations with experts but by the flex dispatcher",
+        "graphs of whole iterations with all experts on one rank",
         _of_experts(lambda _, some: some.graphs == "full" and some.dispatcher != "flex"),
     ),
     MissingFeature("dropout in graphs", lambda _, __, some: some.dropout and some.graphs != "none"),
