@@ -15,16 +15,8 @@ from p2smt.api.efficiencies import efficiency_of, known_of
 from p2smt.api.planning import Planned, plan
 from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.report.training.first_screen import (
-    COLUMNS,
-    LINES,
-    ScreenBlock,
-    estimate_screen,
-    memory_words,
-    plan_screen,
-    screen,
-    wrapped,
-)
+from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, screen, wrapped
+from p2smt.report.training.first_screen import estimate_screen, memory_words, plan_screen
 from p2smt.result import Status
 from p2smt.training.memory_verdict import FITS_PERCENT, USABLE_PERCENT
 from p2smt.training.prediction import RunEstimate
