@@ -7,7 +7,7 @@ of the least weight are left out.  All else is behind ``--details``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -18,7 +18,8 @@ LINES, COLUMNS = 20, 80
 MUST = 10
 """The weight of what stays whatever else there is."""
 _LABEL = 9
-_PIECE = re.compile(r"[^\s,]*,?\s*")
+_UNIT = r"(?:[num]?s|[kKMGT]?i?B(?:/s)?|%)"
+_PIECE = re.compile(rf"(?:[0-9][0-9.]* (?={_UNIT}(?:[\s,;:)]|$)))?[^\s,]*,?\s*")
 _MORE = " .."
 
 
@@ -37,7 +38,8 @@ class ScreenBlock:
     @property
     def lines(self) -> list[str]:
         """Its lines."""
-        lines = [line for text in self.texts for line in wrapped(text, COLUMNS - _LABEL)]
+        texts = (part for text in self.texts for part in text.split("\n"))
+        lines = [line for text in texts for line in wrapped(text, COLUMNS - _LABEL)]
         if len(lines) > self.most:
             lines = [*lines[: self.most - 1], _cut(lines[self.most - 1])]
         heads = [self.label, *[""] * len(lines)]
@@ -52,7 +54,7 @@ def _cut(line: str) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """A text on lines of a width, broken after a blank or a comma; a longer word anywhere.
 
-    Wide characters take two columns.
+    Nothing is broken between a number and its unit.  Wide characters take two columns.
     """
     lines = [""]
     for piece in _PIECE.findall(printable(text)):
@@ -75,3 +77,26 @@ def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
         else:
             del kept[at]
     return [line for one in kept for line in one.lines]
+
+
+def indented(text: str, blanks: int) -> str:
+    """A text of a block, on lines that all begin with so many blanks."""
+    return "\n".join(" " * blanks + line for line in wrapped(text, COLUMNS - _LABEL - blanks))
+
+
+def room(below: Sequence[str], head: Sequence[str] = ()) -> int:
+    """The lines that others leave, at least one."""
+    return max(1, LINES - len(head) - len(full_width(below)))
+
+
+def full_width(texts: Iterable[str]) -> list[str]:
+    """Texts without a label on lines of their own."""
+    return [line for text in texts for part in text.split("\n") for line in wrapped(part, COLUMNS)]
+
+
+def fitted(lines: Sequence[str], lines_most: int = LINES, what: str = "lines") -> list[str]:
+    """So many lines at most; where there are more, the last says how many ``what`` are left out."""
+    if len(lines) <= lines_most:
+        return [*lines]
+    kept = lines_most - 1
+    return [*lines[:kept], f".. {len(lines) - kept} more {what}: --details"]

@@ -86,13 +86,14 @@ class _Body:
 
     def _bands(self, columns: Sequence[int], width: int) -> Iterator[list[int]]:
         """The columns by what fits side by side; each band has the first one, where it fits."""
-        first, *others = columns or [0]
+        first, *others = columns
         band = [first]
         for at in others:
             if self._least_width([*band, at]) > width:
-                if band != [first] or self._least_width([first, at]) > width:
+                beside = self._least_width([first, at]) <= width
+                if band != [first] or not beside:
                     yield band
-                    band = [first] if self._least_width([first, at]) <= width else []
+                band = [first] * beside
             band.append(at)
         yield band
 
