@@ -11,7 +11,7 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from p2smt.parallelism.request import Problem
     from p2smt.plans.file_model import AnyPlan
@@ -89,7 +89,7 @@ def cost(
     if symbols:
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
         numeric |= {"--pipeline": prices.pipeline}
-        return _symbolic(asked, program or [], numeric, latex, json)
+        return _symbolic(asked, program or [], numeric, latex, details, json)
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, details, json)
     if plot is not None:
@@ -113,8 +113,8 @@ def _once(asked: o.PlacedRequests, programs: list[str], details: bool, as_json: 
 
 def _tell(problem: Problem, found: Sequence[Alternative], details: bool, as_json: bool) -> int:
     from p2smt.cli.output import tell_tables
-    from p2smt.report.costs.cost_screen import cost_screen
     from p2smt.report.costs.cost_tables import cost_data, cost_tables
+    from p2smt.report.screens.costs import cost_screen
 
     shown = cost_tables if details else cost_screen
     tell_tables(as_json, lambda: cost_data(problem, found), lambda: shown(problem, found))
@@ -165,9 +165,9 @@ def _sweep(
 ) -> int:
     from p2smt.cli.output import note, tell_tables, writable
     from p2smt.plans.given_program import answer_notes, sweep
-    from p2smt.report.costs.cost_screen import sweep_screen
     from p2smt.report.costs.cost_tables import sweep_data
     from p2smt.report.costs.sweep import plot_format, sweep_tables, write_plot
+    from p2smt.report.screens.costs import sweep_screen
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
 
@@ -193,6 +193,7 @@ def _symbolic(
     programs: list[str],
     numeric: Mapping[str, str | None],
     latex: bool,
+    details: bool,
     as_json: bool,
 ) -> int:
     """Print symbolic costs; ``numeric``: options that ask for numbers, by name.
@@ -207,6 +208,7 @@ def _symbolic(
     from p2smt.errors import InputError
     from p2smt.plans.given_program import candidates, placed_programs
     from p2smt.report.costs.symbolic_text import PricedInSymbols, symbolic_data, symbolic_lines
+    from p2smt.report.screen import fitted, full_width
 
     for name, given in numeric.items():
         if given is not None:
@@ -227,7 +229,12 @@ def _symbolic(
     ]
     for text in named_notes(problem.topology, problem.algorithms, steps):
         note(text)
-    tell(as_json, lambda: symbolic_data(found), lambda: symbolic_lines(found, latex))
+
+    def lines() -> Iterable[str]:
+        every = symbolic_lines(found, latex)
+        return every if details or latex else fitted(full_width(every))
+
+    tell(as_json, lambda: symbolic_data(found), lines)
     return 0
 
 
@@ -241,9 +248,9 @@ def _of_file(path: str, details: bool, as_json: bool) -> int:
 def _plan(path: str, details: bool, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.cost_screen import plan_cost_screen, verdict_first
     from p2smt.report.costs.cost_tables import plan_cost_data, plan_tables
     from p2smt.report.plan_data import report_lines
+    from p2smt.report.screens.costs import plan_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.training.plan import check_training_plan
 
@@ -280,9 +287,9 @@ def _redistribution(path: str, details: bool, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.cost_screen import redistribution_cost_screen, verdict_first
     from p2smt.report.resharding_data import checked_plan_lines, plan_cost_data
     from p2smt.report.resharding_tables import headline, steps_table
+    from p2smt.report.screens.costs import redistribution_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.resharding.check import check_redistribution
     from p2smt.resharding.plan_file import read_redistribution

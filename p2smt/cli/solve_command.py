@@ -196,10 +196,10 @@ def _screen(
     solution: Solution, beside: Comparison | None, below: Sequence[str], explained: bool
 ) -> list[str]:
     if beside is None:
-        from p2smt.report.solution_screen import solve_screen
+        from p2smt.report.screens.solutions import solve_screen
 
         return solve_screen(solution, below)
-    from p2smt.report.order_screen import hosts_screen
+    from p2smt.report.screens.orders import hosts_screen
 
     return hosts_screen(solution, beside, below, explained=explained)
 

@@ -27,7 +27,7 @@ from p2smt.report.screen import (
     room,
     screen,
 )
-from p2smt.report.solution_screen import memory_block, placement_block, request_blocks
+from p2smt.report.screens.solutions import memory_block, placement_block, request_blocks
 from p2smt.report.tables import table_lines
 from p2smt.units import format_bytes, format_time
 

@@ -17,7 +17,7 @@ from p2smt.report.order_tables import (
     unstated_lines,
 )
 from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, fitted, full_width, room, screen
-from p2smt.report.solution_screen import (
+from p2smt.report.screens.solutions import (
     NEXT,
     memory_block,
     request_blocks,
