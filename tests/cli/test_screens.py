@@ -116,3 +116,11 @@ def test_an_answer_says_first_that_there_is_none() -> None:
 def test_requests_that_do_not_fit_are_counted() -> None:
     done = cli(*shlex.split(f"solve -t dgx-h100:4 {EVERY}"))
     assert re.search(r"^ +and 2 others, [\d.]+ [mun]?s in all$", done.out, re.M)
+
+
+def test_a_long_sweep_is_told_at_some_of_its_sizes() -> None:
+    done = cli(*shlex.split(f"cost -t dgx-a100:2 {PLACED} --sizes 1KiB..8GiB"))
+    lines = done.out.splitlines()
+    sizes = [" ".join(line.split()[:2]) for line in lines if re.match(r" *\d+ [KMG]iB  ", line)]
+    assert (sizes[0], sizes[-1], len(sizes)) == ("1 KiB", "8 GiB", 12)
+    assert lines[-1] == "12 more sizes: --details"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -237,6 +237,7 @@ def test_a_number_stays_with_its_unit(parts: list[str]) -> None:
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=200), max_size=40), st.integers(1, 30))
+@example(["ab " * 40] * 9, 7)
 def test_lines_that_are_left_out_are_counted(texts: list[str], most: int) -> None:
     lines = full_width(texts)
     shown = fitted(lines, most)

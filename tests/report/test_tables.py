@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -30,6 +30,8 @@ def units(columns: list[str], rows: list[list[str]], right: list[bool]) -> list[
 
 
 @given(TABLES, st.integers(1, 90))
+@example((["name", "what"], [["all-reduce all-gather", "reduce-scatter"]], [False, False]), 26)
+@example((["name", "what"], [["alphabetical", "12.5 ms"]], [False, True]), 20)
 def test_no_word_is_cut_and_no_line_is_too_wide(
     made: tuple[list[str], list[list[str]], list[bool]], width: int
 ) -> None:
