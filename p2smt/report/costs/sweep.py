@@ -82,7 +82,7 @@ def _alone(title: str, sweep: Sweep, curve: Curve, short: bool) -> RenderableTyp
         for n, answer in enumerate(curve.answers)
     ]
     heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap", RANGE]
-    return table(title, heads, rows, ["link-level bound", "gap"] if short else ())
+    return table(title, heads, rows, ["link-level bound", "gap", "algorithm"] if short else ())
 
 
 def bus_bandwidth(answer: RequestAnswer) -> float:

@@ -85,7 +85,9 @@ def shown_requests(solution: Solution, best: Alternative) -> list[ShownRequest]:
 
 def _gain_texts(solution: Solution) -> tuple[str, ...]:
     """The gain over the default layout: the answer's own range stands above."""
-    texts = (line.removeprefix("gain ") for line in gain_lines(solution))
+    texts = (
+        line.removeprefix("gain ").replace("no gain", "none", 1) for line in gain_lines(solution)
+    )
     best = solution.best
     own = solution.gain and solution.gain.answer
     if best is None or own is None:
