@@ -13,7 +13,7 @@ from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
-from p2smt.units import plain
+from p2smt.units import counted, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class LaunchOptions:
 def check_started(ranks: Text, devices: int) -> None:
     """There must be a rank for each device, or for each rank of a schedule."""
     if ranks is not None and (number := given.count_of(ranks, "ranks")) != devices:
-        raise InputError(f"{number} ranks", f"there are {devices} devices", "start as many")
+        raise InputError(counted(number, "rank"), f"there are {devices} devices", "start as many")
 
 
 @opened
@@ -119,7 +119,7 @@ def run(
     options = launch.options(backend, dtype or "float32")
     check_started(ranks, work.ranks)
     port = given.count_of(launch.port, "port", 65_535, least=0)
-    say(f"{work.ranks} ranks, {backend}, at most {plain(options.time_limit_s)} s")
+    say(f"{counted(work.ranks, 'rank')}, {backend}, at most {plain(options.time_limit_s)} s")
     return _run(work, options, port, _Shown(details, json), unverified=unverified)
 
 

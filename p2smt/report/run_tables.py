@@ -31,7 +31,7 @@ from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult
 from p2smt.runtime.ranks.run_schedule import ScheduleResult
 from p2smt.runtime.summary import RequestResult, RunResult, Times
-from p2smt.units import format_bytes, format_time, plain
+from p2smt.units import counted, format_bytes, format_time, plain
 
 # A run as plain data: everything that is needed to repeat and to judge it.
 
@@ -151,8 +151,9 @@ def schedule_run_lines(result: ScheduleResult, options: RunOptions) -> Iterator[
     schedule, ranks = result.job.schedule, len(result.machines)
     verdict = "verified" if result.verified else "WRONG RESULT"
     size = format_bytes(result.payload_bytes(options))
-    yield f"{verdict}: {ranks} ranks, {options.backend}, {_data_type(options)}"
-    yield f"{schedule.name}: {schedule.contract.collective}, {len(schedule.steps)} steps, {size}"
+    yield f"{verdict}: {counted(ranks, 'rank')}, {options.backend}, {_data_type(options)}"
+    steps = counted(len(schedule.steps), "step")
+    yield f"{schedule.name}: {schedule.contract.collective}, {steps}, {size}"
     yield from result.errors[:MOST_ERRORS]
     if len(result.errors) > MOST_ERRORS:
         yield f".. and {len(result.errors) - MOST_ERRORS} more"
@@ -188,7 +189,8 @@ def run_screen(result: RunResult, options: RunOptions) -> list[str]:
 
 def _verdict(result: RunResult, options: RunOptions) -> str:
     verdict = "verified" if result.verified else "WRONG RESULT"
-    return f"{verdict}: {len(result.machines)} ranks, {options.backend}, {options.data_type.value}"
+    ranks = counted(len(result.machines), "rank")
+    return f"{verdict}: {ranks}, {options.backend}, {options.data_type.value}"
 
 
 def _times_table(result: RunResult) -> Group:
@@ -277,10 +279,10 @@ def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str
     job, frame = result.job, result.job.frame
     verdict = "verified" if result.verified else "WRONG RESULT"
     shape = "x".join(map(str, frame.shape))
-    ranks = f"{job.ranks} ranks, {options.backend}"
+    ranks = f"{counted(job.ranks, 'rank')}, {options.backend}"
     yield f"{verdict}: {ranks}, {shape} {frame.element.value} on {mesh_text(frame.mesh)}"
     ends = (layout_text(frame.layout(state), frame.mesh) for state in (job.start, job.end))
-    yield f"{' to '.join(ends)}: {len(job.steps)} step{'s' * (len(job.steps) != 1)}"
+    yield f"{' to '.join(ends)}: {counted(len(job.steps), 'step')}"
     yield from result.errors[:MOST_ERRORS]
     if len(result.errors) > MOST_ERRORS:
         yield f".. and {len(result.errors) - MOST_ERRORS} more"
