@@ -121,8 +121,8 @@ def _thinned(sweep: Sweep, most: int) -> Sweep:
     if count <= most:
         return sweep
     kept = [round(n * (count - 1) / (most - 1)) for n in range(most)]
-    sizes, rows = ([of[at] for at in kept] for of in (sweep.sizes, sweep.by_size))
-    return replace(sweep, sizes=tuple(sizes), by_size=tuple(rows))
+    sizes = tuple(sweep.sizes[at] for at in kept)
+    return replace(sweep, sizes=sizes, by_size=tuple(sweep.by_size[at] for at in kept))
 
 
 # A file.

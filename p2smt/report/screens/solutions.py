@@ -53,7 +53,7 @@ def verdict_lines(solution: Solution, best: Alternative, how: str = "") -> Itera
 
 
 def _blocks(solution: Solution, best: Alternative) -> Iterator[ScreenBlock]:
-    yield ScreenBlock("gain", _gain_texts(solution), 9, 4)
+    yield ScreenBlock("gain", tuple(gain_lines(solution, short=True)), 9, 4)
     yield ScreenBlock("bounds", (bounds_text(solution, best),), 6, 2)
     yield placement_block(
         [(axis.name, axis.size) for axis in solution.problem.axes],
@@ -81,19 +81,6 @@ def shown_requests(solution: Solution, best: Alternative) -> list[ShownRequest]:
     topology, ranges = solution.problem.topology, request_ranges(solution.problem, best)
     pairs = zip(best.requests, ranges, strict=True)
     return [answered(answer, topology, within) for answer, within in pairs]
-
-
-def _gain_texts(solution: Solution) -> tuple[str, ...]:
-    """The gain over the default layout: the answer's own range stands above."""
-    texts = (
-        line.removeprefix("gain ").replace("no gain", "none", 1) for line in gain_lines(solution)
-    )
-    best = solution.best
-    own = solution.gain and solution.gain.answer
-    if best is None or own is None:
-        return tuple(texts)
-    said = f", {format_time(own.seconds)}, {own.ends} against "
-    return tuple(text.replace(said, " of ") for text in texts)
 
 
 def placement_block(
