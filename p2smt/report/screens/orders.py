@@ -32,7 +32,7 @@ from p2smt.units import counted, format_time, plain
 if TYPE_CHECKING:
     from p2smt.search.comparison import ComparedOrder, Comparison, OrderFigures
 
-_MORE = "the time of each request by order: --details"
+_MORE = "next: p2smt solve with these options -o PLAN; requests by order: --details"
 
 
 def comparison_screen(found: Comparison) -> list[str]:
