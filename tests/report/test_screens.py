@@ -53,7 +53,7 @@ COMMANDS = (
     ("cost moved.json", "valid: "),
     (f"run -t dgx-a100:1 {PLACED.replace('16', '8').replace('[2,8]', '[1,8]')}=1MiB "
      "--backend reference", "verified: "),
-    ("show plan.json", ""),
+    ("show plan.json", "verdict "),
 )  # fmt: skip
 WRITTEN = {
     "plan.json": COMMANDS[1][0],
@@ -124,3 +124,14 @@ def test_a_long_sweep_is_told_at_some_of_its_sizes() -> None:
     sizes = [" ".join(line.split()[:2]) for line in lines if re.match(r" *\d+ [KMG]iB  ", line)]
     assert (sizes[0], sizes[-1], len(sizes)) == ("1 KiB", "8 GiB", 12)
     assert lines[-1] == "12 more sizes: --details"
+
+
+@pytest.mark.exhaustive
+def test_the_nearest_flips_of_placement_and_programs_are_told() -> None:
+    asked = f"-t dgx-a100:4 {TWO} --explain"
+    done = cli(*shlex.split(f"solve {asked}"))
+    details = cli(*shlex.split(f"solve {asked} --details")).out
+    told = " ".join(done.out.partition("flips")[2].partition("next")[0].split())
+    (row,) = re.findall(r"^(\S+ links) +([\d.]+x) (slower|faster)  all-reduce", details, re.M)[:1]
+    assert f"with {' '.join(row)}, all-reduce" in told
+    assert re.findall(r"^nearest flip: (.*)$", details, re.M)[0] in told

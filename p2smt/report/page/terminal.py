@@ -14,8 +14,8 @@ def story_lines(story: Story) -> list[str]:
 
 
 def _blocks(story: Story) -> Iterator[ScreenBlock]:
-    yield ScreenBlock("of", (story.title,), 9, 2)
     yield ScreenBlock("verdict", (story.verdict,), MUST, 3)
+    yield ScreenBlock("of", (story.title,), 9, 2)
     for label, words in story.warnings:
         yield ScreenBlock("caution", (f"{label.lower()}: {words}",), 8, 2)
     for figure in story.figures:

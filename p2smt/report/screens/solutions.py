@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from p2smt.plans.explanation import Explanation
+from p2smt.plans.explanation import SEARCHED, Explanation
 from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.solution import Alternative, Solution
 from p2smt.report.costs.request_table import (
@@ -152,9 +153,13 @@ def _others(solution: Solution) -> Iterator[ScreenBlock]:
 
 
 def _flips(found: Explanation) -> tuple[str, ...]:
-    """The nearest numbers at which another answer wins."""
+    """The nearest numbers at which another placement or program wins, and how much is open."""
     if found.placements is None:
         return (f"not explained: {found.why}",)
-    each = dict.fromkeys([found.nearest(hardware=True), found.nearest()])
-    texts = tuple(tipping_point_text(one) for one in each if one is not None)
-    return texts or ("no number was found that another answer wins by",)
+    programs = (one for one in found.flips if one.request is not None and one.factor is not None)
+    nearest = min(programs, key=lambda one: one.factor or math.inf, default=None)
+    each = dict.fromkeys([found.nearest(hardware=True), found.nearest(), nearest])
+    texts = [tipping_point_text(one) for one in each if one is not None]
+    texts = texts or [f"no number was found that another answer wins by, up to {SEARCHED}x"]
+    open_ = found.unsettled()
+    return (*texts, *(f"{counted(open_, 'number')} not settled",) * bool(open_))
