@@ -68,7 +68,7 @@ def hosts_screen(
     if best is None:
         return [f"{solution.status.value}: no order was found; give the search more time"]
     if not found.times_known:
-        lines = _unstated(found, room(below) - 4)
+        lines = _unstated(found, max(1, room(below) - 4))
         return [*lines, *screen([_hosts(solution, best)], 4)]
     head = full_width(verdict_lines(solution, best, ", one collective per request"))
     blocks = _blocks(solution, found, best, explained=explained)
