@@ -38,6 +38,7 @@ HOSTS = option(
     "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all of the topology, which 'all' says.",
 )
 JSON = flag("Print one JSON object.")
+DETAILS = flag("All tables behind the first screen.")
 KIND = option("KIND", "all-reduce (default), reduce-scatter or all-gather.")
 LENGTH = option("N", "Most instructions of a program.", default="5")
 LEVELS = option("N,N,..", "Level sizes such as 4,16, outermost first.")

@@ -33,7 +33,7 @@ WITHOUT_TIMES = (
     f"compare {HOSTS} --hosts n[1-4] listed '[0,4,1,5,2,6,3,7]'",
     "placements -t even.yaml -a dp=4,tp=2",
     f"programs {SCENE} --reduce dp --limit 2",
-    f"cost {SCENE} --reduce dp --symbolic --nominal --algorithm ring",
+    f"cost {SCENE} --reduce dp --symbolic --nominal --algorithm ring --details",
     "cost plan.json",
     "verify plan.json",
     "verify plan.json --prove",

@@ -65,7 +65,7 @@ def estimate(
     what_if: Texts = o.WHAT_IF,
     measured: Texts = t.MEASURED,
     force: bool = t.FORCE,
-    details: bool = t.DETAILS,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""

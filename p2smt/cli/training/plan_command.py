@@ -245,7 +245,7 @@ def plan(
     measured: Texts = t.MEASURED,
     force: bool = t.FORCE,
     output: Text = o.PLAN_FILE,
-    details: bool = t.DETAILS,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The fastest strategy and placement to train a model, proved in the model of cost.

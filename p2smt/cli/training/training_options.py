@@ -33,7 +33,6 @@ _EXAMPLES = {
     "sequence length": "--seq 8192",
 }
 """How what must be given is written."""
-DETAILS = flag("All tables behind the first screen.")
 FORCE = flag("Take a measurement that is 20 times off.")
 MEASURED = option(
     "STRATEGY|FILE: TIME[, MEMORY]",
