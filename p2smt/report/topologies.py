@@ -59,7 +59,7 @@ def topology_tables(topology: Topology) -> RenderableType:
     rows = [
         row
         for j, level in enumerate(topology.levels)
-        for row in _level_rows(level, topology.devices_under(j))
+        for row in level_rows(level, topology.devices_under(j))
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
     head = f"{topology.name}: {topology.installed} devices; {topology.description}".rstrip("; ")
@@ -113,8 +113,8 @@ def _runs(topology: Topology) -> str:
     return f"{chosen}; {always}" if always else chosen
 
 
-def _level_rows(level: Level, under: int) -> list[list[str]]:
-    """A row per protocol; what they share stands in the first one."""
+def level_rows(level: Level, under: int) -> list[list[str]]:
+    """A row for each protocol of a level; what they share stands in the first one."""
     link = level.link
     dims = " " + "x".join(map(str, link.torus)) if link.torus else ""
     ports = f"{link.ports} per " + ("device" if under == 1 else f"{under} devices")
