@@ -49,6 +49,6 @@ class Displayed:
         try:
             import pandas
         except ImportError:
-            text = "to_pandas(): needs pandas, which is not installed; pip install pandas"
+            text = "to_pandas(): needs pandas, which is not installed; pip install 'p2smt[report]'"
             raise BackendError(text) from None
         return pandas.DataFrame(importlib.import_module(WRITER).answer_rows(self))

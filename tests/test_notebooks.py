@@ -30,7 +30,12 @@ NotebookClient(read, km=kernel, timeout=600).execute()
 nbformat.write(read, sys.argv[1])
 """
 SAYS = {
-    "write_a_collective": ("schedule\n", "3/2 rounds a chunk; valid: True", "invalid", "never received"),
+    "write_a_collective": (
+        "schedule\n",
+        "3/2 rounds a chunk; valid: True",
+        "invalid",
+        "never received",
+    ),
     "train_a_model": ("tokens a second; sign certain: ", "page written to gain.html", "valid: 3"),
 }
 SHOWS = {
