@@ -14,8 +14,12 @@ from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.wiring import WiredNodes
-from p2smt.report.outputs.fabrics import FabricCapacity, TopologyFabricOutput
-from p2smt.report.outputs.lists import ImportedLevel, TopologyImportOutput
+from p2smt.report.outputs.lists import (
+    FabricCapacity,
+    ImportedLevel,
+    TopologyFabricOutput,
+    TopologyImportOutput,
+)
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import (

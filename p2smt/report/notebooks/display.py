@@ -74,9 +74,11 @@ def _plan_of(answer: Solution | Planned | PlannedOnHosts | TrainingPlan) -> Plan
         case Planned(recommended=run) | PlannedOnHosts(recommended=run):
             if run is None or not run.plan.solutions:
                 return None
-            planned = isinstance(answer, Planned)
-            said = planned_answer(answer, "") if planned else hosted_answer(answer, "")
             data = training_plan_data(run.plan)
+            if isinstance(answer, Planned):
+                said = planned_answer(answer, "")
+            else:
+                said = hosted_answer(answer, "")
         case TrainingPlan():
             if not answer.solutions:
                 return None

@@ -19,7 +19,6 @@ from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
 from p2smt.report.outputs.descriptions import with_descriptions
-from p2smt.report.outputs.fabrics import TopologyFabricOutput
 from p2smt.report.outputs.journals import VerifyJournalOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
@@ -28,6 +27,7 @@ from p2smt.report.outputs.lists import (
     PlacementsOutput,
     SchemaOutput,
     TopologyCheckOutput,
+    TopologyFabricOutput,
     TopologyImportOutput,
     TopologyListOutput,
     TopologyShowOutput,
