@@ -79,7 +79,13 @@ def test_two_answers_are_two_rows() -> None:
 
 
 def test_cells() -> None:
-    row = {"a": None, "b": [1, 2], "c": {"d": "x,y", "e": []}, "f": [{"g": 1}], "h": True}
+    row: dict[str, Any] = {
+        "a": None,
+        "b": [1, 2],
+        "c": {"d": "x,y", "e": []},
+        "f": [{"g": 1}],
+        "h": True,
+    }
     row["m"] = [[1, 2]]
     text = csv_text({"rows": [row, {"z": 1}], "none": None}, ("none", "rows"))
     assert list(csv.reader(io.StringIO(text))) == [

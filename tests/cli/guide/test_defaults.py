@@ -14,7 +14,7 @@ from p2smt.cli.guide.defaults import INNER, INSTEAD, NEVER, config_file
 from p2smt.cli.guide.headings import HEADINGS
 from tests.cli.tools import assert_one_error, cli
 from tests.imports import ROOT
-from tests.schemas.test_outputs import complaints
+from tests.schemas.tools import complaints
 
 ASKED = """
 [defaults]
