@@ -16,7 +16,20 @@ import pytest
 import p2smt
 from p2smt.display import Displayed
 from p2smt.report.notebooks.display import answer_html, answer_rows, answer_story
-from p2smt.report.page.html import MOST_ROWS
+from p2smt.report.page.html import MOST_ROWS, fragment
+from p2smt.report.page.story import (
+    Bar,
+    BarPart,
+    Bars,
+    Drawn,
+    Figure,
+    PlotPoint,
+    Scatter,
+    Section,
+    Stack,
+    Story,
+    Table,
+)
 from tests.report.page.browser import Browser, chromium
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
@@ -192,6 +205,29 @@ def _named(answer: Displayed, name: str) -> Displayed:
             named = replace(own, run=replace(own.run, model=model))
             return replace(answer, recommended=replace(run, plan=replace(run.plan, estimate=named)))
     raise AssertionError(answer)
+
+
+def story_of(word: str) -> Story:
+    """A story with every part that there is, each of its texts the word."""
+    table = Table((word, f">{word}"), ((word, word),), word)
+    bar = Stack(
+        word, (BarPart(word, 1, word), BarPart(word, 1, word, True)), 3, word, ((2, word),), word
+    )
+    plot = Scatter(
+        word, word, (PlotPoint(1, 1, word, word, True), PlotPoint(2, 0, word, word)), (3, word)
+    )
+    bars = Bars(word, (Bar(word, 1, word), Bar(word, 2, word, True)), 2)
+    section = Section(
+        word, word, (bar, bars, plot, Drawn("map", word, {word: word})), (table,), table
+    )
+    return Story(word, word, (Figure(word, word, word),), (section,), ((word, word),), kind=word)
+
+
+def test_every_text_of_a_story_is_escaped() -> None:
+    plain, hostile = (Read(fragment(story_of(one))) for one in ("word", HOSTILE + "\"'&"))
+    assert hostile.tags == plain.tags
+    assert [key for key, _ in hostile.attributes] == [key for key, _ in plain.attributes]
+    assert len(hostile.words) == len(plain.words)
 
 
 def test_what_was_not_found_is_said() -> None:
