@@ -17,7 +17,15 @@ from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.defaults import GivenWords, defaults_for
 from p2smt.cli.guide.headings import heading_of
 from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
-from p2smt.cli.output import note_beside, set_command, take_defaults, take_table, tell_beside
+from p2smt.cli.output import (
+    be_brief,
+    note_beside,
+    set_command,
+    take_defaults,
+    take_table,
+    tell_beside,
+)
+from p2smt.cli.parameters import BRIEF
 from p2smt.errors import InputError
 
 # Parameters whose values are the texts that were given.
@@ -296,7 +304,8 @@ def usage(error: Exception) -> str:
 
 # A command that takes each option once, and what the user's files say where one is not given.
 
-NO_CONFIG, CSV, JSON, HELP = "--no-config", "--csv", "--json", ("-h", "--help")
+NO_CONFIG, CSV, JSON, DETAILS = "--no-config", "--csv", "--json", "--details"
+HELP = ("-h", "--help")
 
 
 def _as_json(ctx: Any, args: list[str]) -> list[str]:
@@ -318,6 +327,8 @@ class OneValueCommand(OfTexts, TyperCommand):
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
             args = [*self._defaults(ctx, args), *_as_json(ctx, args)]
+            if ctx.info_name in BRIEF and not {DETAILS, "--latex"} & {*args}:
+                be_brief()
         rest = list(super().parse_args(ctx, args))
         self._tell_abbreviations(ctx.params)
         return rest

@@ -214,7 +214,7 @@ def show_table(
 ) -> int:
     """Cells over ratios and payloads of plain factors."""
     from p2smt.cli.codes import NOT_SETTLED, OK
-    from p2smt.cli.output import note, tell_tables, writable
+    from p2smt.cli.output import is_brief, note, tell_tables, writable
     from p2smt.report.crossings.cell_tables import crossing_data, crossing_tables
     from p2smt.report.text import printable
     from p2smt.search.crossings.least import crossing_table
@@ -230,7 +230,7 @@ def show_table(
     tell_tables(
         as_json,
         lambda: crossing_data(setting, found),
-        lambda: () if found is None else crossing_tables(setting, found),
+        lambda: () if found is None else crossing_tables(setting, found, short=is_brief()),
     )
     if found is None:
         return NOT_SETTLED
@@ -259,7 +259,7 @@ def _placed(
 def show_payloads(problem: Problem, placement: Text, limits: SearchLimits, as_json: bool) -> int:
     """Cells over the payload of a request on a topology, with its numbers."""
     from p2smt.cli.codes import NOT_SETTLED, OK
-    from p2smt.cli.output import note, tell_tables
+    from p2smt.cli.output import is_brief, note, tell_tables
     from p2smt.report.crossings.cell_tables import payload_data, payload_tables
     from p2smt.search.crossings.on_topology import payload_crossings
 
@@ -272,7 +272,7 @@ def show_payloads(problem: Problem, placement: Text, limits: SearchLimits, as_js
     tell_tables(
         as_json,
         lambda: payload_data(problem, found),
-        lambda: () if found is None else payload_tables(problem, found),
+        lambda: () if found is None else payload_tables(problem, found, short=is_brief()),
     )
     return OK if found is not None and found.complete else NOT_SETTLED
 

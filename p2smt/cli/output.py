@@ -44,9 +44,8 @@ def tell(as_json: bool, data: Callable[[], Output], lines: Callable[[], Iterable
     """Print one JSON object, or lines; only what is printed is made."""
     if as_json:
         print_json(data())
-    else:
-        for line in lines():
-            typer.echo(line)
+        return
+    print_lines(lines())
 
 
 def tell_tables(
@@ -61,8 +60,25 @@ def tell_tables(
     if as_json:
         print_json(data())
         return
-    if made := tuple(tables()):
+    made, below = tuple(tables()), [*lines]
+    if made and _RUNNING.is_brief:
+        from p2smt.report.screen import COLUMNS, fitted, room
+        from p2smt.report.tables import table_lines
+
+        shown = [line for one in made for line in table_lines(one, COLUMNS)]
+        below = [*fitted(shown, room(below)), *below]
+    elif made:
         show(*made)
+    for line in below:
+        typer.echo(line)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print the lines, or as many as a first screen has."""
+    if _RUNNING.is_brief:
+        from p2smt.report.screen import fitted, full_width
+
+        lines = fitted(full_width(lines))
     for line in lines:
         typer.echo(line)
 
@@ -91,6 +107,7 @@ class _Running:
     arguments: list[str] = field(default_factory=list)
     defaults: Sequence[Default] = ()
     table: Sequence[str] = ()
+    is_brief: bool = False
     beside: list[str] = field(default_factory=list)
     has_printed: bool = False
 
@@ -102,7 +119,17 @@ _RUNNING = _Running()
 def set_command(arguments: Sequence[str]) -> None:
     """The arguments of the command that begins."""
     _RUNNING.arguments, _RUNNING.has_printed = [*arguments], False
-    _RUNNING.defaults, _RUNNING.table = (), ()
+    _RUNNING.defaults, _RUNNING.table, _RUNNING.is_brief = (), (), False
+
+
+def be_brief() -> None:
+    """Of the answer a first screen is printed."""
+    _RUNNING.is_brief = True
+
+
+def is_brief() -> bool:
+    """Whether a first screen is printed, and not all tables."""
+    return _RUNNING.is_brief
 
 
 def take_table(keys: Sequence[str]) -> None:

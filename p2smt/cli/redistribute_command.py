@@ -216,7 +216,7 @@ def _finish(
 ) -> int:
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import INTERRUPTED, exit_code
-    from p2smt.cli.output import tell_tables
+    from p2smt.cli.output import is_brief, tell_tables
     from p2smt.report.resharding_data import redistribution_data
     from p2smt.report.resharding_tables import redistribution_tables
 
@@ -225,7 +225,7 @@ def _finish(
     tell_tables(
         as_json,
         lambda: redistribution_data(answer, peers, gradient),
-        lambda: (redistribution_tables(answer, peers, gradient),),
+        lambda: (redistribution_tables(answer, peers, gradient, short=is_brief()),),
         written,
     )
     return INTERRUPTED if answer.interrupted else exit_code(answer.status)

@@ -188,7 +188,7 @@ def test_a_plan_of_requests_is_ordered_by_their_time(files: dict[str, str]) -> N
         (["{named}", "--to", "megatron"], "is nothing that starts ranks"),
         (["{named}", "--to", "slrum"], "did you mean 'slurm'?"),
         (["{named}", "-o", "{named}"], "is a file that is read"),
-        (["{cluster}"], "is not JSON"),
+        (["{cluster}"], "is a topology"),
         (["{named}", "-t", "none"], "none"),
     ],
 )

@@ -58,7 +58,7 @@ SCHEDULE = _kind(
     "",
     "p2smt verify {0}, p2smt cost {0}, p2smt run {0} or p2smt convert {0} take it",
 )
-CERTIFICATE = _kind("a certificate", "verify, show, report", "", "p2smt verify {0} takes it")
+CERTIFICATE = _kind("a certificate", "verify, cost, show, report", "", "p2smt verify {0} takes it")
 LEAST_SET = _kind("a least sufficient set", "verify, show, report", "", "p2smt verify {0} takes it")
 JOURNAL = _kind(
     "a journal", "verify", "--journal", "p2smt verify {0} takes it, and --journal {0} goes on"
@@ -94,7 +94,7 @@ def kind_of(path: str) -> OwnFile | None:
     except (OSError, UnicodeDecodeError):
         return None
     if format_of(text) is not None:
-        return SCHEDULE
+        return SCHEDULE if "<algo" in text or not text.lstrip().startswith("<") else None
     if text.lstrip()[:1] != "{":
         return TOPOLOGY if "\nlevels:" in f"\n{text}" else None
     if text.startswith('{"record":'):
@@ -109,7 +109,7 @@ def kind_of(path: str) -> OwnFile | None:
 def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
     if "schema_version" not in data:
         return None
-    if {"ranks", "matrix"} <= data.keys():
+    if not {"ranks", "matrix"}.isdisjoint(data):
         return PLAN
     if "kind" in data and str(data["kind"]) in _BY_NAME:
         return _BY_NAME[str(data["kind"])]

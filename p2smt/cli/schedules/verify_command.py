@@ -11,7 +11,7 @@ import typer
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
-from p2smt.cli.output import note, print_json, tell
+from p2smt.cli.output import note, print_json, print_lines, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
@@ -344,9 +344,8 @@ def verify_schedule(
         )
         print_json(data)
     else:
-        _show(schedule, report, runs, search, cost, where, asked=wanted is not None)
-        for line in wrapped(notes):
-            typer.echo(line)
+        lines = _lines(schedule, report, runs, search, cost, where, asked=wanted is not None)
+        print_lines(wrapped([*lines, *notes]))
         if traced:
             typer.echo(f"trace written to {printable(asked.trace or '')}")
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
@@ -410,7 +409,7 @@ def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch 
     return find_repair(schedule, report, limit_s) if report.violations else None
 
 
-def _show(
+def _lines(
     schedule: Schedule,
     report: Report,
     runs: Runnable,
@@ -419,18 +418,16 @@ def _show(
     where: str,
     *,
     asked: bool,
-) -> None:
+) -> list[str]:
     from p2smt.report.schedules import schedule_data as lines_of
 
-    lines = [
+    return [
         *lines_of.schedule_lines(schedule, report),
         *(lines_of.runnable_lines(runs) if asked or not runs else ()),
         *(() if search is None else lines_of.repair_lines(schedule, search)),
         *(() if cost is None else lines_of.cost_lines(schedule, cost)),
         *([where] if where else []),
     ]
-    for line in lines_of.wrapped(lines):
-        typer.echo(line)
 
 
 def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCost | None) -> bool:
