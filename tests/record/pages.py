@@ -33,6 +33,7 @@ UNRECORDED = {
     "topology detect": "reads this machine",
     "solve -t dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1G --time-limit 5m": OWN,
     "solve -t dgx-a100:2 --axes dp=2,tp=8 --reduce dp=5m": OWN,
+    "solve --axes dp=2,tp=8": OWN,
     "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
     "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
     "verify search.jsonl": LIMITED,
