@@ -13,7 +13,6 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from p2smt.cluster.topology import Topology
     from p2smt.interop.trainers.launch import Launch
     from p2smt.training.present.comparison import PresentRun
     from p2smt.training.present.priced import Launched
@@ -171,9 +170,3 @@ def _there(launch: Launch, found: Launched) -> bool:
     used = Counter(host for host, _ in launch.places)
     there = set(found.hosts or ())
     return bool(used) and all(host in there and n == each for host, n in used.items())
-
-
-def devices_of(topology: Topology, hosts: Sequence[str] | None) -> int:
-    """Devices that a run may have: those of its hosts."""
-    each = topology.devices_under(topology.node_level)
-    return topology.devices if hosts is None else len(hosts) * each

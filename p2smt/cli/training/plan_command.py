@@ -13,7 +13,7 @@ from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.output import command_line, note_beside
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
-from p2smt.cli.training.compare_options import CompareOptions, devices_of
+from p2smt.cli.training.compare_options import CompareOptions
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -258,12 +258,13 @@ def plan(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
+    from p2smt.training.on_hosts import devices_on
 
     if beside.compare is None or not beside.is_file:
         workload.check_given({"model": model, "topology": cluster.topology})
     topology = cluster.under(links)
     listed = hosts_of(hosts, topology)
-    devices = devices_of(topology, listed)
+    devices = devices_on(topology, listed)
     yours = beside.read(model, workload, devices)
     workload = workload if yours is None else yours.completed(workload)
     launch = None if yours is None else yours.launch

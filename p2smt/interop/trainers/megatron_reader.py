@@ -510,6 +510,8 @@ def _dtype(options: Options) -> str:
     narrow = options.has("--fp8-format", "--fp8-hybrid", "--fp8-e4m3")
     recipe = options.text("--fp8-recipe", default="delayed")
     wide = [name for name in ("bf16", "fp16") if options.has(f"--{name}")]
+    if len(wide) > 1:
+        raise InputError(options.source, "has both --bf16 and --fp16", "leave out one of them")
     if narrow and recipe == "mxfp8":
         return "mxfp8"
     if narrow:

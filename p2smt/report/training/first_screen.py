@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 LINES, COLUMNS = 20, 80
 _LABEL = 9
-_PIECE = re.compile(r"[^\s,]*,?\s*")
+_PIECE = re.compile(r"(?<!\S)\d{1,3}(?:,\d{3})+(?!\d),?\s*|[^\s,]*,?\s*")
 _SHOWN_ROWS = 3
 _MUST = 10
 _MORE = " .."

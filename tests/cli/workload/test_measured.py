@@ -76,6 +76,18 @@ def test_slow_links_that_three_runs_tell_are_searched_with() -> None:
     assert one["iteration_s"] == pytest.approx(seconds(RUN, "slow.yaml"))
 
 
+def test_of_named_hosts_those_of_the_job_had_the_run(folder: Path) -> None:
+    """Two of the hosts of four, as listed: the same as on a topology of these two."""
+    tiny = (folder / "tiny.yaml").read_text()
+    (folder / "two.yaml").write_text(tiny + 'hosts: "n[1-2]"\n')
+    (folder / "four.yaml").write_text(tiny.replace("size: 2", "size: 4") + 'hosts: "n[1-4]"\n')
+    asked = (*TRAINED, "-s", "tp=4", "--measured", f"{RUN}: 12ms")
+    expected = answered("estimate", *asked, "-t", "two.yaml")["anchor"]
+    found = answered("estimate", *asked, "-t", "four.yaml", "--hosts", "n[2,4]")["anchor"]
+    assert found["runs"][0]["strategy"] == expected["runs"][0]["strategy"]
+    assert found["reached"] == pytest.approx(expected["reached"])
+
+
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_the_screen_says_it_in_twenty_lines(command: str) -> None:
     strategy = FEW if command == "plan" else ("-s", "tp=2")
