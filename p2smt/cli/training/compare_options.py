@@ -35,7 +35,9 @@ class CompareOptions:
         "its launcher does, tp-cp-ep-dp-pp.",
     )
     settings: Texts = option(
-        "NAME=VALUE", "What that FILE leaves open, by the names that errors ask for.", "--set"
+        "NAME=VALUE",
+        "What that FILE, or one in --measured, leaves open, by the names that errors ask for.",
+        "--set",
     )
 
     @property
@@ -44,8 +46,10 @@ class CompareOptions:
         text = self.compare or ""
         return os.path.isfile(text) or ("--" in text and " " in text) or "=" not in text
 
-    def read(self, model: Text, workload: t.WorkloadOptions, devices: int) -> Yours | None:
-        """What is given; None: nothing to compare with.
+    def read(
+        self, model: Text, workload: t.WorkloadOptions, devices: int, measured: Texts
+    ) -> Yours | None:
+        """What is given; None: nothing to compare with.  What is ``measured`` may be a file, too.
 
         Raises:
             InputError: it is neither a strategy nor a file that can be read, or options are given
@@ -53,12 +57,13 @@ class CompareOptions:
         """
         told = t.settings_of(self.settings)
         if self.compare is None:
-            for name, value in (("--launched", self.launched), ("--set", self.settings)):
+            left = None if measured else self.settings
+            for name, value in (("--launched", self.launched), ("--set", left)):
                 if value or value == "":
                     raise InputError(name, "tells what --compare leaves open", "give that, too")
             return None
         if not self.is_file:
-            if told:
+            if told and not measured:
                 rule = "tells what a launch file leaves open"
                 raise InputError("--set", rule, "drop it, or name the file")
             return Yours(self.compare, None, self.launched)

@@ -265,7 +265,7 @@ def plan(
     topology = cluster.under(links)
     listed = hosts_of(hosts, topology)
     devices = devices_on(topology, listed)
-    yours = beside.read(model, workload, devices)
+    yours = beside.read(model, workload, devices, measured)
     workload = workload if yours is None else yours.completed(workload)
     launch = None if yours is None else yours.launch
     trained, batch = workload.of(
@@ -286,7 +286,8 @@ def plan(
         check_svg_name(svg)
     question = strategies.question(trained, batch, topology, workload, memory)
     own = t.anchor_of(
-        *(measured, trained, topology, batch, question.efficiency), workload.given(), force
+        *(measured, trained, topology, batch, question.efficiency),
+        *(workload.given(), force, beside.settings),
     )
     question = _anchored(question, own)
     limits = how.limits()

@@ -170,6 +170,15 @@ def test_a_run_that_a_script_starts_anchors_as_its_strategy() -> None:
     assert itself["anchor"]["scaled_s"] == pytest.approx(0.012)
 
 
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize("beside", [(), ("--compare", "run.sh"), ("--compare", "tp=2")])
+def test_plan_takes_what_such_a_script_leaves_open(beside: tuple[str, ...]) -> None:
+    told = ("--measured", "run.sh: 12ms", *LEFT)
+    found = answered("plan", *SCENE, *FEW, *told, *beside)["anchor"]
+    expected = answered("plan", *SCENE, *FEW, "--measured", f"{RUN}: 12ms")["anchor"]
+    assert found["runs"] == expected["runs"]
+
+
 def test_a_run_of_an_answer_anchors_on_its_own_placement(folder: Path) -> None:
     asked = (*SCENE, "-s", "tp=2,dp=4", "--placement", "[[1,1],[1,4],[1,1],[2,1]]")
     found = cli("estimate", *asked, "--json")
