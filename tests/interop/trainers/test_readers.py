@@ -138,6 +138,22 @@ def test_what_a_file_beside_may_set_is_said() -> None:
     assert read_launch(SCRIPT, {"TP": "4"}).strategy.tp == 4
 
 
-def test_two_precisions_are_refused() -> None:
-    with pytest.raises(InputError, match="has both --bf16 and --fp16; leave out one of them"):
-        read_launch(SCRIPT.replace("--bf16", "--bf16 --fp16"), {})
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ("--fp16", "has both --bf16 and --fp16; leave out one of them"),
+        ("--swiglu --squared-relu", "has both --swiglu and --squared-relu"),
+        (
+            "--num-layers-per-virtual-pipeline-stage 1 --num-virtual-stages-per-pipeline-rank 2",
+            "has both --num-layers-per-virtual",
+        ),
+        (
+            "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
+            "3: times pp 2 must divide the 4 layers",
+        ),
+        ("--expert-model-parallel-size 4", "size 4: needs --num-experts"),
+    ],
+)
+def test_options_that_contradict_one_another_are_refused(options: str, rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        read_launch(f"{SCRIPT.rstrip()} {options}\n", {})
