@@ -295,10 +295,11 @@ def _on_hosts(
     )
 
 
-def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
+def hosts_of(spec: str | None, topology: Topology, remedy: str = "") -> tuple[str, ...] | None:
     """The hosts of --hosts, else of $SLURM_JOB_NODELIST, else all that the topology names.
 
-    None: its nodes have no names, and none are given.
+    None: its nodes have no names, and none are given.  ``remedy``: as of
+    :func:`~p2smt.cluster.allocation.allocated`.
 
     Raises:
         InputError: no host list, a host that the topology lacks, or one that is named twice.
@@ -321,7 +322,7 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         return known
     found = as_known(found, known)
     _check_hosts(spec, found, topology, source)
-    allocated(topology, found)
+    allocated(topology, found, remedy)
     return found
 
 

@@ -19,7 +19,8 @@ MUST = 10
 """The weight of what stays whatever else there is."""
 _LABEL = 9
 _UNIT = r"(?:[num]?s|[kKMGT]?i?B(?:/s)?|%)"
-_PIECE = re.compile(rf"(?:[0-9][0-9.]* (?={_UNIT}(?:[\s,;:)]|$)))?[^\s,]*,?\s*")
+_NUMBER = r"(?<!\S)[0-9]{1,3}(?:,[0-9]{3})+(?![0-9]),?\s*"
+_PIECE = re.compile(rf"{_NUMBER}|(?:[0-9][0-9.]* (?={_UNIT}(?:[\s,;:)]|$)))?[^\s,]*,?\s*")
 _MORE = " .."
 
 

@@ -65,7 +65,7 @@ UNRECORDED = {
     "plan -t gpus.yaml --hosts job.txt --compare launch.sh --set SLURM_NNODES=12 "
     "--launcher megatron --max-cp 2 -o better.json": OWN,
     "verify better.json": OWN,
-    "order better.json --hosts job.txt --to hostlist": OWN,
+    "order better.json -t gpus.yaml --hosts 'n[08-19]' --to hostlist": OWN,
     "export better.json --to sbatch -o better.sh": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 --pick fastest --what-if hosts=12 --what-if 'leaf*2'": OWN,

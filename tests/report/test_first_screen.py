@@ -197,6 +197,13 @@ def test_memory_that_is_nearly_all_taken_is_tight() -> None:
     assert said == ["does not fit", "tight", "tight", "fits"]
 
 
+@pytest.mark.parametrize("number", ["7", "1,024", "1,048,576"])
+def test_a_number_stays_on_its_line(number: str) -> None:
+    text = f"optimal among hosts, their orders, a batch of {number}, and gpu[101,102,103]"
+    for width in range(14, 80):
+        assert any(number in line for line in wrapped(text, width)), width
+
+
 TEXTS = st.text(st.sampled_from("ab ,模\n\x1b\u0301"), max_size=200)
 
 
