@@ -306,6 +306,8 @@ def usage(error: Exception) -> str:
 
 NO_CONFIG, CSV, JSON, DETAILS = "--no-config", "--csv", "--json", "--details"
 HELP = ("-h", "--help")
+WHOLE = {DETAILS, "--latex", "--sufficient"}
+"""With these an answer is printed whole: formulas are copied, and a certificate is short."""
 
 
 def _as_json(ctx: Any, args: list[str]) -> list[str]:
@@ -327,7 +329,7 @@ class OneValueCommand(OfTexts, TyperCommand):
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
             args = [*self._defaults(ctx, args), *_as_json(ctx, args)]
-            if ctx.info_name in BRIEF and not {DETAILS, "--latex"} & {*args}:
+            if ctx.info_name in BRIEF and not WHOLE & {*args}:
                 be_brief()
         rest = list(super().parse_args(ctx, args))
         self._tell_abbreviations(ctx.params)

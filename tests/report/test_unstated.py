@@ -106,7 +106,7 @@ def test_no_time_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch, words: s
     told, data = cli(*shlex.split(words)), cli(*shlex.split(words), "--json")
     assert told.code == data.code in (0, 3), data.err
     assert list(seconds_in(data.json())) == []
-    shown = re.sub("here: .*", "", told.out)  # what the topology says of its levels
+    shown = re.sub("(?s)here: .*", "", told.out)  # what the topology says of its levels
     assert not re.search(r"\d (ns|us|ms|s)\b", shown), shown
     if not words.startswith("placements"):
         assert re.search(
