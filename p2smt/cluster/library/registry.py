@@ -64,7 +64,7 @@ def _packaged(name: str) -> Library:
 
     known = library_names()
     if name not in packaged_names():
-        family = [one for one in known if one.startswith(f"{name}-")]
+        family = [one for one in packaged_names() if one.startswith(f"{name}-")]
         near = f"did you mean {max(family)!r}?" if family else did_you_mean(name, known)
         remedy = near or f"the libraries are {', '.join(known)}, or none"
         raise InputError(f"library {name[:60]!r}", "is not known", remedy)
