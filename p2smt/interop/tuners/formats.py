@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.tuners.choices import Choices, Comm, Fault, FileVerdict
+from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
+from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,11 @@ class TunerFormat:
     judge: Callable[[str, Sequence[Comm]], FileVerdict]
 
 
-FORMATS: tuple[TunerFormat, ...] = ()
+FORMATS: tuple[TunerFormat, ...] = (
+    TunerFormat("nccl-tuner", "NCCL's example tuner plugin", looks_nccl, judge_nccl),
+    TunerFormat("rccl-tuner", "RCCL's built-in tuner", looks_nccl, judge_rccl),
+    TunerFormat("ncclx-tuner", "NCCLX's built-in tuner", looks_ncclx, judge_ncclx),
+)
 
 
 def tuner_format(name: str) -> TunerFormat:

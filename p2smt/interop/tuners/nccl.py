@@ -1,0 +1,177 @@
+"""Tuner files of NCCL's example plugin and of RCCL, which reads nearly the same.
+
+Facts: NVIDIA/nccl 2.30.7, plugins/tuner/example/plugin.c; ROCm/rocm-systems at 22af4d53,
+projects/rccl/src/plugin/tuner/csv_tuner.cc.  Columns: collective, smallest and largest bytes,
+algorithm, protocol, channels, nodes, ranks, and two that may be left out: calls in the group,
+whether buffers are registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from p2smt.interop.tuners.c_text import (
+    LINE_BYTES,
+    as_bytes,
+    buffered_lines,
+    columns,
+    integer,
+    is_number,
+    unsigned,
+)
+from p2smt.interop.tuners.choices import Comm, Fault, FileVerdict
+from p2smt.interop.tuners.rules import (
+    ALGORITHMS,
+    ANY,
+    COLLECTIVES,
+    OWN,
+    PROTOCOLS,
+    Dialect,
+    Rule,
+    RulesRead,
+    Span,
+    judge,
+)
+
+NEEDED, MOST = 8, 10
+"""Columns of a row."""
+_NAMES = ((0, "collective", COLLECTIVES, "allreduce"), (3, "algorithm", ALGORITHMS, "ring"))
+_NAMES += ((4, "protocol", PROTOCOLS, "simple"),)
+_NUMBERS = ("", "smallest size", "largest size", "", "", "channels", "nodes", "ranks")
+_NUMBERS += ("calls in a group", "registered")
+
+
+def read_nccl(text: str) -> RulesRead:
+    """The rules as NCCL's example plugin reads them."""
+    rules, faults = list[Rule](), list[Fault]()
+    for line, piece, cut in buffered_lines(as_bytes(text)):
+        faults += _cut(line, piece, cut)
+        if not piece or piece.startswith("#"):
+            continue
+        words = columns(piece, MOST)
+        if len(words) < NEEDED:
+            faults += _too_few(line, piece, words)
+            continue
+        faults += [*_shifted(line, piece), *_misread(line, words)]
+        if piece[0] in " \t" and words[0].startswith("#"):
+            faults.append(Fault("unknown-name", line, "an indented # starts a row here"))
+        names = [word if word in known else other for word, known, other in _words(words)]
+        for (_, what, _, _), name, (word, _, _) in zip(_NAMES, names, _words(words), strict=True):
+            if name != word:
+                said = f"{what} {word[:40]!r} is none, and becomes {name}"
+                faults.append(Fault("unknown-name", line, said))
+        rules.append(_rule(line, words, names))
+    return RulesRead(tuple(rules), tuple(faults))
+
+
+def read_rccl(text: str) -> RulesRead:
+    """The rules as RCCL reads them: rows that it does not understand are skipped."""
+    rules, faults = list[Rule](), list[Fault]()
+    for line, piece, cut in buffered_lines(as_bytes(text).partition("\0")[0]):
+        faults += _cut(line, piece, cut)
+        piece = piece.removesuffix("\r")
+        if piece.strip(" \t")[:1] in ("", "#"):
+            continue
+        words = columns(piece, MOST)
+        if "" in words or len(words) < NEEDED:
+            faults += _too_few(line, piece, words)
+            continue
+        faults += [*_shifted(line, piece), *_misread(line, words)]
+        wrong = [word for word, known, _ in _words(words) if word not in known]
+        for word in wrong:
+            said = f"{word[:40]!r} is no name, and the row is skipped"
+            faults.append(Fault("unknown-name", line, said))
+        if not wrong:
+            rules.append(_rule(line, words, [word for word, _, _ in _words(words)]))
+    return RulesRead(tuple(rules), tuple(faults))
+
+
+def _words(words: Sequence[str]) -> list[tuple[str, Sequence[str], str]]:
+    return [(words[place], known, other) for place, _, known, other in _NAMES]
+
+
+def _rule(line: int, words: Sequence[str], names: Sequence[str]) -> Rule:
+    collective, algorithm, protocol = names
+    grouped, registered = (integer(words[n]) if len(words) > n else -1 for n in (8, 9))
+    return Rule(
+        line,
+        collective,
+        (unsigned(words[1]), unsigned(words[2])),
+        algorithm,
+        protocol,
+        integer(words[5]),
+        _span(words[6]),
+        _span(words[7]),
+        grouped,
+        registered,
+    )
+
+
+def _span(word: str) -> Span:
+    value = integer(word)
+    return ANY if value == -1 else (value, value)
+
+
+def _cut(line: int, piece: str, cut: bool) -> Iterator[Fault]:
+    if cut:
+        said = f"has over {LINE_BYTES} bytes: the rest, {piece[:40]!r}, is a line of its own"
+        yield Fault("long-line", line, said)
+
+
+def _too_few(line: int, piece: str, words: Sequence[str]) -> Iterator[Fault]:
+    if piece.strip():
+        said = f"{len([w for w in words if w])} columns, {NEEDED} are needed: the row is ignored"
+        yield Fault("counts", line, said)
+
+
+def _shifted(line: int, piece: str) -> Iterator[Fault]:
+    if ",," in piece or piece.startswith(","):
+        yield Fault(
+            "shifted-columns", line, "an empty column does not count: the next takes its place"
+        )
+    if len(piece.split(",")) > MOST:
+        yield Fault("counts", line, f"columns after the {MOST}th are ignored")
+
+
+def _misread(line: int, words: Sequence[str]) -> Iterator[Fault]:
+    """Numbers that C reads as others than people do."""
+    for place, (word, what) in enumerate(zip(words, _NUMBERS, strict=False)):
+        if not what:
+            continue
+        value = unsigned(word) if place < 3 else integer(word)
+        if not is_number(word):
+            name = "wildcard" if word == "*" else "suffix"
+            yield Fault(name, line, f"{what} {word[:40]!r} is read as {value}")
+        elif int(word) != value:
+            yield Fault("overflow", line, f"{what} {word[:40]} is read as {value}")
+
+
+def _nccl_channels(number: int) -> int:
+    return 1 if number == -1 else number
+
+
+def _rccl_channels(number: int) -> int:
+    return number if number >= 1 else OWN
+
+
+NCCL = Dialect("nccl-tuner", read_nccl, per_rank=False, channels=_nccl_channels, unmatched=1)
+RCCL = Dialect("rccl-tuner", read_rccl, per_rank=False, channels=_rccl_channels, unmatched=OWN)
+
+
+def judge_nccl(text: str, comms: Sequence[Comm]) -> FileVerdict:
+    """What NCCL's example plugin makes of a file."""
+    return judge(NCCL, text, comms)
+
+
+def judge_rccl(text: str, comms: Sequence[Comm]) -> FileVerdict:
+    """What RCCL makes of a file."""
+    return judge(RCCL, text, comms)
+
+
+def looks_nccl(text: str) -> bool:
+    """Whether some line has the shape of a row: eight columns or more, the second a number."""
+    for _, piece, _ in buffered_lines(as_bytes(text)):
+        words = columns(piece, MOST)
+        if piece.lstrip()[:1] != "#" and len(words) >= NEEDED - 1 and words[1][:1].isdigit():
+            return words[2][:1].isdigit() or words[2].startswith("-")
+    return False
