@@ -49,8 +49,15 @@ def tuner_format(name: str) -> TunerFormat:
 
 
 def recognised(text: str) -> TunerFormat | None:
-    """The format that a text is of by its shape; None: of none."""
-    return next((row for row in FORMATS if row.looks(text)), None)
+    """The format that a text is of, as its first line says or else by its shape; None: of none."""
+    head = text.lstrip().partition("\n")[0]
+    said = next((row for row in FORMATS if head.startswith(f"# {row.name}:")), None)
+    return said or next((row for row in FORMATS if row.looks(text)), None)
+
+
+def _empty(text: str) -> bool:
+    """Whether a text has comments alone, as a file has that changes nothing."""
+    return all(line.strip()[:1] in ("", "#") for line in text.split("\n"))
 
 
 def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -> FileVerdict:
@@ -60,10 +67,12 @@ def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -
         InputError: the text is of no known format.
     """
     found = recognised(text)
+    if given is not None and (given.looks(text) or _empty(text)):
+        return given.judge(text, comms)
     if found is None:
         names = ", ".join(row.name for row in FORMATS)
         raise InputError("the file", f"is of none of the formats {names}", "name another file")
-    if given is None or given is found or given.looks(text):
-        return (given or found).judge(text, comms)
+    if given is None or given is found:
+        return found.judge(text, comms)
     what = f"this is a file of {found.name}, which {given.name} does not read"
     return FileVerdict(given.name, (Fault("other-format", 0, what),), (), Choices(()))

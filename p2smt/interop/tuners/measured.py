@@ -1,4 +1,4 @@
-"""Where a user's own tables of nccl-tests, with a way forced, show a gain over the library's own."""
+"""Where tables of nccl-tests, with a way forced, show a gain over the library's own choice."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.accuracy import PricedStep, PriceRange, outermost_crossed, price_range
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay
-from p2smt.cost.library.ways import library_choice, library_model
+from p2smt.cost.library.ways import carried, library_choice, library_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.step_time import StepCostModel
 from p2smt.errors import InputError
@@ -102,7 +102,9 @@ class _Scene:
         operation = OPERATIONS[collective]
         choice = library_choice(topology, footprint, operation)
         able = [
-            i for i, way in enumerate(choice.ways) if _runs(topology, footprint, operation, way)
+            i
+            for i, way in enumerate(choice.ways)
+            if carried(topology, footprint, operation, way) == way
         ]
         level = outermost_crossed(topology, groups)
         model = library_model(topology, footprint, operation)

@@ -80,11 +80,10 @@ def _rccl_row(collective: str, comm: Comm, region: Region, model: bool) -> str:
 
 
 def _ncclx_row(collective: str, comm: Comm, region: Region, model: bool) -> str:
-    """Sizes are parts of a rank, rounded inwards, so that no other size is taken."""
-    first = -(-region.first // comm.ranks)
-    last = (region.last + 1) // comm.ranks
+    """Sizes are parts of a rank, of which the format tells no two apart that are alike."""
+    first, last = region.first // comm.ranks, region.last // comm.ranks
     said = ("", MODEL_ONLY) if model else ()
-    sizes = f"[{first},)" if region.last == LARGEST_BYTES else f"[{first},{max(last, first + 1)})"
+    sizes = f"[{first},)" if region.last == LARGEST_BYTES else f"[{first},{last}]"
     return ",".join(
         map(str, (collective, sizes, *region.found, -1, comm.nodes, comm.per_node, *said))
     )
@@ -99,8 +98,8 @@ TUNER_WRITERS = (
         notes=(
             "use it with NCCL_TUNER_PLUGIN=libnccl-tuner-example.so and "
             "NCCL_TUNER_CONFIG_FILE={path}; build the plugin from NCCL's plugins/tuner/example",
-            "the plugin overwrites NCCL's constants (of Blackwell, of NVLS between nodes), takes the "
-            "place of a tuner that a network plugin brings, and is not asked of symmetric windows",
+            "the plugin overwrites NCCL's constants (of Blackwell, of NVLS between nodes), takes "
+            "the place of a network plugin's tuner, and is not asked of symmetric windows",
         ),
     ),
     TunerWriter(

@@ -57,6 +57,7 @@ from p2smt.report.outputs.symbolic import (
 )
 from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
+from p2smt.report.outputs.tuners import VerifyTunerOutput
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 
@@ -116,6 +117,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             "verify PLAN --json of a redistribution",
         ),
         "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
+        "verify-tuner": (VerifyTunerOutput, "verify FILE --json of a file for a library"),
         "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
         "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
         "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),

@@ -20,9 +20,7 @@ Answer = tuple[tuple[str, str] | None, int]
 
 
 class _Tuner(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_void_p) for name in ("name", "init", "ask", "finalize")
-    ]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("name", "init", "ask", "finalize")]
 
 
 def asked_of(
