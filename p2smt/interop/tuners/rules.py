@@ -18,7 +18,6 @@ from p2smt.interop.tuners.choices import (
     representatives,
     tabulated,
 )
-from p2smt.units import format_bytes
 
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
@@ -231,10 +230,10 @@ def _hole(dialect: Dialect, rules: Sequence[Rule], asked: Question) -> tuple[str
 
 
 def size_range(first: int, last: int) -> str:
-    """Sizes in words."""
+    """Sizes in words, to the byte."""
     if last == LARGEST_BYTES:
-        return "every size" if first == 0 else f"{format_bytes(first)} and more"
-    return format_bytes(first) if first == last else f"{format_bytes(first)} to {last} B"
+        return "every size" if first == 0 else f"{first} B and more"
+    return f"{first} B" if first == last else f"{first} to {last} B"
 
 
 Box = tuple[Span, ...]

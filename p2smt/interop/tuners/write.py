@@ -166,7 +166,7 @@ def _check_library(writer: TunerWriter, topology: Topology) -> None:
     if topology.library_name.partition("-")[0] != writer.family:
         given = f"--to {writer.name}: the library of {topology.name} is {topology.library_name}"
         rule = f"is no {writer.family.upper()}, which alone reads such a file"
-        raise InputError(given, rule, f"name a topology with {writer.family.upper()}, or --library")
+        raise InputError(given, rule, f"name a topology with {writer.family.upper()}")
 
 
 def _comments(writer: TunerWriter) -> tuple[str, ...]:

@@ -45,7 +45,6 @@ def _context(tuner: _Tuner, file: Path, question: Question) -> Iterator[ctypes.c
         tuner.init
     )
     context, comm = ctypes.c_void_p(), question.comm
-    os.environ["NCCL_TUNER_CONFIG_FILE"] = str(file)
     _set(file)
     assert init(ctypes.addressof(context), 0, comm.ranks, comm.nodes, None, None, None) == 0
     yield context
