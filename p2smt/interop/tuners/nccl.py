@@ -35,10 +35,14 @@ from p2smt.interop.tuners.rules import (
 
 NEEDED, MOST = 8, 10
 """Columns of a row."""
-_NAMES = ((0, "collective", COLLECTIVES, "allreduce"), (3, "algorithm", ALGORITHMS, "ring"))
-_NAMES += ((4, "protocol", PROTOCOLS, "simple"),)
-_NUMBERS = ("", "smallest size", "largest size", "", "", "channels", "nodes", "ranks")
-_NUMBERS += ("calls in a group", "registered")
+_NAMES: tuple[tuple[int, str, tuple[str, ...], str], ...] = (
+    (0, "collective", COLLECTIVES, "allreduce"),
+    (3, "algorithm", ALGORITHMS, "ring"),
+    (4, "protocol", PROTOCOLS, "simple"),
+)
+"""Columns of names: what they are, which there are, and what NCCL's plugin makes of another."""
+_NUMBERS = {1: "smallest size", 2: "largest size", 5: "channels", 6: "nodes", 7: "ranks"}
+_NUMBERS |= {8: "calls in a group", 9: "registered"}
 
 
 def read_nccl(text: str) -> RulesRead:
@@ -135,9 +139,10 @@ def _shifted(line: int, piece: str) -> Iterator[Fault]:
 
 def _misread(line: int, words: Sequence[str]) -> Iterator[Fault]:
     """Numbers that C reads as others than people do."""
-    for place, (word, what) in enumerate(zip(words, _NUMBERS, strict=False)):
-        if not what:
-            continue
+    for place, what in _NUMBERS.items():
+        if place >= len(words):
+            return
+        word = words[place]
         value = unsigned(word) if place < 3 else integer(word)
         if not is_number(word):
             name = "wildcard" if word == "*" else "suffix"

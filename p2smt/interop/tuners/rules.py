@@ -218,7 +218,8 @@ def _hole(dialect: Dialect, rules: Sequence[Rule], asked: Question) -> tuple[str
     last = None
     for rule in matching(dialect, rules, asked):
         if rule.channels < 0:
-            return "one-channel", rule.line, f"gets one channel: {rule.channels} channels is 1 here"
+            said = f"is told {rule.channels} channels, of which -1 is one: 0 leaves them to NCCL"
+            return "one-channel", rule.line, said
         if rule.pair == ALWAYS:
             return None
         last = rule

@@ -143,7 +143,7 @@ def write_tuner(writer: TunerWriter, topology: Topology, asked: AskedTuner, path
     _check_library(writer, topology)
     rows, runs, written = _Rows([]), list[str](), dict[Comm, list[str]]()
     for member in asked.members:
-        lines, start = [], (rows.changed, rows.pinned)
+        lines, start = list[str](), (rows.changed, rows.pinned)
         for collective in COLLECTIVES:
             own = own_regions(topology, member, collective)
             gains = _gains(topology, asked, member, collective)

@@ -7,8 +7,9 @@ import random
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.rules import ALGORITHMS, COLLECTIVES, PROTOCOLS, Question
 
-_SIZES = ("0", "1", "1024", "65536", "1048576", "4294967295", "18446744073709551615", "64K", "1e9")
-_SIZES += ("-1", " 4096", "99999999999999999999999", "+8", "x", "0x10", "2048 ")
+_SIZES: tuple[str, ...] = ("0", "1", "1024", "65536", "1048576", "4294967295")
+_SIZES += ("18446744073709551615", "64K", "1e9", "-1", " 4096", "99999999999999999999999")
+_SIZES += ("+8", "x", "0x10", "2048 ")
 _COUNTS = (
     "-1",
     "0",
