@@ -84,7 +84,7 @@ def members_of(topology: Topology, comm: Comm) -> Member:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class Scene:
     """One collective of one communicator, with all that prices it."""
 
     topology: Topology
@@ -96,7 +96,8 @@ class _Scene:
     local: int
 
     @staticmethod
-    def of(topology: Topology, member: Member, collective: str) -> _Scene:
+    def of(topology: Topology, member: Member, collective: str) -> Scene:
+        """That of a communicator alone on the cluster."""
         groups = np.array([member.devices], dtype=np.int64)
         footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
         operation = OPERATIONS[collective]
@@ -109,11 +110,16 @@ class _Scene:
         level = outermost_crossed(topology, groups)
         model = library_model(topology, footprint, operation)
         local = member.comm.per_node
-        return _Scene(topology, collective, choice, model, tuple(able), level or 0, local)
+        return Scene(topology, collective, choice, model, tuple(able), level or 0, local)
 
     def own(self, size: int) -> Pair:
         """What the library takes."""
         return pair_of(self.choice.ways[self.choice.pick(size)])
+
+    def seconds(self, pair: Pair, size: int) -> float:
+        """The predicted time of a pair that the library has for it."""
+        names = [pair_of(way) for way in self.choice.ways]
+        return self.model.ways[names.index(pair)].seconds(size)
 
     def gaining(self, size: int, margin: float | None) -> Pair:
         """The fastest way where it gains more than the margin, else the library's own.
@@ -144,12 +150,12 @@ def pair_of(way: LibraryWay) -> Pair:
 
 def own_regions(topology: Topology, member: Member, collective: str) -> Sequence[Region]:
     """What the library is predicted to take, by size."""
-    return regions(_Scene.of(topology, member, collective).own)
+    return regions(Scene.of(topology, member, collective).own)
 
 
 def gaining_regions(
     topology: Topology, member: Member, collective: str, margin: float | None
 ) -> Sequence[Region]:
     """The same where nothing is predicted to gain more than the margin, else what gains most."""
-    scene = _Scene.of(topology, member, collective)
+    scene = Scene.of(topology, member, collective)
     return regions(lambda size: scene.gaining(size, margin))

@@ -250,11 +250,11 @@ def _notes(
     writer: TunerWriter, asked: AskedTuner, rows: _Rows, runs: Sequence[str], path: str
 ) -> Iterator[str]:
     yield from (text.format(path=path) for text in writer.notes)
-    kept = f"; {rows.pinned} pin the library's own as predicted" if writer.complete else ""
-    yield f"{rows.changed} rows change the library's choice{kept}"
+    kept = f"; rows that pin its own as predicted: {rows.pinned}" if writer.complete else ""
+    yield f"rows that change the library's choice: {rows.changed}{kept}"
     if asked.model_only and rows.changed:
         yield f"rows with {MODEL_ONLY} were tried by no GPU: measure before a job relies on them"
     for text in runs[:_MOST_RUNS]:
         yield f"predicted to gain, to be measured with --measured: {text}"
     if len(runs) > _MOST_RUNS:
-        yield f"and {len(runs) - _MOST_RUNS} runs more for other collectives and communicators"
+        yield f"further runs that are predicted to gain: {len(runs) - _MOST_RUNS}"

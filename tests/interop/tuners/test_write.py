@@ -122,7 +122,7 @@ def mutants(text: str, seed: int) -> list[str]:
     """A row dropped, two swapped, one renamed, one with -1 channels, the file cut."""
     draw, lines = random.Random(seed), text.splitlines()
     rows = [n for n, line in enumerate(lines) if line[0] != "#"]
-    ends = [n for n in rows if lines[n].split(",")[2] == str(LARGEST_BYTES)]
+    ends = [n for n in rows if lines[n].split(",")[1:3] == ["0", str(LARGEST_BYTES)]]
     last = draw.choice(ends)
     before = next(iter([n for n in rows if n + 1 in ends and n not in ends]))
     swapped = [*lines[:before], lines[before + 1], lines[before], *lines[before + 2 :]]
