@@ -10,7 +10,7 @@ import typer
 from p2smt.cli import option_groups as o
 from p2smt.cli.output import note
 from p2smt.cli.parameters import Text, argument, flag, opened, option, required
-from p2smt.cli.tuner_files import TunerOptions, tuner_file
+from p2smt.cli.schedules.tuner_files import TunerOptions, tuner_file
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:

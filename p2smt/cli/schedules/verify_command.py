@@ -14,7 +14,7 @@ from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
 from p2smt.cli.output import note, print_json, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
-from p2smt.cli.tuner_files import tuner_text, verify_tuner
+from p2smt.cli.schedules.tuner_files import tuner_text, verify_tuner
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ChoiceTable:
     """Rows by collective and communicator; of each the sizes ascend and do not overlap."""
 
     rows: tuple[Chosen, ...]
@@ -83,7 +83,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FileFault:
     """Something that a file makes a library do which nobody can have meant.
 
     name: one of the short names of faults, such as ``gap``.  line: from 1; 0: of the whole file.
@@ -103,9 +103,9 @@ class FileVerdict:
     """What a file makes its library do: the faults, what else is to be known, and the table."""
 
     format: str
-    faults: tuple[Fault, ...]
+    faults: tuple[FileFault, ...]
     notes: tuple[str, ...]
-    choices: Choices
+    choices: ChoiceTable
 
 
 def parse_comms(text: str) -> tuple[Comm, ...]:
@@ -146,7 +146,7 @@ def tabulated(
     comms: Sequence[Comm],
     constants: Iterable[int],
     ask: Callable[[str, Comm, int], LibraryCall | None],
-) -> Choices:
+) -> ChoiceTable:
     """The table of what ``ask`` answers, over every size; neighbours that are alike are one row."""
     intervals, rows = representatives(constants), list[Chosen]()
     for comm in comms:
@@ -157,4 +157,4 @@ def tabulated(
                 if len(rows) > start and rows[-1].call == call:
                     first = rows.pop().first
                 rows.append(Chosen(collective, comm, first, last, call))
-    return Choices(tuple(rows))
+    return ChoiceTable(tuple(rows))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
-from p2smt.interop.tuners.choices import Choices, Comm, Fault, FileVerdict
+from p2smt.interop.tuners.choices import ChoiceTable, Comm, FileFault, FileVerdict
 from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
 from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
 
@@ -75,4 +75,4 @@ def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -
     if given is None or given is found:
         return found.judge(text, comms)
     what = f"this is a file of {found.name}, which {given.name} does not read"
-    return FileVerdict(given.name, (Fault("other-format", 0, what),), (), Choices(()))
+    return FileVerdict(given.name, (FileFault("other-format", 0, what),), (), ChoiceTable(()))

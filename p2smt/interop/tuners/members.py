@@ -7,13 +7,13 @@ from collections import Counter
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.tuners.choices import Comm
-from p2smt.interop.tuners.regions import Member
+from p2smt.interop.tuners.regions import CommMember
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.sides import attention_of
 
 
-def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[Member, ...]]:
+def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[CommMember, ...]]:
     """The topology of a plan, and each of its groups that lies otherwise than those before it.
 
     Raises:
@@ -22,14 +22,14 @@ def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[Member, ..
     problem, _ = plan_problem(attention_of(plan, source), source)
     topology = problem.topology
     under = topology.devices_under(topology.node_level)
-    found: dict[tuple[int, ...], Member] = {}
+    found: dict[tuple[int, ...], CommMember] = {}
     for request in plan.requests:
         for step in request.steps:
             for group in step.groups:
                 first = min(group, default=0) // under * under
                 if len(group) > 1:
                     place = tuple(device - first for device in group)
-                    found.setdefault(place, Member(_comm(group, under, source), tuple(group)))
+                    found.setdefault(place, CommMember(_comm(group, under, source), tuple(group)))
     if not found:
         raise InputError(source, "has no groups of several ranks", "export from --topology")
     return topology, tuple(found.values())

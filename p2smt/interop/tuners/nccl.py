@@ -8,6 +8,7 @@ whether buffers are registered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from p2smt.interop.tuners.c_text import (
@@ -19,7 +20,7 @@ from p2smt.interop.tuners.c_text import (
     is_number,
     unsigned,
 )
-from p2smt.interop.tuners.choices import Comm, Fault, FileVerdict
+from p2smt.interop.tuners.choices import Comm, FileFault, FileVerdict
 from p2smt.interop.tuners.rules import (
     ALGORITHMS,
     ANY,
@@ -27,9 +28,9 @@ from p2smt.interop.tuners.rules import (
     OWN,
     PROTOCOLS,
     Dialect,
-    Rule,
+    NumberSpan,
     RulesRead,
-    Span,
+    TunerRule,
     judge,
 )
 
@@ -47,7 +48,7 @@ _NUMBERS |= {8: "calls in a group", 9: "registered"}
 
 def read_nccl(text: str) -> RulesRead:
     """The rules as NCCL's example plugin reads them."""
-    rules, faults = list[Rule](), list[Fault]()
+    rules, faults = list[TunerRule](), list[FileFault]()
     for line, piece, cut in buffered_lines(as_bytes(text)):
         faults += _cut(line, piece, cut)
         if not piece or piece.startswith("#"):
@@ -58,19 +59,19 @@ def read_nccl(text: str) -> RulesRead:
             continue
         faults += [*_shifted(line, piece), *_misread(line, words)]
         if piece[0] in " \t" and words[0].startswith("#"):
-            faults.append(Fault("unknown-name", line, "an indented # starts a row here"))
+            faults.append(FileFault("unknown-name", line, "an indented # starts a row here"))
         names = [word if word in known else other for word, known, other in _words(words)]
         for (_, what, _, _), name, (word, _, _) in zip(_NAMES, names, _words(words), strict=True):
             if name != word:
                 said = f"{what} {word[:40]!r} is none, and becomes {name}"
-                faults.append(Fault("unknown-name", line, said))
+                faults.append(FileFault("unknown-name", line, said))
         rules.append(_rule(line, words, names))
     return RulesRead(tuple(rules), tuple(faults))
 
 
 def read_rccl(text: str) -> RulesRead:
     """The rules as RCCL reads them: rows that it does not understand are skipped."""
-    rules, faults = list[Rule](), list[Fault]()
+    rules, faults = list[TunerRule](), list[FileFault]()
     for line, piece, cut in buffered_lines(as_bytes(text).partition("\0")[0]):
         faults += _cut(line, piece, cut)
         piece = piece.removesuffix("\r")
@@ -84,7 +85,7 @@ def read_rccl(text: str) -> RulesRead:
         wrong = [word for word, known, _ in _words(words) if word not in known]
         for word in wrong:
             said = f"{word[:40]!r} is no name, and the row is skipped"
-            faults.append(Fault("unknown-name", line, said))
+            faults.append(FileFault("unknown-name", line, said))
         if not wrong:
             rules.append(_rule(line, words, [word for word, _, _ in _words(words)]))
     return RulesRead(tuple(rules), tuple(faults))
@@ -94,10 +95,10 @@ def _words(words: Sequence[str]) -> list[tuple[str, Sequence[str], str]]:
     return [(words[place], known, other) for place, _, known, other in _NAMES]
 
 
-def _rule(line: int, words: Sequence[str], names: Sequence[str]) -> Rule:
+def _rule(line: int, words: Sequence[str], names: Sequence[str]) -> TunerRule:
     collective, algorithm, protocol = names
     grouped, registered = (integer(words[n]) if len(words) > n else -1 for n in (8, 9))
-    return Rule(
+    return TunerRule(
         line,
         collective,
         (unsigned(words[1]), unsigned(words[2])),
@@ -111,33 +112,33 @@ def _rule(line: int, words: Sequence[str], names: Sequence[str]) -> Rule:
     )
 
 
-def _span(word: str) -> Span:
+def _span(word: str) -> NumberSpan:
     value = integer(word)
     return ANY if value == -1 else (value, value)
 
 
-def _cut(line: int, piece: str, cut: bool) -> Iterator[Fault]:
+def _cut(line: int, piece: str, cut: bool) -> Iterator[FileFault]:
     if cut:
         said = f"has over {LINE_BYTES} bytes: the rest, {piece[:40]!r}, is a line of its own"
-        yield Fault("long-line", line, said)
+        yield FileFault("long-line", line, said)
 
 
-def _too_few(line: int, piece: str, words: Sequence[str]) -> Iterator[Fault]:
+def _too_few(line: int, piece: str, words: Sequence[str]) -> Iterator[FileFault]:
     if piece.strip():
         said = f"{len([w for w in words if w])} columns, {NEEDED} are needed: the row is ignored"
-        yield Fault("counts", line, said)
+        yield FileFault("counts", line, said)
 
 
-def _shifted(line: int, piece: str) -> Iterator[Fault]:
+def _shifted(line: int, piece: str) -> Iterator[FileFault]:
     if ",," in piece or piece.startswith(","):
-        yield Fault(
+        yield FileFault(
             "shifted-columns", line, "an empty column does not count: the next takes its place"
         )
     if len(piece.split(",")) > MOST and not piece.rstrip().endswith(",model-only"):
-        yield Fault("counts", line, f"columns after the {MOST}th are ignored")
+        yield FileFault("counts", line, f"columns after the {MOST}th are ignored")
 
 
-def _misread(line: int, words: Sequence[str]) -> Iterator[Fault]:
+def _misread(line: int, words: Sequence[str]) -> Iterator[FileFault]:
     """Numbers that C reads as others than people do."""
     for place, what in _NUMBERS.items():
         if place >= len(words):
@@ -146,9 +147,9 @@ def _misread(line: int, words: Sequence[str]) -> Iterator[Fault]:
         value = unsigned(word) if place < 3 else integer(word)
         if not is_number(word):
             name = "wildcard" if word == "*" else "suffix"
-            yield Fault(name, line, f"{what} {word[:40]!r} is read as {value}")
+            yield FileFault(name, line, f"{what} {word[:40]!r} is read as {value}")
         elif int(word) != value:
-            yield Fault("overflow", line, f"{what} {word[:40]} is read as {value}")
+            yield FileFault("overflow", line, f"{what} {word[:40]} is read as {value}")
 
 
 def _nccl_channels(number: int) -> int:
@@ -173,10 +174,12 @@ def judge_rccl(text: str, comms: Sequence[Comm]) -> FileVerdict:
     return judge(RCCL, text, comms)
 
 
+_ROW = re.compile(r"\s*[A-Za-z_]\w*\s*,[-+\s\d]+\w*\s*,[-+\s\d]+\w*\s*,\s*[A-Za-z_]\w*\s*,.*")
+
+
 def looks_nccl(text: str) -> bool:
-    """Whether some line has the shape of a row: eight columns or more, the second a number."""
-    for _, piece, _ in buffered_lines(as_bytes(text)):
-        words = columns(piece, MOST)
-        if piece.lstrip()[:1] != "#" and len(words) >= NEEDED - 1 and words[1][:1].isdigit():
-            return words[2][:1].isdigit() or words[2].startswith("-")
-    return False
+    """Whether some line begins as a row does: a name, two sizes, a name, and as many columns."""
+    return any(
+        _ROW.fullmatch(piece) is not None and len(columns(piece, MOST)) >= NEEDED - 1
+        for _, piece, _ in buffered_lines(as_bytes(text))
+    )

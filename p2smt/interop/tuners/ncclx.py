@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from p2smt.interop.tuners.c_text import as_bytes
-from p2smt.interop.tuners.choices import Comm, Fault, FileVerdict
+from p2smt.interop.tuners.choices import Comm, FileFault, FileVerdict
 from p2smt.interop.tuners.rules import (
     ALGORITHMS,
     ANY,
@@ -19,9 +19,9 @@ from p2smt.interop.tuners.rules import (
     OWN,
     PROTOCOLS,
     Dialect,
-    Rule,
+    NumberSpan,
     RulesRead,
-    Span,
+    TunerRule,
     judge,
 )
 
@@ -37,7 +37,7 @@ class _Bad(ValueError):
 
 def read_ncclx(text: str) -> RulesRead:
     """The rules as NCCLX reads them."""
-    rules, faults = list[Rule](), list[Fault]()
+    rules, faults = list[TunerRule](), list[FileFault]()
     for line, given in enumerate(as_bytes(text).split("\n"), 1):
         row = given.strip(_BLANK)
         if not row or row.startswith("#"):
@@ -45,7 +45,7 @@ def read_ncclx(text: str) -> RulesRead:
         try:
             rules.append(_rule(line, split_row(row)))
         except _Bad as bad:
-            faults.append(Fault("aborts", line, f"{bad}: no communicator starts"))
+            faults.append(FileFault("aborts", line, f"{bad}: no communicator starts"))
     return RulesRead(tuple(rules), tuple(faults), refused=bool(faults))
 
 
@@ -63,7 +63,7 @@ def split_row(row: str) -> list[str]:
     return found[:MOST]
 
 
-def _rule(line: int, words: Sequence[str]) -> Rule:
+def _rule(line: int, words: Sequence[str]) -> TunerRule:
     if len(words) < NEEDED:
         raise _Bad(f"{len(words)} columns, {NEEDED} are needed")
     for word, known in zip(
@@ -74,7 +74,7 @@ def _rule(line: int, words: Sequence[str]) -> Rule:
     chunk = _whole(words[7], _LONG, 0) if len(words) > NEEDED else 0
     if chunk < 0:
         raise _Bad(f"chunk size {chunk} is below 0")
-    return Rule(
+    return TunerRule(
         line,
         words[0],
         interval(words[1]),
@@ -95,7 +95,7 @@ def _whole(word: str, limit: int, empty: int) -> int:
     return int(word)
 
 
-def interval(word: str) -> Span:
+def interval(word: str) -> NumberSpan:
     """The numbers of ``*``, ``8``, ``[1,4)``, ``(1,)`` and the like, as a closed span."""
     if word in ("", "*"):
         return ANY
@@ -128,4 +128,7 @@ def looks_ncclx(text: str) -> bool:
     """Whether some row has an algorithm where this format has it."""
     rows = (line.strip(_BLANK) for line in as_bytes(text).split("\n"))
     found = (split_row(row) for row in rows if row and not row.startswith("#"))
-    return any(len(words) >= NEEDED and words[2].lower() in ALGORITHMS for words in found)
+    return any(
+        len(words) >= NEEDED and words[0].isidentifier() and words[2].lower() in ALGORITHMS
+        for words in found
+    )

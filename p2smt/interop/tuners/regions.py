@@ -61,14 +61,14 @@ def regions(at: Callable[[int], Pair]) -> tuple[Region, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CommMember:
     """A communicator and its devices."""
 
     comm: Comm
     devices: tuple[int, ...]
 
 
-def members_of(topology: Topology, comm: Comm) -> Member:
+def members_of(topology: Topology, comm: Comm) -> CommMember:
     """A communicator on the first nodes of a cluster, on the first devices of each.
 
     Raises:
@@ -80,11 +80,11 @@ def members_of(topology: Topology, comm: Comm) -> Member:
         rule = f"does not fit {topology.name}, which has {nodes} nodes of {per_node} devices"
         raise InputError(f"--comms {comm}", rule, "give a smaller one, or a larger topology")
     rows = [node * per_node + i for node in range(comm.nodes) for i in range(comm.per_node)]
-    return Member(comm, tuple(rows))
+    return CommMember(comm, tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class CommScene:
     """One collective of one communicator, with all that prices it."""
 
     topology: Topology
@@ -96,7 +96,7 @@ class Scene:
     local: int
 
     @staticmethod
-    def of(topology: Topology, member: Member, collective: str) -> Scene:
+    def of(topology: Topology, member: CommMember, collective: str) -> CommScene:
         """That of a communicator alone on the cluster."""
         groups = np.array([member.devices], dtype=np.int64)
         footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
@@ -110,7 +110,7 @@ class Scene:
         level = outermost_crossed(topology, groups)
         model = library_model(topology, footprint, operation)
         local = member.comm.per_node
-        return Scene(topology, collective, choice, model, tuple(able), level or 0, local)
+        return CommScene(topology, collective, choice, model, tuple(able), level or 0, local)
 
     def own(self, size: int) -> Pair:
         """What the library takes."""
@@ -148,14 +148,14 @@ def pair_of(way: LibraryWay) -> Pair:
     return name, way.protocol
 
 
-def own_regions(topology: Topology, member: Member, collective: str) -> Sequence[Region]:
+def own_regions(topology: Topology, member: CommMember, collective: str) -> Sequence[Region]:
     """What the library is predicted to take, by size."""
-    return regions(Scene.of(topology, member, collective).own)
+    return regions(CommScene.of(topology, member, collective).own)
 
 
 def gaining_regions(
-    topology: Topology, member: Member, collective: str, margin: float | None
+    topology: Topology, member: CommMember, collective: str, margin: float | None
 ) -> Sequence[Region]:
     """The same where nothing is predicted to gain more than the margin, else what gains most."""
-    scene = Scene.of(topology, member, collective)
+    scene = CommScene.of(topology, member, collective)
     return regions(lambda size: scene.gaining(size, margin))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from p2smt.interop.tuners.choices import (
     LARGEST_BYTES,
     Comm,
-    Fault,
+    FileFault,
     FileVerdict,
     LibraryCall,
     representatives,
@@ -32,11 +32,11 @@ _UNNAMED = 1_000_003
 """A number that stands for all that a file does not name."""
 _SHOWN = 4
 
-Span = tuple[int, int]
+NumberSpan = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TunerRule:
     """A row as the library has read it; spans are closed.
 
     sizes: of the whole vector or of its part per rank; ranks: of all, or per node (see
@@ -45,12 +45,12 @@ class Rule:
 
     line: int
     collective: str
-    sizes: Span
+    sizes: NumberSpan
     algorithm: str
     protocol: str
     channels: int
-    nodes: Span
-    ranks: Span
+    nodes: NumberSpan
+    ranks: NumberSpan
     grouped: int = -1
     registered: int = -1
     chunk: int = 0
@@ -65,8 +65,8 @@ class Rule:
 class RulesRead:
     """The rules of a file and what reading it shows; ``refused``: the library does not start."""
 
-    rules: tuple[Rule, ...]
-    faults: tuple[Fault, ...]
+    rules: tuple[TunerRule, ...]
+    faults: tuple[FileFault, ...]
     refused: bool = False
 
 
@@ -86,7 +86,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TunerQuestion:
     """A call: what a library asks its tuner.
 
     grouped: how many calls are in the group.  registered: whether buffers are.
@@ -99,11 +99,13 @@ class Question:
     registered: int = 0
 
 
-def _within(span: Span, value: int) -> bool:
+def _within(span: NumberSpan, value: int) -> bool:
     return span[0] <= value <= span[1]
 
 
-def matching(dialect: Dialect, rules: Iterable[Rule], asked: Question) -> Iterator[Rule]:
+def matching(
+    dialect: Dialect, rules: Iterable[TunerRule], asked: TunerQuestion
+) -> Iterator[TunerRule]:
     """The rules that match a call, in their order."""
     comm = asked.comm
     size = asked.size // comm.ranks if dialect.per_rank else asked.size
@@ -122,8 +124,8 @@ def matching(dialect: Dialect, rules: Iterable[Rule], asked: Question) -> Iterat
 
 def chosen(
     dialect: Dialect,
-    rules: Iterable[Rule],
-    asked: Question,
+    rules: Iterable[TunerRule],
+    asked: TunerQuestion,
     possible: Callable[[str, str], bool] = lambda _algorithm, _protocol: True,
 ) -> tuple[tuple[str, str] | None, int]:
     """What a library takes: algorithm with protocol (None: its own), and channels (0: its own)."""
@@ -144,7 +146,9 @@ def judge(dialect: Dialect, text: str, comms: Sequence[Comm]) -> FileVerdict:
         COLLECTIVES,
         asked,
         [edge for comm in asked for edge in _edges(dialect, read.rules, comm)],
-        lambda collective, comm, size: _call(dialect, read.rules, Question(collective, comm, size)),
+        lambda collective, comm, size: _call(
+            dialect, read.rules, TunerQuestion(collective, comm, size)
+        ),
     )
     ordered = sorted(faults, key=lambda fault: fault.line or 10**9)
     return FileVerdict(dialect.name, tuple(ordered), tuple(_notes(dialect, read.rules)), table)
@@ -154,7 +158,7 @@ def _nothing(_collective: str, _comm: Comm, _size: int) -> None:
     return None
 
 
-def _call(dialect: Dialect, rules: Sequence[Rule], asked: Question) -> LibraryCall | None:
+def _call(dialect: Dialect, rules: Sequence[TunerRule], asked: TunerQuestion) -> LibraryCall | None:
     pair, channels = chosen(dialect, rules, asked)
     numbers = () if channels == OWN else (("channels", channels),)
     if pair is None:
@@ -162,7 +166,7 @@ def _call(dialect: Dialect, rules: Sequence[Rule], asked: Question) -> LibraryCa
     return LibraryCall(*pair, numbers)
 
 
-def _edges(dialect: Dialect, rules: Iterable[Rule], comm: Comm) -> Iterator[int]:
+def _edges(dialect: Dialect, rules: Iterable[TunerRule], comm: Comm) -> Iterator[int]:
     """The sizes from which on some rule begins or ends to match."""
     unit = comm.ranks if dialect.per_rank else 1
     for rule in rules:
@@ -170,7 +174,7 @@ def _edges(dialect: Dialect, rules: Iterable[Rule], comm: Comm) -> Iterator[int]
         yield (rule.sizes[1] + 1) * unit
 
 
-def _named(dialect: Dialect, rules: Sequence[Rule]) -> tuple[Comm, ...]:
+def _named(dialect: Dialect, rules: Sequence[TunerRule]) -> tuple[Comm, ...]:
     """The communicators that a file tells apart, and where it names none, one for all."""
     found: dict[Comm, None] = {}
     for rule in rules:
@@ -184,7 +188,7 @@ def _named(dialect: Dialect, rules: Sequence[Rule]) -> tuple[Comm, ...]:
     return tuple(sorted(every)) or (Comm(1, 2),)
 
 
-def _names(rule: Rule, comm: Comm, dialect: Dialect) -> bool:
+def _names(rule: TunerRule, comm: Comm, dialect: Dialect) -> bool:
     ranks = comm.per_node if dialect.per_rank else comm.ranks
     return rule.nodes == (comm.nodes,) * 2 or rule.ranks == (ranks,) * 2
 
@@ -192,14 +196,16 @@ def _names(rule: Rule, comm: Comm, dialect: Dialect) -> bool:
 # Faults of what the rules say together.
 
 
-def _holes(dialect: Dialect, rules: Sequence[Rule], comms: Iterable[Comm]) -> Iterator[Fault]:
+def _holes(
+    dialect: Dialect, rules: Sequence[TunerRule], comms: Iterable[Comm]
+) -> Iterator[FileFault]:
     """Sizes that have one channel, where that is neither asked for nor the library's own."""
     for comm in comms:
         intervals = representatives(_edges(dialect, rules, comm))
         for collective in COLLECTIVES:
             runs: list[tuple[tuple[str, int, str], int, int]] = []
             for first, last in intervals:
-                hole = _hole(dialect, rules, Question(collective, comm, first))
+                hole = _hole(dialect, rules, TunerQuestion(collective, comm, first))
                 if hole is not None and runs and runs[-1][0] == hole and runs[-1][2] == first - 1:
                     runs[-1] = (hole, runs[-1][1], last)
                 elif hole is not None:
@@ -208,10 +214,12 @@ def _holes(dialect: Dialect, rules: Sequence[Rule], comms: Iterable[Comm]) -> It
                 if name == "gap" and last == LARGEST_BYTES and first > 0:
                     name = "top"
                 where = f"{collective} of {size_range(first, last)} on {comm}"
-                yield Fault(name, line, f"{where} {what}")
+                yield FileFault(name, line, f"{where} {what}")
 
 
-def _hole(dialect: Dialect, rules: Sequence[Rule], asked: Question) -> tuple[str, int, str] | None:
+def _hole(
+    dialect: Dialect, rules: Sequence[TunerRule], asked: TunerQuestion
+) -> tuple[str, int, str] | None:
     """The fault of one call, its line, and what it is."""
     if dialect.unmatched == OWN:
         return None
@@ -237,12 +245,12 @@ def size_range(first: int, last: int) -> str:
     return f"{first} B" if first == last else f"{first} to {last} B"
 
 
-Box = tuple[Span, ...]
-_DOMAIN: Box = ((0, LARGEST_BYTES), (1, 2**31), (1, 2**31), (1, 2**31), (0, 1))
+_Box = tuple[NumberSpan, ...]
+_DOMAIN: _Box = ((0, LARGEST_BYTES), (1, 2**31), (1, 2**31), (1, 2**31), (0, 1))
 """What calls can have: size, nodes, ranks, calls in a group, whether buffers are registered."""
 
 
-def _dead(rules: Sequence[Rule]) -> Iterator[Fault]:
+def _dead(rules: Sequence[TunerRule]) -> Iterator[FileFault]:
     """Rows that no call can reach: their own numbers match nothing, or earlier rows take all."""
     boxes = [_box(rule) for rule in rules]
     for index, (rule, box) in enumerate(zip(rules, boxes, strict=True)):
@@ -255,29 +263,31 @@ def _dead(rules: Sequence[Rule]) -> Iterator[Fault]:
             if takes and taken is not None:
                 left = [part for one in left for part in _without(one, taken)]
         if not left:
-            yield Fault("unreachable", rule.line, "earlier rows take all that it matches")
+            yield FileFault("unreachable", rule.line, "earlier rows take all that it matches")
 
 
-def _never(rule: Rule) -> Fault:
+def _never(rule: TunerRule) -> FileFault:
     if rule.sizes[0] > rule.sizes[1]:
-        return Fault("unreachable", rule.line, "its smallest size is above its largest")
+        return FileFault("unreachable", rule.line, "its smallest size is above its largest")
     numbers = (rule.nodes[1], rule.ranks[1])
     name = "unreachable" if min(numbers) > 0 else "wildcard"
-    return Fault(name, rule.line, f"nodes or ranks are {min(numbers)}, which no communicator has")
+    return FileFault(
+        name, rule.line, f"nodes or ranks are {min(numbers)}, which no communicator has"
+    )
 
 
-def _box(rule: Rule) -> Box | None:
+def _box(rule: TunerRule) -> _Box | None:
     """What a rule matches; None: nothing."""
     flags = [ANY if value == -1 else (value, value) for value in (rule.grouped, rule.registered)]
     return _common((rule.sizes, rule.nodes, rule.ranks, *flags), _DOMAIN)
 
 
-def _common(one: Box, other: Box) -> Box | None:
+def _common(one: _Box, other: _Box) -> _Box | None:
     both = tuple((max(a[0], b[0]), min(a[1], b[1])) for a, b in zip(one, other, strict=True))
     return None if any(low > high for low, high in both) else both
 
 
-def _without(box: Box, taken: Box) -> Iterator[Box]:
+def _without(box: _Box, taken: _Box) -> Iterator[_Box]:
     """Boxes that make up what is left of one without another."""
     shared = _common(box, taken)
     if shared is None:
@@ -291,7 +301,7 @@ def _without(box: Box, taken: Box) -> Iterator[Box]:
             yield (*shared[:side], (high + 1, last), *box[side + 1 :])
 
 
-def _notes(dialect: Dialect, rules: Sequence[Rule]) -> Iterator[str]:
+def _notes(dialect: Dialect, rules: Sequence[TunerRule]) -> Iterator[str]:
     """What is no fault and has to be known."""
     special = [rule.line for rule in rules if (rule.grouped, rule.registered) != (-1, -1)]
     if special:
@@ -306,7 +316,7 @@ def _notes(dialect: Dialect, rules: Sequence[Rule]) -> Iterator[str]:
         yield "a communicator that the file does not name gets one channel for every call"
 
 
-def _cut(one: Rule, two: Rule) -> bool:
+def _cut(one: TunerRule, two: TunerRule) -> bool:
     """Whether two rows of different ways have calls in common, of which the first takes a part."""
     mine, others = _box(one), _box(two)
     if one.collective != two.collective or one.pair == two.pair or mine is None or others is None:

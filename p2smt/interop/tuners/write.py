@@ -18,7 +18,7 @@ from p2smt.interop.tuners.choices import LARGEST_BYTES, Comm
 from p2smt.interop.tuners.measured import DEFAULT_MARGIN, ForcedTimes
 from p2smt.interop.tuners.regions import (
     SMALLEST,
-    Member,
+    CommMember,
     Region,
     gaining_regions,
     own_regions,
@@ -56,7 +56,7 @@ class AskedTuner:
     model_only: write what is only predicted to gain, too.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[CommMember, ...]
     measured: ForcedTimes
     margin: float | None = None
     model_only: bool = False
@@ -176,7 +176,7 @@ def _comments(writer: TunerWriter) -> tuple[str, ...]:
 
 
 def _gains(
-    topology: Topology, asked: AskedTuner, member: Member, collective: str
+    topology: Topology, asked: AskedTuner, member: CommMember, collective: str
 ) -> list[tuple[Region, bool]]:
     """Rows that gain, those that were measured first; whether they are only predicted."""
     margin = DEFAULT_MARGIN if asked.margin is None else asked.margin
@@ -188,7 +188,11 @@ def _gains(
 
 
 def _predicted(
-    topology: Topology, asked: AskedTuner, member: Member, collective: str, own: Sequence[Region]
+    topology: Topology,
+    asked: AskedTuner,
+    member: CommMember,
+    collective: str,
+    own: Sequence[Region],
 ) -> list[Region]:
     """Where another way than the library's own is predicted to gain more than the margin."""
     found = []
@@ -202,7 +206,7 @@ def _predicted(
 
 def _lines(
     writer: TunerWriter,
-    member: Member,
+    member: CommMember,
     collective: str,
     own: Sequence[Region],
     gains: Sequence[tuple[Region, bool]],
@@ -224,7 +228,11 @@ def _lines(
 
 
 def _runs(
-    topology: Topology, asked: AskedTuner, member: Member, collective: str, own: Sequence[Region]
+    topology: Topology,
+    asked: AskedTuner,
+    member: CommMember,
+    collective: str,
+    own: Sequence[Region],
 ) -> Iterator[str]:
     """The runs that would show whether what is predicted to gain does; those made are left out."""
     if asked.model_only:

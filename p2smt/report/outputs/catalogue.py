@@ -19,7 +19,7 @@ from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
 from p2smt.report.outputs.fabrics import TopologyFabricOutput
-from p2smt.report.outputs.journals import VerifyJournalOutput
+from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
     ClassicsOutput,
@@ -57,7 +57,6 @@ from p2smt.report.outputs.symbolic import (
 )
 from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
-from p2smt.report.outputs.tuners import VerifyTunerOutput
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from p2smt.interop.tuners.rules import ALGORITHMS, COLLECTIVES, PROTOCOLS, Question
+from p2smt.interop.tuners.rules import ALGORITHMS, COLLECTIVES, PROTOCOLS, TunerQuestion
 
 VARIABLE = "P2SMT_NCCL_TUNER_PLUGIN"
 IGNORE, DEAR = -1.0, 5.0
@@ -24,7 +24,7 @@ class _Tuner(ctypes.Structure):
 
 
 def asked_of(
-    file: Path, library: str, questions: list[tuple[Question, frozenset[int]]]
+    file: Path, library: str, questions: list[tuple[TunerQuestion, frozenset[int]]]
 ) -> list[Answer]:
     """What the plugin answers, reading a file anew for each communicator.
 
@@ -39,7 +39,7 @@ def asked_of(
 
 
 @contextmanager
-def _context(tuner: _Tuner, file: Path, question: Question) -> Iterator[ctypes.c_void_p]:
+def _context(tuner: _Tuner, file: Path, question: TunerQuestion) -> Iterator[ctypes.c_void_p]:
     kinds = (ctypes.c_uint64, ctypes.c_size_t, ctypes.c_size_t)
     init = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *kinds, *[ctypes.c_void_p] * 3)(
         tuner.init
@@ -56,7 +56,7 @@ def _set(file: Path) -> None:
 
 
 def _ask(
-    tuner: _Tuner, context: ctypes.c_void_p, question: Question, impossible: frozenset[int]
+    tuner: _Tuner, context: ctypes.c_void_p, question: TunerQuestion, impossible: frozenset[int]
 ) -> Answer:
     size = len(ALGORITHMS) * len(PROTOCOLS)
     table = (ctypes.c_float * size)(*(IGNORE if n in impossible else DEAR for n in range(size)))

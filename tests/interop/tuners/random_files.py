@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from p2smt.interop.tuners.choices import Comm
-from p2smt.interop.tuners.rules import ALGORITHMS, COLLECTIVES, PROTOCOLS, Question
+from p2smt.interop.tuners.rules import ALGORITHMS, COLLECTIVES, PROTOCOLS, TunerQuestion
 
 _SIZES: tuple[str, ...] = ("0", "1", "1024", "65536", "1048576", "4294967295")
 _SIZES += ("18446744073709551615", "64K", "1e9", "-1", " 4096", "99999999999999999999999")
@@ -63,7 +63,7 @@ def _line(draw: random.Random) -> str:
     return draw.choice((",", ",", ",", ", ", " , ", ",,")).join(words)
 
 
-def random_questions(seed: int, count: int) -> list[tuple[Question, frozenset[int]]]:
+def random_questions(seed: int, count: int) -> list[tuple[TunerQuestion, frozenset[int]]]:
     """Calls with the pairs that are impossible for each; a ring with simple never is."""
     draw = random.Random(seed)
     edges = (0, 1, 8, 1024, 4096, 65536, 2**20, 2**32 - 1, 2**64 - 1, 10**9, 64)
@@ -71,7 +71,7 @@ def random_questions(seed: int, count: int) -> list[tuple[Question, frozenset[in
     for _ in range(count):
         size = max(0, min(2**64 - 1, draw.choice(edges) + draw.choice((-1, 0, 1))))
         where = draw.choice(COMMS)
-        call = Question(
+        call = TunerQuestion(
             draw.choice(COLLECTIVES), where, size, draw.choice((1, 2)), draw.choice((0, 1))
         )
         part = draw.choice((0.0, 0.3))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from p2smt.cluster.file import load_topology
 from p2smt.interop.tuners.choices import Comm
-from p2smt.interop.tuners.regions import Scene, members_of
+from p2smt.interop.tuners.regions import CommScene, members_of
 
 HEAD = (
     "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 134217728 step: 2(factor) warmup iters: 5 "
@@ -18,7 +18,7 @@ SIZES = tuple(1 << k for k in range(20, 28))
 def tables() -> dict[str, str]:
     """An all-reduce on two nodes of eight H100: the library's own choice, and a ring with LL128."""
     topology = load_topology("dgx-h100:2")
-    scene = Scene.of(topology, members_of(topology, Comm(2, 8)), "allreduce")
+    scene = CommScene.of(topology, members_of(topology, Comm(2, 8)), "allreduce")
     return {
         "own.txt": _table(lambda size: scene.seconds(scene.own(size), size)),
         "ring-ll128.txt": _table(lambda size: scene.seconds(("ring", "ll128"), size)),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.interop.tuners.formats import recognised
 from tests.cli.tools import cli
 
 NCCL = ("export", "--to", "nccl-tuner")
@@ -83,3 +84,18 @@ def test_exit_codes(text: str, words: tuple[str, ...], code: int, tmp_path: Path
     if "--as" in words and code == 1:
         assert "other-format" in done.out
     assert (done.err.count("\n") == 1) == (code == 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ranks": [0,1,2,3,4,5,6,7,8,9,10]}',
+        '"a",1,2,"ring",3,4,5,6',
+        "- {name: node, size: 2, link: {kind: switch, a: 1, b: 2, c: 3, d: 4, e: 5}}",
+        "rank,0,1,2,3,4,5,6",
+        "",
+        "# nccl-tuner is a word",
+    ],
+)
+def test_other_files_are_not_taken_for_tuner_files(text: str) -> None:
+    assert recognised(text) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from p2smt.interop.tuners.c_text import integer, unsigned
 from p2smt.interop.tuners.choices import Comm, LibraryCall
 from p2smt.interop.tuners.nccl import NCCL, judge_nccl, judge_rccl, read_nccl
-from p2smt.interop.tuners.rules import COLLECTIVES, Question, chosen
+from p2smt.interop.tuners.rules import COLLECTIVES, TunerQuestion, chosen
 from tests.interop.tuners.plugin import VARIABLE, Answer
 from tests.interop.tuners.random_files import COMMS, number_of, random_file, random_questions
 from tests.interop.tuners.record import FILES, QUESTIONS, RECORD, answers_of, coded
@@ -184,5 +184,5 @@ def test_bytes_are_counted_not_characters() -> None:
 
 def test_a_question_of_a_group_is_another() -> None:
     rules = read_nccl("reduce,0,9,tree,ll,0,-1,-1,2").rules
-    assert chosen(NCCL, rules, Question("reduce", SMALL, 1)) == (None, 1)
-    assert chosen(NCCL, rules, Question("reduce", SMALL, 1, grouped=2)) == (("tree", "ll"), 0)
+    assert chosen(NCCL, rules, TunerQuestion("reduce", SMALL, 1)) == (None, 1)
+    assert chosen(NCCL, rules, TunerQuestion("reduce", SMALL, 1, grouped=2)) == (("tree", "ll"), 0)

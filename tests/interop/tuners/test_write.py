@@ -15,8 +15,8 @@ from p2smt.interop.tuners.choices import LARGEST_BYTES, LibraryCall, parse_comms
 from p2smt.interop.tuners.formats import judged, tuner_format
 from p2smt.interop.tuners.measured import ForcedTimes, read_forced
 from p2smt.interop.tuners.nccl import NCCL, read_nccl
-from p2smt.interop.tuners.regions import Member, Region, members_of, own_regions, regions
-from p2smt.interop.tuners.rules import COLLECTIVES, Question, chosen
+from p2smt.interop.tuners.regions import CommMember, Region, members_of, own_regions, regions
+from p2smt.interop.tuners.rules import COLLECTIVES, TunerQuestion, chosen
 from p2smt.interop.tuners.write import AskedTuner, tuner_writer, write_tuner
 from tests.interop.tuners.plugin import VARIABLE, asked_of
 from tests.refusals import refusal
@@ -43,7 +43,9 @@ def text_of(name: str, topology: Topology, what: AskedTuner) -> str:
 
 
 def test_regions_change_where_what_holds_does() -> None:
-    at = lambda size: ("a", "") if size < 777 or size >= 5000 else ("b", "")  # noqa: E731
+    def at(size: int) -> tuple[str, str]:
+        return ("b", "") if 777 <= size < 5000 else ("a", "")
+
     found = regions(at)
     assert [(one.first, one.last) for one in found] == [
         (0, 776),
@@ -142,12 +144,12 @@ def test_every_damage_is_found(seed: int, cluster: Topology) -> None:
 
 def test_groups_that_cannot_be_told_apart_and_want_other_rows(cluster: Topology) -> None:
     place = COMMS[1]
-    two = (Member(place, tuple(range(16))), Member(place, tuple(range(16, 32))))
+    two = (CommMember(place, tuple(range(16))), CommMember(place, tuple(range(16, 32))))
     same = text_of("nccl-tuner", cluster, AskedTuner(two, NOTHING))
     assert same == text_of("nccl-tuner", cluster, AskedTuner(two[:1], NOTHING))
     racks = load_topology("gb200-nvl72:2")
-    crossing = Member(parse_comms("1x4")[0], (0, 1, 2, 3))
-    other = Member(crossing.comm, (0, 1, 72, 73))
+    crossing = CommMember(parse_comms("1x4")[0], (0, 1, 2, 3))
+    other = CommMember(crossing.comm, (0, 1, 72, 73))
     said = refusal(text_of, "nccl-tuner", racks, AskedTuner((crossing, other), NOTHING))
     assert "cannot tell them apart" in said
 
@@ -181,10 +183,10 @@ def test_the_plugin_obeys_every_row(cluster: Topology, tmp_path: Path) -> None:
     rules, table = read_nccl(text).rules, judged(text, COMMS).choices
     edges = {size + by for rule in rules for size in rule.sizes for by in (-1, 0, 1)}
     sizes = sorted(size for size in edges if 0 <= size <= LARGEST_BYTES)
-    calls = [Question(c, comm, s) for c in COLLECTIVES for comm in COMMS for s in sizes]
+    calls = [TunerQuestion(c, comm, s) for c in COLLECTIVES for comm in COMMS for s in sizes]
     for _ in range(5000):
         size = int(2 ** draw.uniform(0, 64)) - 1
-        calls.append(Question(draw.choice(COLLECTIVES), draw.choice(COMMS), size))
+        calls.append(TunerQuestion(draw.choice(COLLECTIVES), draw.choice(COMMS), size))
     answers = asked_of(path, LIBRARY, [(call, frozenset()) for call in calls])
     for call, answer in zip(calls, answers, strict=True):
         said = table.at(call.collective, call.comm, call.size)

@@ -13,8 +13,9 @@ from p2smt.errors import InputError
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.interop.exported import Exported
-    from p2smt.interop.tuners.choices import Comm
-    from p2smt.interop.tuners.regions import Member
+    from p2smt.interop.tuners.choices import Chosen, Comm, FileVerdict
+    from p2smt.interop.tuners.regions import CommMember
+    from p2smt.report.outputs.journals import TunerRow, VerifyTunerOutput
 
 MOST_BYTES = 16 << 20
 
@@ -66,7 +67,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     return write_tuner(writer, topology, made, output or "FILE")
 
 
-def _scene(source: Text, asked: TunerOptions) -> tuple[Topology, tuple[Member, ...]]:
+def _scene(source: Text, asked: TunerOptions) -> tuple[Topology, tuple[CommMember, ...]]:
     """The cluster and the communicators on it."""
     from p2smt.interop.tuners.choices import parse_comms
     from p2smt.interop.tuners.members import plan_members
@@ -115,10 +116,39 @@ def verify_tuner(text: str, named: Text, comms: Text, json: bool) -> int:
     from p2smt.cli.output import tell
     from p2smt.interop.tuners.choices import parse_comms
     from p2smt.interop.tuners.formats import judged, tuner_format
-    from p2smt.report.tuner_files import tuner_data, tuner_lines
+    from p2smt.interop.tuners.words import tuner_lines
+    from p2smt.report.text import printable
 
     form = None if named is None else tuner_format(named)
     asked: tuple[Comm, ...] = () if comms is None else parse_comms(comms)
     found = judged(text, asked, form)
-    tell(json, lambda: tuner_data(found), lambda: tuner_lines(found))
+    tell(json, lambda: _data(found), lambda: map(printable, tuner_lines(found)))
     return REFUTED if found.faults else OK
+
+
+def _data(found: FileVerdict) -> VerifyTunerOutput:
+    """The verdict as data."""
+    from p2smt.report.outputs.journals import TunerFault, VerifyTunerOutput
+
+    return VerifyTunerOutput(
+        verdict="faults" if found.faults else "right",
+        format=found.format,
+        faults=[TunerFault(name=f.name, line=f.line, what=f.what) for f in found.faults],
+        notes=found.notes,
+        table=[_row(row) for row in found.choices.rows],
+    )
+
+
+def _row(row: Chosen) -> TunerRow:
+    from p2smt.report.outputs.journals import TunerRow
+
+    call = row.call
+    return TunerRow(
+        collective=row.collective,
+        comm=str(row.comm),
+        first=row.first,
+        last=row.last,
+        algorithm=call.algorithm or None if call else None,
+        protocol=call.protocol or None if call else None,
+        settings=" ".join(f"{name}={value}" for name, value in call.settings) if call else "",
+    )
