@@ -24,7 +24,7 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "plan": "Find the fastest strategy and placement to train a model.",
             "estimate": "Time and memory of one training run, by their parts.",
             "models": "The models that are known by name.",
-            "export": "A plan as files of launchers, frameworks and libraries, or code.",
+            "export": "A plan as files for launchers, frameworks or libraries.",
             "order": "Order the hosts of a job for a plan.",
         },
         "Place axes on a cluster": {

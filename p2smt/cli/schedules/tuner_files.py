@@ -55,7 +55,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
         InputError: the options do not say what to write, or it cannot be.
     """
     from p2smt.interop.tuners.measured import read_forced
-    from p2smt.interop.tuners.write import AskedTuner, tuner_writer, write_tuner
+    from p2smt.interop.tuners.writers import AskedTuner, tuner_writer, write_tuner
 
     writer = tuner_writer(to)
     if writer is None:

@@ -17,7 +17,7 @@ from p2smt.interop.tuners.measured import ForcedTimes, read_forced
 from p2smt.interop.tuners.nccl import NCCL, read_nccl
 from p2smt.interop.tuners.regions import CommMember, Region, members_of, own_regions, regions
 from p2smt.interop.tuners.rules import COLLECTIVES, TunerQuestion, chosen
-from p2smt.interop.tuners.write import AskedTuner, tuner_writer, write_tuner
+from p2smt.interop.tuners.writers import AskedTuner, tuner_writer, write_tuner
 from tests.interop.tuners.plugin import VARIABLE, asked_of
 from tests.refusals import refusal
 
