@@ -94,6 +94,10 @@ UNRECORDED = {
     "verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce parallel node in root; "
     "all-gather inside node'": OWN,
     "synthesize --fabric ring:4 --collective all-gather --pareto": OWN,
+    "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 -o nccl_tuner.conf": OWN,
+    "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 --measured own=own.txt "
+    "--measured ring/ll128=ring-ll128.txt -o nccl_tuner.conf": OWN,
+    "verify nccl_tuner.conf": OWN,
 }
 """Commands without a scene, and why."""
 

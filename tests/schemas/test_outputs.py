@@ -81,6 +81,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     _redistributions(path)
     _certificates(path)
     _journals(path)
+    (path / "tuner.conf").write_text("allreduce,0,9,ring,simple,0,1,8\n")
+    (path / "bad.conf").write_text("# nccl-tuner:\nallreduc,0,64K,tree,ll,2,1,8\n")
     return path
 
 

@@ -71,7 +71,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "export": (
             "p2smt export plan.json --to torchrun",
-            "p2smt export plan.json --to megatron-options",
+            "p2smt export --to nccl-tuner -t dgx-h100:4 --comms 1x8,4x8 -o nccl_tuner.conf",
         ),
         "order": (
             "p2smt order plan.json -t cluster.yaml --hosts 'n[01-32]'",

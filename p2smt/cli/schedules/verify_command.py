@@ -14,6 +14,7 @@ from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
 from p2smt.cli.output import note, print_json, print_lines, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
+from p2smt.cli.schedules.tuner_files import tuner_text, verify_tuner
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def verify(
     file: Text = argument(
         "FILE",
         "A plan, a certificate (of crossings, of a bound on schedules), the journal of a search, "
-        "or a schedule: MSCCL XML, MSCCL++ JSON, or YAML.",
+        "a schedule (MSCCL XML, MSCCL++ JSON, or YAML), or a file for a library: nccl-tuner, "
+        "rccl-tuner, ncclx-tuner.",
     ),
     asked: ScheduleOptions,
     program: Text = option("TEXT", "A program instead of FILE; with --levels or --topology."),
@@ -53,15 +55,33 @@ def verify(
     fabric: Text = option(
         "NAME", "Certificates of bounds on schedules: whether they are about this fabric."
     ),
+    as_format: Text = option(
+        "NAME",
+        "Files for libraries: who reads it, such as nccl-tuner; default: as it looks.",
+        "--as",
+    ),
+    comms: Text = option(
+        "NxR,..", "Files for libraries: the job's communicators, nodes x ranks per node."
+    ),
     how: o.SearchOptions = part("time_limit"),
     json: bool = o.JSON,
 ) -> int:
-    """Check a plan, a program, the journal of a search, or a schedule in every interleaving."""
+    """Check a plan, a program, the journal of a search, or a schedule in every interleaving.
+
+    Of a file that tells a library which algorithm to run: what it really makes the library do.
+    """
     if (file is None) == (program is None):
         raise InputError("verify", "takes either a file or --program", "give one of them")
     if file is not None and any(option is not None for option in (levels, kind, algorithm)):
         rule = "are for --program"
         raise InputError("--levels, --kind and --algorithm", rule, "drop them, or the file")
+    if file is not None and (text := tuner_text(file, as_format)) is not None:
+        _refuse_proof(prove)
+        _refuse_fabric(fabric)
+        asked.refuse("a file for a library", "drop them")
+        return verify_tuner(text, as_format, comms, json)
+    if as_format is not None or comms is not None:
+        raise InputError("--as and --comms", "are for files that libraries read", "drop them")
     if file is not None and is_journal_file(file):
         asked.refuse("a journal", "drop them")
         _refuse_proof(prove)

@@ -19,7 +19,7 @@ from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
 from p2smt.report.outputs.descriptions import with_descriptions
-from p2smt.report.outputs.journals import VerifyJournalOutput
+from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
     ClassicsOutput,
@@ -117,6 +117,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             "verify PLAN --json of a redistribution",
         ),
         "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
+        "verify-tuner": (VerifyTunerOutput, "verify FILE --json of a file for a library"),
         "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
         "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
         "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
