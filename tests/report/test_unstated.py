@@ -50,6 +50,7 @@ REFUSED = (
     f"redistribute {ARRAY} -o new.json",
     f"estimate {TRAINED} --strategy tp=2,dp=4,zero=1",
     f"plan {TRAINED} -o new.json --svg new.svg",
+    "export --to nccl-tuner -t even.yaml --comms 2x2 -o new.json",
     "cost array.json",
     "verify array.json",
     "run array.json --backend reference",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +55,9 @@ def browser(folder: Path) -> Iterator[Browser]:
     driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     if driver is None or chromium is None:
         pytest.skip("chromium or chromedriver is not installed")
-    process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [driver, "--port=0"], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
         ports = (re.search(r"successfully on port (\d+)", line) for line in process.stdout)
@@ -63,8 +67,8 @@ def browser(folder: Path) -> Iterator[Browser]:
         )
         yield Browser(f"{root}/{session['sessionId']}")
         urlopen(Request(f"{root}/{session['sessionId']}", method="DELETE"), timeout=LIMIT_S).close()
-    finally:
-        process.terminate()
+    finally:  # with the browser, which holds the driver's output open
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=LIMIT_S)
 
 

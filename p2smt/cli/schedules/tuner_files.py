@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     Raises:
         InputError: the options do not say what to write, or it cannot be.
     """
+    from p2smt.cluster.allocation import check_stated
     from p2smt.interop.tuners.measured import read_forced
     from p2smt.interop.tuners.writers import AskedTuner, tuner_writer, write_tuner
 
@@ -61,6 +63,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     if writer is None:
         return None
     topology, members = _scene(source, asked)
+    check_stated(topology)
     margin = None if asked.margin is None else given.gap_of(asked.margin, "--margin")
     measured = read_forced(asked.measured or [])
     made = AskedTuner(members, measured, margin, asked.model_only)
@@ -100,6 +103,11 @@ def tuner_text(path: str, named: Text) -> str | None:
     from p2smt.files.yaml_text import read_bytes
     from p2smt.interop.tuners.formats import recognised
 
+    if not os.path.isfile("" if "\0" in path else path):  # a pipe would wait for its writer
+        if named is None:
+            return None
+        rule = "is not a regular file" if os.path.exists(path) else "does not exist"
+        raise InputError(f"file {path[:200]!r}", rule, "name a file")
     try:
         raw = read_bytes(path, f"file {path[:200]!r}", MOST_BYTES)
     except InputError:
