@@ -17,15 +17,7 @@ from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.defaults import GivenWords, defaults_for
 from p2smt.cli.guide.headings import heading_of
 from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
-from p2smt.cli.output import (
-    be_brief,
-    note_beside,
-    set_command,
-    take_defaults,
-    take_table,
-    tell_beside,
-)
-from p2smt.cli.parameters import BRIEF
+from p2smt.cli.output import note_beside, set_command, take_defaults, take_table, tell_beside
 from p2smt.errors import InputError
 
 # Parameters whose values are the texts that were given.
@@ -33,7 +25,7 @@ from p2smt.errors import InputError
 # would be the better part.  What a text means, p2smt reads by itself (:mod:`p2smt.cli.given`).
 
 
-class _AsGivenWords:
+class _AsGiven:
     """A parameter of text, of a list of texts, or a flag."""
 
     required: bool
@@ -54,11 +46,11 @@ class _AsGivenWords:
         return getattr(self, "multiple", False) or getattr(self, "nargs", 1) == -1
 
 
-class _GivenOption(_AsGivenWords, TyperOption):
+class _GivenOption(_AsGiven, TyperOption):
     """An option."""
 
 
-class _GivenArgument(_AsGivenWords, TyperArgument):
+class _GivenArgument(_AsGiven, TyperArgument):
     """An argument."""
 
 
@@ -304,10 +296,7 @@ def usage(error: Exception) -> str:
 
 # A command that takes each option once, and what the user's files say where one is not given.
 
-NO_CONFIG, CSV, JSON, DETAILS = "--no-config", "--csv", "--json", "--details"
-HELP = ("-h", "--help")
-WHOLE = {DETAILS, "--latex", "--sufficient"}
-"""With these an answer is printed whole: formulas are copied, and a certificate is short."""
+NO_CONFIG, CSV, JSON, HELP = "--no-config", "--csv", "--json", ("-h", "--help")
 
 
 def _as_json(ctx: Any, args: list[str]) -> list[str]:
@@ -329,8 +318,6 @@ class OneValueCommand(OfTexts, TyperCommand):
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
             args = [*self._defaults(ctx, args), *_as_json(ctx, args)]
-            if ctx.info_name in BRIEF and not WHOLE & {*args}:
-                be_brief()
         rest = list(super().parse_args(ctx, args))
         self._tell_abbreviations(ctx.params)
         return rest

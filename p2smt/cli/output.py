@@ -44,8 +44,9 @@ def tell(as_json: bool, data: Callable[[], Output], lines: Callable[[], Iterable
     """Print one JSON object, or lines; only what is printed is made."""
     if as_json:
         print_json(data())
-        return
-    print_lines(lines())
+    else:
+        for line in lines():
+            typer.echo(line)
 
 
 def tell_tables(
@@ -53,15 +54,20 @@ def tell_tables(
     data: Callable[[], Output],
     tables: Callable[[], Iterable[RenderableType]],
     lines: Iterable[str] = (),
+    *,
+    details: bool = True,
 ) -> None:
-    """Print one JSON object, or tables and lines after them; only what is printed is made."""
+    """Print one JSON object, or tables and lines after them; only what is printed is made.
+
+    Without ``details`` as much of the tables is printed as a first screen has room for.
+    """
     from p2smt.report.tables import show
 
     if as_json:
         print_json(data())
         return
     made, below = tuple(tables()), [*lines]
-    if made and _RUNNING.is_brief:
+    if made and not details:
         from p2smt.report.screen import COLUMNS, fitted, room
         from p2smt.report.tables import table_lines
 
@@ -70,16 +76,6 @@ def tell_tables(
     elif made:
         show(*made)
     for line in below:
-        typer.echo(line)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines, or as many as a first screen has."""
-    if _RUNNING.is_brief:
-        from p2smt.report.screen import fitted, full_width
-
-        lines = fitted(full_width(lines))
-    for line in lines:
         typer.echo(line)
 
 
@@ -107,7 +103,6 @@ class _Running:
     arguments: list[str] = field(default_factory=list)
     defaults: Sequence[Default] = ()
     table: Sequence[str] = ()
-    is_brief: bool = False
     beside: list[str] = field(default_factory=list)
     has_printed: bool = False
 
@@ -119,17 +114,7 @@ _RUNNING = _Running()
 def set_command(arguments: Sequence[str]) -> None:
     """The arguments of the command that begins."""
     _RUNNING.arguments, _RUNNING.has_printed = [*arguments], False
-    _RUNNING.defaults, _RUNNING.table, _RUNNING.is_brief = (), (), False
-
-
-def be_brief() -> None:
-    """Of the answer a first screen is printed."""
-    _RUNNING.is_brief = True
-
-
-def is_brief() -> bool:
-    """Whether a first screen is printed, and not all tables."""
-    return _RUNNING.is_brief
+    _RUNNING.defaults, _RUNNING.table = (), ()
 
 
 def take_table(keys: Sequence[str]) -> None:

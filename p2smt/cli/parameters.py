@@ -71,9 +71,6 @@ def part(*names: str, metavar: str | None = None, **defaults: str) -> Any:
     return _Part(names, metavar, defaults)
 
 
-BRIEF = frozenset(("redistribute", "synthesize", "crossings"))
-"""Commands whose first screen is the beginning of their tables and lines, unless ``--details``."""
-ALL_TABLES = "All tables behind the first screen."
 CSV = "Print the table of the answer as CSV."
 _BESIDE = {
     "quiet": "No line on stderr that says how far it is.",
@@ -96,9 +93,7 @@ def opened(command: Command) -> Command:
         else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
-    shown = {"csv": CSV} if of in ROWS else {}
-    shown |= {"details": ALL_TABLES} if of in BRIEF else {}
-    shown |= _BESIDE
+    shown = {"csv": CSV, **_BESIDE} if of in ROWS else _BESIDE
     beside = [_parameter(of, name, bool, flag(words)) for name, words in shown.items()]
     signature = inspect.Signature([*(one for group in inside.values() for one in group), *beside])
 

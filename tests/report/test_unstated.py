@@ -50,12 +50,15 @@ REFUSED = (
     f"redistribute {ARRAY} -o new.json",
     f"estimate {TRAINED} --strategy tp=2,dp=4,zero=1",
     f"plan {TRAINED} -o new.json --svg new.svg",
-    "export --to nccl-tuner -t even.yaml --comms 2x2 -o new.json",
+    "export --to nccl-tuner -t named.yaml --comms 2x2,4x2 -o new.json",
     "cost array.json",
     "verify array.json",
     "run array.json --backend reference",
 )
-TIMED = (f"cost {SCENE} --reduce tp=1GiB", f"programs {SCENE} --reduce tp=1GiB --limit 2")
+TIMED = (
+    f"cost {SCENE} --reduce tp=1GiB",
+    f"programs {SCENE} --reduce tp=1GiB --limit 2",
+)
 """No group leaves a rack, so what its uplinks carry does not matter."""
 NO_TIMES = ("wall_s", "time_limit_s", "samples_s")
 """Keys of seconds that the search took, or may take; and measured ones, in lists."""
@@ -67,6 +70,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("unstated")
     (path / "small.yaml").write_text(SMALL)
     (path / "even.yaml").write_text(EVEN + "assumed: [rack]\n" + H100)
+    named = EVEN.replace("library: none", "library: nccl-2.30")
+    (path / "named.yaml").write_text(named + "assumed: [rack]\n" + H100)
     (path / "stated.yaml").write_text(EVEN + H100)
     for words in (
         f"solve -t {path}/even.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB -o {path}/plan.json",
@@ -129,7 +134,15 @@ def test_what_is_but_times_is_refused(
     assert {path.name for path in folder.iterdir()} <= {*_FILES, "new.json"}
 
 
-_FILES = ("small.yaml", "even.yaml", "stated.yaml", "plan.json", "array.json", "ring.xml")
+_FILES = (
+    "small.yaml",
+    "even.yaml",
+    "named.yaml",
+    "stated.yaml",
+    "plan.json",
+    "array.json",
+    "ring.xml",
+)
 
 
 def test_every_command_on_a_topology_is_tried() -> None:
@@ -159,6 +172,15 @@ def test_what_is_exported_is_told_without_a_time(folder: Path, tmp_path: Path, t
     assert done.code == 0, done.err
     assert "the bandwidth of rack uplinks is not stated, so no time is told" in done.out
     assert not re.search(r"\d (ns|us|ms|s)\b", done.out)
+
+
+def test_a_communicator_in_one_rack_has_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    done = cli("export", "--to", "nccl-tuner", "-t", "named.yaml", "--comms", "2x2")
+    assert done.code == 0, done.err
+    assert "allreduce" in done.out
 
 
 @pytest.mark.parametrize("words", TIMED)

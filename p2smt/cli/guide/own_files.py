@@ -75,16 +75,12 @@ TOPOLOGY = _kind(
     "--topology --fabric --node",
     "give it as --topology {0}, or to p2smt topology show {0}",
 )
-_BY_NAME: Mapping[object, OwnFile] = {
-    "redistribution": REDISTRIBUTION,
-    "schedule-certificate": CERTIFICATE,
-    "least-sufficient-set": LEAST_SET,
-}
 
 
 def kind_of(path: str) -> OwnFile | None:
     """What a file is; None: none of p2smt's own, or it cannot be read."""
     from p2smt.interop.schedule_files import format_of
+    from p2smt.parallel_search.journal.file import is_journal
 
     if "\0" in path or not os.path.isfile(path) or os.path.getsize(path) > MAX_BYTES:
         return None
@@ -97,7 +93,7 @@ def kind_of(path: str) -> OwnFile | None:
         return SCHEDULE if "<algo" in text or not text.lstrip().startswith("<") else None
     if text.lstrip()[:1] != "{":
         return TOPOLOGY if "\nlevels:" in f"\n{text}" else None
-    if text.startswith('{"record":'):
+    if is_journal(path):
         return JOURNAL
     try:
         data = json.loads(text)
@@ -107,13 +103,18 @@ def kind_of(path: str) -> OwnFile | None:
 
 
 def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
+    from p2smt.plans.crossings import file as least_set
+    from p2smt.plans.file import REDISTRIBUTION as MOVED
+    from p2smt.synthesis.certificate import certificate
+
     if "schema_version" not in data:
         return None
     if not {"ranks", "matrix"}.isdisjoint(data):
         return PLAN
-    if "kind" in data and str(data["kind"]) in _BY_NAME:
-        return _BY_NAME[str(data["kind"])]
-    return None if "kind" in data else ANSWER
+    if "kind" not in data:
+        return ANSWER
+    named = {MOVED: REDISTRIBUTION, certificate.KIND: CERTIFICATE, least_set.KIND: LEAST_SET}
+    return named.get(str(data["kind"]))
 
 
 def misplaced(arguments: Sequence[str]) -> InputError | None:

@@ -55,7 +55,6 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     Raises:
         InputError: the options do not say what to write, or it cannot be.
     """
-    from p2smt.cluster.allocation import check_stated
     from p2smt.interop.tuners.measured import read_forced
     from p2smt.interop.tuners.writers import AskedTuner, tuner_writer, write_tuner
 
@@ -63,7 +62,6 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     if writer is None:
         return None
     topology, members = _scene(source, asked)
-    check_stated(topology)
     margin = None if asked.margin is None else given.gap_of(asked.margin, "--margin")
     measured = read_forced(asked.measured or [])
     made = AskedTuner(members, measured, margin, asked.model_only)

@@ -11,7 +11,7 @@ import typer
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
-from p2smt.cli.output import note, print_json, print_lines, tell
+from p2smt.cli.output import note, print_json, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.cli.schedules.tuner_files import tuner_text, verify_tuner
@@ -365,7 +365,8 @@ def verify_schedule(
         print_json(data)
     else:
         lines = _lines(schedule, report, runs, search, cost, where, asked=wanted is not None)
-        print_lines(wrapped([*lines, *notes]))
+        for line in wrapped([*lines, *notes]):
+            typer.echo(line)
         if traced:
             typer.echo(f"trace written to {printable(asked.trace or '')}")
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)

@@ -51,8 +51,6 @@ def tuner_format(name: str) -> TunerFormat:
 def recognised(text: str) -> TunerFormat | None:
     """The format that a text is of, as its first line says or else by its shape; None: of none."""
     head = text.lstrip().partition("\n")[0]
-    if head.startswith(("{", "[", "<")):  # a journal, a plan or a schedule, whatever its lines hold
-        return None
     said = next((row for row in FORMATS if head.startswith(f"# {row.name}:")), None)
     return said or next((row for row in FORMATS if row.looks(text)), None)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan
@@ -149,7 +150,9 @@ def _plan_blocks(
     order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
     for n, side in enumerate(plan_sides(plan, "plan")):
         one = plan if n == 0 else side.plan
-        text = order.text() if one.matrix is None else _matrix_text(one.matrix)
+        text = (
+            order.text() if one.matrix is None else Placement(tuple(map(tuple, one.matrix))).text()
+        )
         yield placement_block(
             [(axis.name, axis.size) for axis in one.axes], levels, one.matrix, text
         )
@@ -158,10 +161,6 @@ def _plan_blocks(
         yield memory_block(plan.peak_bytes)
     yield ScreenBlock("rests", tuple(said), 4, 5)
     yield _next("steps and ranges")
-
-
-def _matrix_text(matrix: Sequence[Sequence[int]]) -> str:
-    return "[" + ",".join(f"[{','.join(map(str, row))}]" for row in matrix) + "]"
 
 
 def verdict_first(lines: Iterable[str]) -> list[str]:
@@ -179,4 +178,8 @@ def redistribution_cost_screen(plan: RedistributionPlan | None, said: Sequence[s
 
     head = full_width([said[0], "the file says " + "\n".join(headline(plan)), ""])
     below = full_width(said[1:])
-    return [*head, *fitted(table_lines(steps_table(plan), COLUMNS), room(below, head)), *below]
+    return [
+        *head,
+        *fitted(table_lines(steps_table(plan, short=True), COLUMNS), room(below, head)),
+        *below,
+    ]
