@@ -65,9 +65,12 @@ def browser(folder: Path) -> Iterator[Browser]:
         session = Browser(root).post(
             "", {"capabilities": {"alwaysMatch": _wanted(chromium, folder)}}
         )
-        yield Browser(f"{root}/{session['sessionId']}")
-        urlopen(Request(f"{root}/{session['sessionId']}", method="DELETE"), timeout=LIMIT_S).close()
-    finally:  # with the browser, which holds the driver's output open
+        own = f"{root}/{session['sessionId']}"
+        try:
+            yield Browser(own)
+        finally:  # or the browser outlives its driver, whose output it holds open
+            urlopen(Request(own, method="DELETE"), timeout=LIMIT_S).close()
+    finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=LIMIT_S)
 
