@@ -42,9 +42,8 @@ ANSWERED = frozenset(("cost", "compare", "verify", "convert", "export", "order",
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A value for an option that is not given, and where it is from."""
+    """A value for an option that is not given, in words, and where it is from."""
 
-    option: Any
     words: tuple[str, ...]
     source: str
 
@@ -111,7 +110,7 @@ def _chosen(
             one = options.get(key)
             if one is not None and key not in taken and said.leaves(one.name):
                 taken.add(key)
-                yield Default(one, _words(one, key, value, source), source)
+                yield Default(_words(one, key, value, source), source)
 
 
 def _shown(file: str, name: str) -> str:

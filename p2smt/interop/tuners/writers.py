@@ -164,8 +164,7 @@ def write_tuner(writer: TunerWriter, topology: Topology, asked: AskedTuner, path
 
 def _check_library(writer: TunerWriter, topology: Topology) -> None:
     if topology.library_name.partition("-")[0] != writer.family:
-        library = topology.library_name or "none"
-        given = f"--to {writer.name}: the library of {topology.name}, {library}"
+        given = f"--to {writer.name}: library {topology.library_name or 'none'} of {topology.name}"
         rule = f"is no {writer.family.upper()}, which alone reads such a file"
         raise InputError(given, rule, f"name a topology with {writer.family.upper()}")
 
