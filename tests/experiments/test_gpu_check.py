@@ -376,6 +376,7 @@ def test_the_guard_blocks(bundle: Path) -> None:
     assert "No module named 'pydantic'" in done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_the_bundle_runs_on_its_own(bundle: Path) -> None:

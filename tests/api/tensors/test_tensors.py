@@ -43,6 +43,7 @@ def run(folder: Path, names: Sequence[str], ranks: int = 4) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_on_four_ranks(tmp_path: Path) -> None:
     run(tmp_path, (*SHORT, *ENDING))
 

@@ -15,11 +15,11 @@ from p2smt.cli.guide.commands import COMMANDS
 from p2smt.cli.guide.csv_rows import ROWS, csv_text
 from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
 
-ASKED = "-t t.yaml --axes dp=2,tp=4 --reduce dp=64MiB"
+ASKED = "-t t.yaml --axes dp=2,tp=4 --reduce dp=1MiB"
 PLACED = f"{ASKED} --placement [[2,1],[1,4]]"
 LINES = [
     (f"cost {PLACED}", "steps"),
-    (f"cost {PLACED} --reduce tp=1MiB", "requests"),
+    (f"cost {PLACED} --reduce tp=64KiB", "requests"),
     (f"cost {PLACED} --sizes 1MiB,64MiB", "sizes"),
     (f"solve {ASKED}", "alternatives"),
     (f"solve {ASKED} --within 500%", "near_optimal_placements"),

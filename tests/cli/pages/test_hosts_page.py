@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=range(len(COMMANDS)))
 def test_a_command_prints_what_is_shown(command: str, shown: str) -> None:
     done = cli(*shlex.split(command))

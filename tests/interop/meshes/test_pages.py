@@ -16,9 +16,7 @@ from tests.interpreter import ran
 from tests.pages import blocks, commands, with_programs
 
 PAGES = ROOT / "docs" / "meshes"
-SHORT = ("README.md",)
-REST = sorted({path.name for path in PAGES.glob("*.md")} - {*SHORT})
-LONG = pytest.mark.exhaustive
+NAMES = sorted(path.name for path in PAGES.glob("*.md"))
 LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"
 
 
@@ -48,8 +46,9 @@ def folder(planned: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(planned, tmp_path / "pages"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*SHORT, *(pytest.param(page, marks=LONG) for page in REST)])
+@pytest.mark.parametrize("page", NAMES)
 def test_commands(page: str, folder: Path) -> None:
     for command, lines in commands(PAGES / page):
         found = run(command, folder)

@@ -91,7 +91,7 @@ def listed(levels: int, kind: RequestKind, length: int) -> set[Word]:
         (3, RequestKind.ALL_REDUCE, 6),
         (3, RequestKind.ALL_GATHER, 6),
         (3, RequestKind.REDUCE_SCATTER, 6),
-        (4, RequestKind.ALL_REDUCE, 5),
+        pytest.param(4, RequestKind.ALL_REDUCE, 5, marks=pytest.mark.exhaustive),
         pytest.param(4, RequestKind.ALL_REDUCE, 6, marks=pytest.mark.exhaustive),
         pytest.param(5, RequestKind.ALL_GATHER, 6, marks=pytest.mark.exhaustive),
         pytest.param(5, RequestKind.ALL_REDUCE, 6, marks=pytest.mark.evidence),

@@ -248,7 +248,14 @@ def test_ranks_over_gloo_find_steps_of_other_groups() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.BFLOAT16, DataType.INT64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        DataType.BFLOAT16,
+        pytest.param(DataType.FLOAT32, marks=pytest.mark.exhaustive),
+        pytest.param(DataType.INT64, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_ranks_over_gloo(dtype: DataType) -> None:
     made = job("ep=20KiB,experts=32,active=4,groups=4,top_groups=2,imbalance=1.5")
     options = RunOptions(data_type=dtype, warmup=1, repeat=2, time_limit_s=600)
