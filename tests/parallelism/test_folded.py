@@ -41,8 +41,7 @@ from tests.oracles.meshes import (
     mesh_groups,
 )
 from tests.oracles.mixture_plans import numbered_once
-from tests.oracles.placements import all_matrices
-from tests.oracles.placements import all_rows, valid_matrices
+from tests.oracles.placements import all_matrices, all_rows, valid_matrices
 from tests.strategies.placements import folded_sizes, rules
 from tests.tiers import but_the_first, examples_of
 

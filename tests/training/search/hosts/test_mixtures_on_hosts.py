@@ -38,8 +38,8 @@ from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
-from tests.tiers import but_the_first
 from tests.oracles.mixture_plans import has_numbers
+from tests.tiers import but_the_first
 from tests.training.search.hosts.test_brute_force import (
     CLUSTERS,
     FOUR,
