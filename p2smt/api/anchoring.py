@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -22,9 +23,9 @@ from p2smt.training.measured.anchor import (
 )
 from p2smt.training.on_hosts import devices_on
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import Batch, spread_strategy, spread_text, with_given
+from p2smt.training.strategy import MAX_BATCH, Batch, spread_strategy, spread_text, with_given
 from p2smt.training.transformer import Transformer
-from p2smt.units import format_gigabytes, format_time, parse_bytes, parse_time
+from p2smt.units import format_gigabytes, format_time, parse_bytes, parse_count, parse_time
 
 SLIP = 20.0
 """Times, or bytes, that are so many times off are taken for a slip of the pen."""
@@ -40,9 +41,10 @@ def parse_measured(
     batch: Batch,
     settings: Mapping[str, str] = MappingProxyType({}),
     hosts: Sequence[str] | None = None,
+    least_batch: int | None = None,
 ) -> OwnRun:
     """A measured run such as ``tp=4,pp=4: 31.2s, 71GB``, or ``run.sh: 31.2s``; the memory may be
-    left out.
+    left out, and ``batch=1024`` may stand among the fields of a strategy.
 
     Args:
         text: strategy or file, as :func:`~p2smt.interop.trainers.launches.read_launch` reads it,
@@ -53,6 +55,8 @@ def parse_measured(
         batch: of an iteration.
         settings: what files leave open.
         hosts: as of :func:`anchor`.
+        least_batch: of a range that ends with ``batch``, one of which the run had; None: it had
+            ``batch``.
 
     Raises:
         InputError: it is none, is of another model or batch, or says another value of such a field.
@@ -69,19 +73,46 @@ def parse_measured(
         if said and "=" not in said:
             rule = f"{said[:40]} is neither a strategy nor a file"
             raise InputError(what, rule, _EXAMPLE)
-        strategy = with_given(spread_strategy(said, devices), said, given)
-        return OwnRun(strategy, step_s, memory_bytes)
+        fields, own = _own_batch(said, what, least_batch or batch.sequences, batch)
+        strategy = with_given(spread_strategy(fields, devices), fields, given)
+        return OwnRun(strategy, step_s, memory_bytes, batch=own)
     told = {"seq": str(batch.tokens), **settings}
     launch = read_launch(said, told, model=model, devices=devices)
-    if launch.batch != batch:
-        one, other = (
-            f"{each.sequences:,} x {each.tokens:,} tokens" for each in (launch.batch, batch)
-        )
-        rule = f"has batches of {one}, and {other} are asked for"
-        raise InputError(f"--measured {said[:60]}", rule, "measure the batch that is asked for")
+    _check_batch(f"--measured {said[:60]}", launch.batch, least_batch or batch.sequences, batch)
     where, experts = launch.matrices_on(topology, hosts)
     strategy = with_given(launch.strategy, spread_text(launch.strategy), given)
-    return OwnRun(strategy, step_s, memory_bytes, where, experts)
+    return OwnRun(strategy, step_s, memory_bytes, where, experts, launch.batch)
+
+
+def _own_batch(said: str, what: str, least: int, batch: Batch) -> tuple[str, Batch]:
+    """The fields of a strategy apart from ``batch=1024``, and that batch.
+
+    Raises:
+        InputError: it is not said where several are asked for, or is none of those.
+    """
+    parts = said.split(",")
+    texts = [part for part in parts if part.partition("=")[0].strip() == "batch"]
+    if not texts:
+        if least < batch.sequences:
+            rule = f"does not say which batch of {least:,} to {batch.sequences:,} it had"
+            remedy = f"write it like 'tp=4,pp=4,batch={batch.sequences}: 31.2s'"
+            raise InputError(what, rule, remedy)
+        return said, batch
+    parts.remove(texts[0])
+    many = parse_count(texts[0].partition("=")[2].strip(), f"{what}: batch", MAX_BATCH)
+    own = replace(batch, sequences=many)
+    _check_batch(what, own, least, batch)
+    return ",".join(parts), own
+
+
+def _check_batch(what: str, own: Batch, least: int, batch: Batch) -> None:
+    """Hold that a run had one of the batches that are asked for."""
+    if own.tokens == batch.tokens and least <= own.sequences <= batch.sequences:
+        return
+    first = "" if least == batch.sequences else f"{least:,} to "
+    one, other = (f"{each.sequences:,} x {each.tokens:,} tokens" for each in (own, batch))
+    rule = f"has batches of {one}, and {first}{other} are asked for"
+    raise InputError(what, rule, "measure the batch that is asked for")
 
 
 def anchor(
@@ -99,7 +130,7 @@ def anchor(
     Args:
         model: what was trained, with ``batch``, on all devices of ``topology`` or of ``hosts``.
         topology: as for :func:`~p2smt.api.workload.estimate`.
-        batch: of an iteration.
+        batch: of an iteration, where a run does not say its own.
         runs: their ranks lie in Megatron's order where they have no matrices.
         efficiency: the constants that are scaled.
         hosts: those that had the runs, as listed; None: all of the topology.
@@ -117,7 +148,7 @@ def anchor(
 
     def predicted(run: OwnRun, where: Topology, constants: Efficiency) -> RunEstimate:
         laid = run.placement, run.experts
-        asked = model, where, run.strategy, batch, constants
+        asked = model, where, run.strategy, run.batch or batch, constants
         return estimate(*asked, placement=laid[0], experts=laid[1], hosts=hosts)
 
     found = [predicted(run, topology, efficiency) for run in runs]

@@ -75,8 +75,12 @@ def _pairs(question: PlanQuestion, sizes: AxisSizes, copies: int, path: Sequence
     """Pairs of matrices of these sizes: of each row of pp those of attention times of experts.
 
     The last row of attention follows from the others: its first ones stand before those of experts.
+    Where ranks are numbered once, a matrix of attention stands for the pair that it leaves, if any.
     """
     levels, own = question.topology.sizes, len(AXES) - 1
+    if question.numbered_once:
+        mine = tuple(rule for rule in question.rules if rule.axis < len(AXES))
+        return _divided_count(levels, sizes[: own + 1], mine, rows_of(path, AXES), copies)
     rows = rows_of(path[:own], AXES)
     others = rows_of(path[own:], EXPERT_AXES[1:])
     attention = [rule for rule in question.rules if rule.axis < len(AXES)]

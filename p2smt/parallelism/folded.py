@@ -217,6 +217,51 @@ def in_rank_order(
     return FoldedPlacement(whole[0], whole[1], axes) if len(whole) == 2 else None
 
 
+def experts_numbered(attention: IntArray, experts: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """The matrices of experts whose ranks are those of attention, numbered once.
+
+    Frameworks number ranks row-major over the axes of attention, and read the same numbers over
+    those of experts, pp outermost in both (:data:`PP_OUTERMOST`).  So a matrix of attention leaves
+    experts one matrix, or none, where a number in between is no part of a level.
+
+    Args:
+        attention: matrices with pp's row the first, shape (matrices, axes, levels).
+        experts: sizes of the axes of experts, pp's the first.
+
+    Returns:
+        Which of the matrices leave one, and the one that each of these leaves.
+    """
+    many, axes, levels = attention.shape
+    left, rows = _joined(attention[:, 1:].reshape(many, -1), levels), []
+    whole = np.ones(many, dtype=np.bool_)
+    for size in reversed(experts[2:]):
+        row, need = np.ones((many, levels), dtype=np.int64), np.full(many, size, dtype=np.int64)
+        for at in reversed(range(left.shape[1])):
+            taken = np.gcd(left[:, at], need)
+            whole &= (taken == left[:, at]) | (taken == need)
+            row[:, at % levels] *= taken
+            need //= taken
+            left[:, at] //= taken
+        rows.append(row)
+    rest = left.reshape(many, axes - 1, levels).prod(axis=1)
+    found = np.stack([attention[:, 0], rest, *reversed(rows)], axis=1)
+    return np.flatnonzero(whole), found[whole]
+
+
+def _joined(digits: IntArray, levels: int) -> IntArray:
+    """Digits of numbers, the most significant first, of level 0, 1, .., 0, 1, ..: neighbours of one
+    level, with nothing but ones between them, are one digit."""
+    found, rows = digits.copy(), np.arange(len(digits))
+    last = np.full(len(digits), -1, dtype=np.int64)
+    for at in range(digits.shape[1]):
+        some = digits[:, at] > 1
+        same = some & (last >= 0) & (last % levels == at % levels)
+        found[same, at] *= found[rows[same], last[same]]
+        found[rows[same], last[same]] = 1
+        last[some] = at
+    return found
+
+
 class PipelinePairs(NamedTuple):
     """All pairs with one row of pp: each of these matrices of attention with each of experts.
 

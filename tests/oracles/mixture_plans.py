@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import dispatch_seconds
@@ -154,7 +154,7 @@ class Prices:
 
 def pairs_of(question: PlanQuestion, strategy: Strategy) -> list[Pair]:
     """Every pair of matrices with the same row of pp that obeys the rules, the rows of attention
-    before those of experts."""
+    before those of experts; with a launcher, those whose ranks are numbered once."""
     levels = question.topology.sizes
     copies = strategy.dp_replicate
     every = all_matrices(levels, strategy.expert_sizes)
@@ -165,7 +165,25 @@ def pairs_of(question: PlanQuestion, strategy: Strategy) -> list[Pair]:
         if is_divided(mine[1], copies)
         for other in experts
         if mine[0] == other[0] and all(obeys((*mine, *other[1:]), rule) for rule in question.rules)
+        if not question.launcher or numbered_once(mine, other)
     ]
+
+
+def numbered_once(attention: Matrix, experts: Matrix) -> bool:
+    """Whether experts have the groups that the ranks of attention have, read row-major over their
+    axes: device by device."""
+    return has_numbers(*(Placement(one).rank_tensor() for one in (attention, experts)))
+
+
+def has_numbers(devices: IntArray, theirs: IntArray) -> bool:
+    """The same of the devices of both, as arrays over their axes."""
+    read = devices.ravel().reshape(theirs.shape)
+    return all(_groups(read, axis) == _groups(theirs, axis) for axis in range(theirs.ndim))
+
+
+def _groups(devices: IntArray, axis: int) -> set[frozenset[int]]:
+    lines = np.moveaxis(devices, axis, -1).reshape(-1, devices.shape[axis])
+    return set(map(frozenset, lines.tolist()))
 
 
 def enumerated_mixtures(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from p2smt.parallelism.folded import (
     PP_OUTERMOST,
     FoldedAxes,
     FoldedPlacement,
+    experts_numbered,
     in_rank_order,
     pair_count,
     pairs,
@@ -38,7 +40,8 @@ from tests.oracles.meshes import (
     megatron_refuses,
     mesh_groups,
 )
-from tests.oracles.placements import all_rows, valid_matrices
+from tests.oracles.mixture_plans import numbered_once
+from tests.oracles.placements import all_matrices, all_rows, valid_matrices
 from tests.strategies.placements import folded_sizes, rules
 from tests.tiers import but_the_first, examples_of
 
@@ -182,6 +185,28 @@ def test_groups_are_megatrons(levels: tuple[int, ...], order: str) -> None:
             assert sorted_groups(found) == megatron_groups(order, experts, along)
     assert met
     assert bool(refused) is (order == DP_LAST)
+
+
+@pytest.mark.parametrize("levels", [(2, 4), (2, 2, 2), (6, 2), (2, 6)])
+def test_ranks_that_are_numbered_once_leave_experts_one_matrix_or_none(
+    levels: tuple[int, ...],
+) -> None:
+    """Against every matrix of experts, device by device."""
+    left = 0
+    for attention, experts in degrees_of(math.prod(levels)):
+        mine = np.array(list(all_matrices(levels, attention)), dtype=np.int64)
+        at, found = experts_numbered(mine, experts)
+        told = dict(zip(at.tolist(), map(as_rows, found), strict=True))
+        theirs = list(all_matrices(levels, experts))
+        for n, rows in enumerate(map(as_rows, mine)):
+            wanted = [one for one in theirs if numbered_once(rows, one)]
+            assert wanted == ([told[n]] if n in told else [])
+            left += not wanted
+    assert bool(left) is (math.prod(levels) == 12)
+
+
+def as_rows(matrix: IntArray) -> Matrix:
+    return tuple(map(tuple, matrix.tolist()))
 
 
 def pieces(groups: Groups, count: int) -> Groups:

@@ -122,7 +122,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ON_HOSTS} --global-batch 7..9 --hosts n[1-3] --efficiency megatron-bridge-h100",
         f"{MIXED_ON_HOSTS} --global-batch 30..34 --hosts n[1-3]",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --memory 1MB",
-        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare tp=2",
+        f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --compare tp=2 "
+        "--measured tp=2,batch=12:1s --force",
         f"{OF_8B} --global-batch 24 --hosts n[1-4] --compare dp=4,cp=2,zero=1 --fix pp=1",
         f"{ON_HOSTS} --global-batch 8 --hosts n[1-4] --time-limit 0",
     ),

@@ -276,7 +276,7 @@ def plan(
     batches = workload.batches()
     chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))
     if chosen:
-        _refuse_on_hosts({"--measured": measured or None, **parts.given()})
+        _refuse_on_hosts(parts.given())
     parse_changes(what_if or (), topology, even=not chosen)  # refused before anything is searched
     o.plan_writable(output, svg)
     if output is not None and topology.devices == 1:
@@ -287,7 +287,7 @@ def plan(
     question = strategies.question(trained, batch, topology, workload, memory)
     own = t.anchor_of(
         *(measured, trained, topology, batch, question.efficiency),
-        *(workload.given(), force, beside.settings),
+        *(workload.given(), force, beside.settings, listed if chosen else None, batches[0]),
     )
     question = _anchored(question, own)
     limits = how.limits()
@@ -295,7 +295,9 @@ def plan(
     if yours is not None and now is not None:
         present = yours.present(question, now, batches, listed if chosen else None)
     if listed is not None and chosen:
-        asked = HostsAsked(question, listed, batches, limits, strategies.pick, present=present)
+        asked = HostsAsked(
+            question, listed, batches, limits, strategies.pick, present=present, own=own
+        )
         asked = replace(asked, all_near=strategies.lists, what_if=tuple(what_if or ()))
         return _on_hosts(asked, (output, svg, details, json))
     if batches[0] < batches[1]:
@@ -363,6 +365,7 @@ class HostsAsked:
     all_near: bool = False
     what_if: tuple[str, ...] = ()
     present: PresentRun | None = None
+    own: Anchor | None = None
 
 
 def _refuse_on_hosts(options: Mapping[str, object]) -> None:
@@ -412,15 +415,16 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     def tables() -> Iterator[RenderableType]:
         if compared is not None:
             said = proof_words(found.answer)
-            yield from compare_screen(compared, said, () if details else written)
+            yield from compare_screen(compared, said, () if details else written, asked.own)
         if details and compared is not None:
             yield from ("", compare_tables(compared), "")
         if details or compared is None:
-            yield from hosts_screen(found, () if details else written)
+            yield from hosts_screen(found, () if details else written, asked.own)
         if details and run is not None:
             yield from ("", estimate_tables(run.estimate))
 
-    tell_tables(as_json, lambda: hosts_data(found, rows or None, compared), tables, written)
+    data = partial(hosts_data, found, rows or None, compared, asked.own)
+    tell_tables(as_json, data, tables, written)
     cut = found.estimate is not None and len(rows) < len(asked.what_if)
     interrupted = found.answer.interrupted or cut
     return INTERRUPTED if interrupted else exit_code(found.answer.status)
@@ -503,7 +507,7 @@ def _shown(
 
     if compared is not None:
         proof = headline(found.answer).partition(", with a single collective")[0]
-        yield from compare_screen(compared, proof, () if details else below)
+        yield from compare_screen(compared, proof, () if details else below, own)
     if details and compared is not None:
         yield from ("", compare_tables(compared), "")
     if details or compared is None:

@@ -52,11 +52,12 @@ def anchor_of(
     force: bool,
     settings: Texts = None,
     hosts: Sequence[str] | None = None,
+    least_batch: int | None = None,
 ) -> Anchor | None:
     """What the cluster reaches of the model, by --measured; None: nothing was measured.
 
-    ``settings``: what files in --measured leave open; ``hosts``: as of
-    :func:`~p2smt.api.anchoring.anchor`.
+    ``settings``: what files in --measured leave open; ``hosts`` and ``least_batch``: as of
+    :func:`~p2smt.api.anchoring.parse_measured`.
 
     Raises:
         InputError: a run cannot be, or is far off.
@@ -71,7 +72,7 @@ def anchor_of(
 
     told = settings_of(settings)
     asked = topology, given_fields, trained, batch, told
-    runs = [parse_measured(text, *asked, hosts) for text in measured]
+    runs = [parse_measured(text, *asked, hosts, least_batch) for text in measured]
     return anchor(trained, topology, batch, runs, efficiency, hosts=hosts, force=force)
 
 

@@ -263,6 +263,9 @@ UnmeasuredKinds = Annotated[
     Sequence[str] | None,
     Said("Collectives of the strategy that the calibration of the links did not measure."),
 ]
+Anchored = Annotated[
+    AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
+]
 Compared = Annotated[
     ComparisonFields | None, Said("With --compare: what is run now beside the best.")
 ]
@@ -278,9 +281,7 @@ class EstimateOutput(HostFigures, PredictedFigures, RowNames, NamedStrategy, Tra
     known: KnownRuns
     untold: UntoldStrategies
     what_if: TrainedWhatIfRows = None
-    anchor: Annotated[
-        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
-    ] = None
+    anchor: Anchored = None
     unmeasured: UnmeasuredKinds = None
 
 
@@ -458,9 +459,7 @@ class PlanOutput(
     notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
     stats: SearchWork
     what_if: TrainedWhatIfRows = None
-    anchor: Annotated[
-        AnchorFields | None, Said("What --measured tells; absent: nothing was measured.")
-    ] = None
+    anchor: Anchored = None
     unmeasured: UnmeasuredKinds = None
     comparison: Compared = None
 
@@ -551,4 +550,5 @@ class PlanHostsOutput(TrainedModel, Output):
     searched: HostsSearchedCounts
     wall_s: Seconds
     what_if: TrainedWhatIfRows = None
+    anchor: Anchored = None
     comparison: Compared = None

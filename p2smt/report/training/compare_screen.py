@@ -11,11 +11,13 @@ from p2smt.api.efficiencies import known_of
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, screen, wrapped
 from p2smt.report.tables import table
+from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.first_screen import memory_words
 from p2smt.report.training.words import known_words, short_strategy, time_parts
 from p2smt.result import Status
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import estimate_range
+from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
@@ -32,15 +34,19 @@ _SMALL = 5e-4
 """Of what is said in tenths of a per cent nothing is left below."""
 
 
-def compare_screen(found: RunComparison, proof: str, below: Sequence[str] = ()) -> list[str]:
+def compare_screen(
+    found: RunComparison, proof: str, below: Sequence[str] = (), own: Anchor | None = None
+) -> list[str]:
     """The gain first, how sure it is, then yours and the best part by part.
 
-    ``proof``: of the best.  ``below``: lines of others, for which there must be room.
+    ``proof``: of the best.  ``below``: lines of others, for which there must be room.  ``own``:
+    what was measured here.
     """
     best = found.best
     return screen(
         (
             *_verdict(found),
+            ScreenBlock("scaled", _scaled(found, own), 8, 2),
             ScreenBlock(YOURS, (_yours(found),), 9, 2),
             ScreenBlock(BEST, (proof if best is None else short_strategy(best.run.strategy),), 9),
             ScreenBlock("proof", (proof,) * (best is not None), 6, 2),
@@ -52,6 +58,13 @@ def compare_screen(found: RunComparison, proof: str, below: Sequence[str] = ()) 
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),
     )
+
+
+def _scaled(found: RunComparison, own: Anchor | None) -> tuple[str, ...]:
+    """What was measured, and both times as they will be here."""
+    pairs = ((YOURS, found.yours), (BEST, found.best))
+    texts = [f"{name} {anchored_time(own, one)}" for name, one in pairs if own and one]
+    return anchor_words(own, "; ".join(texts)) if own and texts else ()
 
 
 def range_of(found: RunEstimate) -> PriceRange:

@@ -12,6 +12,7 @@ from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
+from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.shape import range_data
 from p2smt.report.outputs.solve import NearStatus
 from p2smt.report.outputs.training import (
@@ -234,8 +235,10 @@ def hosts_data(
     found: PlannedOnHosts,
     rows: Sequence[WhatIf] | None = None,
     compared: RunComparison | None = None,
+    own: Anchor | None = None,
 ) -> PlanHostsOutput:
-    """What `plan` prints on the hosts of a job; ``compared``: with what somebody runs."""
+    """What `plan` prints on the hosts of a job; ``compared``: with what somebody runs; ``own``:
+    what was measured there."""
     answer, question, run = found.answer, found.answer.question, found.recommended
     batch = replace(question.batch, sequences=answer.batches[1])
     trained = trained_data(
@@ -270,8 +273,14 @@ def hosts_data(
         searched=HostsSearchedCounts(**asdict(answer.searched)),
         wall_s=answer.stats.wall_s,
         what_if=None if rows is None else training_data(rows),
+        anchor=None if own is None else _anchor(own, found.listed),
         comparison=None if compared is None else comparison_data(compared),
     )
+
+
+def _anchor(own: Anchor, listed: Sequence[RunEstimate]) -> AnchorFields:
+    """What was measured, with the time of the fastest as it will be here."""
+    return anchor_data(own, *(one.iteration_s for one in listed[:1]))
 
 
 def _near_on_hosts(one: HostedStrategy, tokens: int) -> NearOnHosts:
@@ -329,9 +338,7 @@ def planned_data(
         notes=() if run is None else run.plan.notes,
         stats=SearchWork(wall_s=answer.stats.wall_s, counters=dict(answer.stats.counters)),
         what_if=None if rows is None else training_data(rows),
-        anchor=None
-        if own is None
-        else anchor_data(own, *(one.iteration_s for one in found.listed[:1])),
+        anchor=None if own is None else _anchor(own, found.listed),
         unmeasured=None if run is None else unmeasured(run.estimate) or None,
         comparison=None if compared is None else comparison_data(compared),
     )

@@ -160,9 +160,14 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
 # `plan --hosts`.
 
 
-def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
-    """What to run on which of the hosts, the proof, and what a round batch would take."""
-    room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
+def hosts_screen(
+    found: PlannedOnHosts, below: Sequence[str] = (), own: Anchor | None = None
+) -> list[str]:
+    """What to run on which of the hosts, the proof, and what a round batch would take.
+
+    ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
+    """
+    room = _room(below)
     answer = found.answer
     stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, MUST)
     proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
@@ -183,6 +188,7 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
         *_asked(one),
         why,
         ScreenBlock("time", (time_words(_range_of(one)),), MUST),
+        *_measured_block(found.listed, run, own),
         ScreenBlock("rate", (rate_words(one),), 8),
         ScreenBlock("memory", (memory_words(one),), MUST, 2),
         *_known_blocks(known_of(one)),
@@ -230,8 +236,7 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     yield from _asked(estimate)
     yield ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
     yield ScreenBlock("time", (time_words(within),), MUST)
-    if own is not None:
-        yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
+    yield from _measured_block(found.listed, run, own)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
     yield ScreenBlock("memory", (memory_words(estimate),), MUST, 2)
     yield from _unmeasured(estimate)
@@ -250,10 +255,15 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
 
 
-def _best_words(found: Planned, run: Recommended, own: Anchor) -> str:
+def _measured_block(
+    listed: Sequence[RunEstimate], run: Recommended | None, own: Anchor | None
+) -> Iterator[ScreenBlock]:
     """The best, and the one to run where that is another, as they will be here."""
-    best = f"best {anchored_time(own, found.listed[0])}"
-    return best if run.number == 1 else f"{best}; this one {anchored_time(own, run.estimate)}"
+    if own is None or run is None:
+        return
+    best = f"best {anchored_time(own, listed[0])}"
+    both = best if run.number == 1 else f"{best}; this one {anchored_time(own, run.estimate)}"
+    yield ScreenBlock("measured", anchor_words(own, both), 9, 6)
 
 
 def _why(listed: Sequence[RunEstimate], run: Recommended, status: Status) -> str:

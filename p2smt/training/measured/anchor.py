@@ -19,7 +19,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import SHARE
-from p2smt.training.strategy import Strategy
+from p2smt.training.strategy import Batch, Strategy
 
 ONE_RUN_SPREAD, WORSE_GROUPS, GROUPS = 0.1849, 27, 59
 """Of published groups: how far off, as a distance of logarithms, four of five runs of four of five
@@ -46,7 +46,8 @@ class AnchorKind(Enum):
 class OwnRun:
     """An iteration that somebody measured on the cluster; ``memory_bytes``: of a device.
 
-    ``placement`` and ``experts``: where its ranks lay; None: in Megatron's order.
+    ``placement`` and ``experts``: where its ranks lay; None: in Megatron's order.  ``batch``: None:
+    that of the question.
     """
 
     strategy: Strategy
@@ -54,6 +55,7 @@ class OwnRun:
     memory_bytes: int | None = None
     placement: Placement | None = None
     experts: Placement | None = None
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ def best_hosts(
     if lie is None or grids is None or run.strategy.dp_replicate > 1:
         return BestOrder(None, Status.UNKNOWN, "ranks lie in nodes as no matrix says")
     asked = replace(question, topology=allocated(question.topology, lie.listed), batch=run.batch)
+    if run.model.experts is not None and lie.of_experts(run.strategy).ranks != lie.ranks.ranks:
+        asked = replace(asked, launcher="")  # ranks of experts are others already
     try:
         unit = _unit(asked, now, grids)
     except InputError as error:

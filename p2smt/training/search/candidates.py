@@ -17,7 +17,13 @@ from p2smt.parallelism.matrices import PlacementRules, count_matrices
 from p2smt.parallelism.placement import IntArray
 from p2smt.training.formulas.stages import RECOMPUTES, StrategyColumns
 from p2smt.training.pipeline import StageTimes, StrategyWork, combine, work
-from p2smt.training.search.copies import MANY, copied_count, joined_sizes, request_axes
+from p2smt.training.search.copies import (
+    MANY,
+    copied_count,
+    joined_sizes,
+    numbered_count,
+    request_axes,
+)
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import AXES, DISPATCHERS, MODULES
 
@@ -183,6 +189,9 @@ def _all_work(question: PlanQuestion, columns: StrategyColumns) -> StrategyWork 
 def placement_counts(question: PlanQuestion, sizes: IntArray) -> IntArray:
     """How many placements, or pairs of these, there are for each row of sizes."""
     levels, many = question.topology.sizes, len(AXES)
+    if question.numbered_once:
+        each = (joined_sizes(question, one) for one in sizes.tolist())
+        return np.array([numbered_count(question, *one) for one in each], dtype=np.int64)
     if question.copied:
         each = (joined_sizes(question, one) for one in sizes.tolist())
         return np.array([copied_count(question, *one) for one in each], dtype=np.int64)

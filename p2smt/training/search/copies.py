@@ -11,11 +11,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod
 
-from p2smt.parallelism.folded import PP_OUTERMOST, WITH_COPIES, divided, with_copies
+import numpy as np
+
+from p2smt.parallelism.folded import (
+    PP_OUTERMOST,
+    WITH_COPIES,
+    divided,
+    experts_numbered,
+    with_copies,
+)
 from p2smt.parallelism.matrices import PlacementRules, count_matrices, matrices
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix, Placement
+from p2smt.search.placements import obeys
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import AXES
 
@@ -24,6 +33,7 @@ MANY = len(AXES)
 _COPIED = ("pp", "dpr", "dp", "cp", "tp", "edr", "ed", "ep", "et")
 """The rows of both by the names of requests, which call shards dp and ed."""
 _Sizes = tuple[int, ...]
+_Rules = tuple[AxisRule | FixedEntry, ...]
 
 
 def request_axes(question: PlanQuestion) -> tuple[str, ...]:
@@ -105,6 +115,35 @@ def copied_count(question: PlanQuestion, sizes: _Sizes, copies: int) -> int:
     theirs = side_rules(rules, of_experts=True)
     experts = _by_stages(levels, (sizes[0], *sizes[MANY:]), theirs, copies)
     return sum(many * experts[stages] for stages, many in attention.items())
+
+
+def numbered_count(question: PlanQuestion, sizes: _Sizes, copies: int) -> int:
+    """How many pairs of these sizes there are whose ranks are numbered once, copies divided."""
+    own = side_rules(question.rules, of_experts=False)
+    theirs = side_rules([rule for rule in question.rules if rule.axis], of_experts=True)
+    return _numbered_count(question.topology.sizes, sizes, own, theirs, copies)
+
+
+@lru_cache(maxsize=4096)
+def _numbered_count(levels: _Sizes, sizes: _Sizes, own: _Rules, theirs: _Rules, copies: int) -> int:
+    if prod(levels).bit_count() == 1 and not theirs:  # powers of two are parts of each other
+        return _counts(levels, MANY, own).get(sizes[:MANY], 0)
+    return len(numbered_pairs(matrices(levels, sizes[:MANY], own), sizes, theirs, copies))
+
+
+def numbered_pairs(
+    attention: IntArray, sizes: _Sizes, theirs: PlacementRules, copies: int
+) -> IntArray:
+    """Which matrices of attention leave experts one under their rules, ranks numbered once."""
+    at, experts = experts_numbered(attention, (sizes[0], *sizes[MANY:]))
+    kept = [
+        n
+        for n, one in zip(at.tolist(), experts.tolist(), strict=True)
+        if obeys(one, theirs)
+        and divides(one[1], copies)
+        and divides(attention[n, 1].tolist(), copies)
+    ]
+    return np.array(kept, dtype=np.int64)
 
 
 @lru_cache(maxsize=4096)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.search.spaces.rows import MatrixRules, MatrixSubproblems
-from p2smt.training.search.copies import MANY, divides
+from p2smt.training.search.copies import MANY, divides, numbered_pairs, side_rules
 from p2smt.training.strategy import AXES, EXPERT_AXES
 
 _OWN = EXPERT_AXES[1:]
@@ -25,6 +27,7 @@ class PlacementCubes:
     ``sizes`` are those of the rows of both, pp's once; ``rules`` count these rows.  A path is
     ``first``, the sizes as text, then rows: of a matrix the last row follows from the others.
     ``copies``: of shards, into which the rows of data parallelism must be divided.
+    ``numbered_once``: experts have the ranks of attention, whose rows leave them one matrix.
     """
 
     levels: tuple[int, ...]
@@ -32,10 +35,11 @@ class PlacementCubes:
     rules: MatrixRules
     first: str
     copies: int = 1
+    numbered_once: bool = False
 
     def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
         """One row more; none where the rows left are determined."""
-        if len(cube.path) < MANY or not self._mixture:
+        if len(cube.path) < MANY or not self._mixture or self.numbered_once:
             return self._attention.split(cube)
         return self._experts(cube).split(cube)
 
@@ -54,6 +58,10 @@ class PlacementCubes:
     def empty(self, cube: Subproblem) -> bool:
         """Whether no placement of a cube obeys the rules."""
         attention = self._attention.matrices(self._of_attention(cube))
+        if self.numbered_once:
+            every = np.array(list(attention), dtype=np.int64).reshape(-1, MANY, len(self.levels))
+            theirs = side_rules(self.rules, of_experts=True)
+            return not len(numbered_pairs(every, self.sizes, theirs, self.copies))
         if not any(divides(rows[1], self.copies) for rows in attention):
             return True
         if not self._mixture:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
-from p2smt.parallelism.folded import FoldedPlacement
+from p2smt.parallelism.folded import FoldedPlacement, experts_numbered
 from p2smt.parallelism.matrices import PlacementRules
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.result import StopWatch
@@ -50,13 +51,16 @@ class PlacedSide:
 
     ``matrices``: the first of each class, shape (classes, axes, levels); ``scenes`` by the rows of
     both sides that a request is along; ``groups``: the classes with each row of pp; ``copies`` of
-    shards; None: they are not searched for, and data parallelism is one axis.
+    shards; None: they are not searched for, and data parallelism is one axis.  ``every`` matrix,
+    and its class in ``which``.
     """
 
     shared_cache: SceneCache
     matrices: IntArray
     scenes: Mapping[AxisSet, MetScenes]
     groups: Mapping[_Sizes, IntArray]
+    every: IntArray
+    which: IntArray
     copies: int | None = None
 
     @staticmethod
@@ -70,7 +74,8 @@ class PlacedSide:
         own = [own_rows(axes, many) for axes in sets]
         numbers = [shared_cache.numbers(every, axes) for axes in own] if len(every) else []
         table = np.stack([group.ravel(), *numbers], axis=1)
-        _, first = np.unique(table, axis=0, return_index=True)
+        _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        which = np.argsort(np.argsort(first))[which.ravel()]
         first.sort()
         scenes = {axes: MetScenes.of(table[first, i + 1]) for i, axes in enumerate(sets)}
         groups = {
@@ -78,7 +83,8 @@ class PlacedSide:
             for at, row in enumerate(stages.tolist())
         }
         copies = sizes[1] if many > MANY else None
-        return PlacedSide(shared_cache, every[first], scenes if len(every) else {}, groups, copies)
+        met = scenes if len(every) else {}
+        return PlacedSide(shared_cache, every[first], met, groups, every, which, copies)
 
     def __len__(self) -> int:
         return len(self.matrices)
@@ -99,6 +105,15 @@ class PlacedSide:
         """The first matrix of a class, by the axes of the question."""
         return joined_rows(as_matrix(self.matrices[place]))
 
+    @property
+    def joined(self) -> IntArray:
+        """Every matrix by the axes of the question: shape (matrices, axes, levels)."""
+        if self.copies is None:
+            return self.every
+        return np.concatenate(
+            [self.every[:, :1], self.every[:, 1:2] * self.every[:, 2:3], self.every[:, 3:]], axis=1
+        )
+
 
 def own_rows(axes: AxisSet, many: int) -> AxisSet:
     """Rows of both sides as rows of the one that they are of; each has so many, pp's too."""
@@ -110,13 +125,40 @@ class PlacedPairs:
     """The pairs of placements of axes of some sizes, by the classes of both sides.
 
     A place is a number: of attention's class times the number of experts' classes, plus theirs.
+    ``numbered``: the first pair of each place that has one whose ranks are numbered once, as rows;
+    None: any pair will do.
     """
 
     attention: PlacedSide
     experts: PlacedSide
+    numbered: Mapping[int, Matrix] | None = None
+
+    @staticmethod
+    def numbered_once(attention: PlacedSide, experts: PlacedSide) -> PlacedPairs:
+        """The pairs in which experts have the ranks of attention."""
+        known = {one.tobytes(): at for at, one in enumerate(experts.joined)}
+        mine, found = attention.joined, {}
+        sizes = experts.joined[:1].prod(axis=2).ravel().tolist()
+        at, others = experts_numbered(mine, sizes) if len(mine) and sizes else ((), ())
+        for one, theirs in zip(at, others, strict=True):
+            other = known.get(theirs.tobytes())
+            if other is not None:
+                place = int(attention.which[one]) * len(experts) + int(experts.which[other])
+                found.setdefault(place, as_matrix(mine[one]) + as_matrix(theirs[1:]))
+        return PlacedPairs(attention, experts, found)
+
+    def places(self) -> IntArray:
+        """All places."""
+        if self.numbered is not None:
+            return np.array(sorted(self.numbered), dtype=np.int64)
+        many = len(self.experts)
+        pairs = [(mine[:, None] * many + others).ravel() for _, mine, others in self.groups()]
+        return np.concatenate(pairs)
 
     def matrix(self, place: int) -> Matrix:
         """The rows of the first pair of a place: those of attention, and of experts but pp's."""
+        if self.numbered is not None:
+            return self.numbered[place]
         one, other = divmod(place, len(self.experts))
         return self.attention.matrix(one) + self.experts.matrix(other)[1:]
 
@@ -151,6 +193,8 @@ class PairedCandidates(PlacedCandidates):
     _side_fronts: dict[tuple[_SideKey, tuple[PriceKey, ...]], Mapping[_Sizes, IntArray]] = field(
         default_factory=dict
     )
+    _numbered: dict[int, PlacedPairs] = field(default_factory=dict)
+    _numbered_fronts: dict[tuple[int, tuple[PriceKey, ...]], IntArray] = field(default_factory=dict)
 
     @staticmethod
     def of(candidates: Candidates, shared_cache: SceneCache, watch: StopWatch) -> PairedCandidates:
@@ -170,7 +214,8 @@ class PairedCandidates(PlacedCandidates):
 
     def at(self, shared_cache: SceneCache) -> PairedCandidates:
         """The same candidates and placements at the prices of a shelf of the same scenes."""
-        return replace(self, shared_cache=shared_cache, _prices={}, _side_fronts={})
+        nothing: dict[str, Any] = {"_prices": {}, "_side_fronts": {}, "_numbered_fronts": {}}
+        return replace(self, shared_cache=shared_cache, **nothing)
 
     def placed(self, block: int) -> PlacedPairs:  # type: ignore[override]
         """The pairs of placements of a block of candidates.
@@ -178,7 +223,12 @@ class PairedCandidates(PlacedCandidates):
         Raises:
             OutOfTimeError: they were not listed before the watch expired.
         """
-        return PlacedPairs(*(self._side(key) for key in self._side_keys(block)))
+        if not self.candidates.question.numbered_once:
+            return PlacedPairs(*(self._side(key) for key in self._side_keys(block)))
+        if block not in self._numbered:
+            sides = (self._side(key) for key in self._side_keys(block))
+            self._numbered[block] = PlacedPairs.numbered_once(*sides)
+        return self._numbered[block]
 
     def least_s(self, rows: IntArray) -> Seconds:
         """A bound on the seconds of an iteration of each row: each request is best off alone."""
@@ -210,10 +260,7 @@ class PairedCandidates(PlacedCandidates):
 
     def every(self, row: int) -> tuple[Seconds, IntArray]:
         """Seconds of an iteration of a row on every pair of placements, and their places."""
-        placed = self.placed(int(self.candidates.block[row]))
-        many = len(placed.experts)
-        pairs = [(mine[:, None] * many + others).ravel() for _, mine, others in placed.groups()]
-        places = np.concatenate(pairs)
+        places = self.placed(int(self.candidates.block[row])).places()
         return self._seconds_on(row, places), places
 
     def seconds_at(self, row: int, place: int) -> float:
@@ -322,6 +369,8 @@ class PairedCandidates(PlacedCandidates):
 
     def _pairs(self, row: int, keys: Mapping[str, PriceKey]) -> IntArray:
         """The places of a row that may be best, those of each row of pp together."""
+        if self.candidates.question.numbered_once:
+            return self._numbered_front(row, keys)
         block = int(self.candidates.block[row])
         sides, asked = self._side_keys(block), dict.fromkeys(keys.values())
         fronts = [
@@ -334,6 +383,17 @@ class PairedCandidates(PlacedCandidates):
             (fronts[0][stages][:, None] * many + fronts[1][stages]).ravel() for stages in shared
         ]
         return np.concatenate(pairs)
+
+    def _numbered_front(self, row: int, keys: Mapping[str, PriceKey]) -> IntArray:
+        """The same of pairs whose ranks are numbered once."""
+        block = int(self.candidates.block[row])
+        asked = block, tuple(keys.values())
+        if asked not in self._numbered_fronts:
+            places = self.placed(block).places()
+            prices = list(self._of_places(row, keys, places).values())
+            table = np.stack(prices, axis=1) if prices else np.zeros((len(places), 1))
+            self._numbered_fronts[asked] = places[front(table)]
+        return self._numbered_fronts[asked]
 
     def _fronts_of(self, side: _SideKey, keys: tuple[PriceKey, ...]) -> Mapping[_Sizes, IntArray]:
         """Of each row of pp the classes of a side that no other one beats at every price."""

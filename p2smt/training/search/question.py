@@ -308,6 +308,11 @@ class PlanQuestion:
         return self.most_copies > 1
 
     @property
+    def numbered_once(self) -> bool:
+        """Whether ranks of experts are those of attention: trainers number their ranks once."""
+        return bool(self.launcher) and self.model.experts is not None
+
+    @property
     def searched(self) -> tuple[str, ...]:
         """The fields of a strategy that are chosen."""
         asked = self.copied or COPIES in dict(self.fixed)

@@ -40,7 +40,7 @@ from p2smt.parallel_search.subproblem import (
     forget,
     kept,
 )
-from p2smt.parallelism.folded import FoldedPlacement
+from p2smt.parallelism.folded import FoldedPlacement, experts_numbered
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer
@@ -55,7 +55,7 @@ from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_
 from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact, sides_of
 from p2smt.training.search.cache import PlanCache, ProgramTexts
 from p2smt.training.search.candidates import Candidates, Seconds
-from p2smt.training.search.copies import joined_sizes
+from p2smt.training.search.copies import MANY, joined_sizes
 from p2smt.training.search.cubes import PlacementCubes
 from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
@@ -97,12 +97,13 @@ class PlanSpace:
         }
 
     def roots(self) -> tuple[Subproblem, ...]:
-        """A cube for all sizes of the axes that have a placement under the rules."""
+        """A cube for all sizes of the axes that have a placement under the rules; or may have one,
+        where a matrix of attention is known to leave experts none once it is looked at."""
         candidates = plan_cache(self).candidates
         return tuple(
             Subproblem((text,))
             for text, many in zip(plan_cache(self).blocks, candidates.placements, strict=True)
-            if many
+            if many or self.question.numbered_once
         )
 
     def split(self, cube: Subproblem) -> tuple[Subproblem, ...]:
@@ -161,6 +162,8 @@ class PlanSpace:
             raise InputError(f"matrix {matrix}", "does not obey the rules of the question")
         if self.question.lacks is not None and self.question.lacks(strategy, self.question.model):
             raise InputError("a strategy", f"is none that {self.question.launcher} can run")
+        if self.question.numbered_once and not _numbered_once(matrix, strategy):
+            raise InputError(f"matrix {matrix}", f"is none as {self.question.launcher} numbers")
         return Member(self.ticks(shared_cache.seconds(row, matrix, programs)), (), witness)
 
     def ticks(self, seconds: float) -> int:
@@ -176,7 +179,8 @@ class PlanSpace:
         placed = plan_cache(self).candidates.sizes[self._block(cube)].tolist()
         sizes, copies = joined_sizes(self.question, placed)
         levels, rules = self.question.topology.sizes, self.question.rules
-        return PlacementCubes(levels, sizes, rules, cube.path[0], copies)
+        once = self.question.numbered_once
+        return PlacementCubes(levels, sizes, rules, cube.path[0], copies, once)
 
     def _block(self, cube: Subproblem) -> int:
         found = plan_cache(self).blocks.get(cube.path[0]) if cube.path else None
@@ -279,6 +283,13 @@ def check_sides(rows: Matrix, question: PlanQuestion, strategy: Strategy) -> Non
         FoldedPlacement.of_rows(rows).check(levels, strategy.sizes, strategy.expert_sizes)
     else:
         Placement(rows).check(levels, strategy.sizes)
+
+
+def _numbered_once(rows: Matrix, strategy: Strategy) -> bool:
+    """Whether experts have the ranks of attention in a pair with these rows."""
+    every = np.array(rows, dtype=np.int64)
+    _, theirs = experts_numbered(every[None, :MANY], strategy.expert_sizes)
+    return len(theirs) == 1 and np.array_equal(theirs[0, 1:], every[MANY:])
 
 
 def _text(one: TimedStrategy) -> str:

@@ -88,6 +88,89 @@ def test_of_named_hosts_those_of_the_job_had_the_run(folder: Path) -> None:
     assert found["reached"] == pytest.approx(expected["reached"])
 
 
+@pytest.fixture
+def named(folder: Path) -> Path:
+    """The nodes with names, and as many more of them."""
+    for name in ("tiny", "slow"):
+        text = (folder / f"{name}.yaml").read_text()
+        (folder / f"{name}4.yaml").write_text(
+            text.replace("size: 2", "size: 4") + 'hosts: "n[1-4]"'
+        )
+    return folder
+
+
+def on_hosts(*words: str, topology: str = "tiny4.yaml", batch: str = "16") -> dict[str, Any]:
+    model = ("-m", "small.yaml", "--seq", "1024", "--global-batch", batch)
+    done = cli("plan", *model, "-t", topology, "--hosts", "n[2,4]", *FEW, *words, "--json")
+    assert done.code == 0, done
+    assert complaints("plan-hosts", done.json()) == []
+    return done.json()
+
+
+@pytest.mark.usefixtures("named")
+def test_on_named_hosts_the_best_is_scaled_as_by_hand() -> None:
+    """By a run on the hosts of the job: the same part as on a topology of as many nodes."""
+    plain, found = on_hosts(), on_hosts("--measured", f"{RUN}: 12ms, 100MB")
+    assert found["best"] == plain["best"]
+    assert plain.get("anchor") is None
+    assert found["anchor"]["reached"] == pytest.approx(seconds(RUN) / 0.012)
+    scaled_s = plain["best"]["iteration_s"] * 0.012 / seconds(RUN)
+    assert found["anchor"]["scaled_s"] == pytest.approx(scaled_s)
+
+
+@pytest.mark.usefixtures("named")
+def test_on_named_hosts_slow_links_are_searched_with_too() -> None:
+    strategies = ("tp=2,pp=2", "tp=8", "tp=1,zero=1")
+    asked = [word for one in strategies for word in told(one, seconds(one, "slow.yaml"))]
+    found, there = on_hosts(*asked), on_hosts(topology="slow4.yaml")
+    assert found["anchor"]["links"] == pytest.approx(0.5)
+    assert found["best"]["strategy"] == there["best"]["strategy"]
+    assert found["best"]["iteration_s"] == pytest.approx(there["best"]["iteration_s"])
+    assert found["best"]["iteration_s"] != pytest.approx(on_hosts()["best"]["iteration_s"])
+
+
+@pytest.mark.usefixtures("named")
+def test_of_a_range_of_batches_a_run_says_its_own() -> None:
+    found = on_hosts("--measured", f"{RUN},batch=16: 12ms", batch="12..20")
+    assert found["anchor"]["runs"][0]["predicted_s"] == pytest.approx(seconds(RUN))
+    assert answered("plan", *SCENE, *FEW, "--measured", f"{RUN},batch=16: 12ms")["anchor"]
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize(
+    ("run", "batch", "said"),
+    [
+        (RUN, "12..20", "does not say which batch of 12 to 20 it had; write it like"),
+        (f"{RUN},batch=24", "12..20", "has batches of 24 x 1,024 tokens, and 12 to 20 x 1,024"),
+        (f"{RUN},batch=8", "16", "has batches of 8 x 1,024 tokens, and 16 x 1,024"),
+        (f"{RUN},batch=16,batch=16", "16", "batch"),
+        (f"{RUN},batch=", "16", "batch"),
+        ("batch=16", "16", "KEY=VALUE"),
+        ("tp=1,dp=12", "12", "needs 3 hosts of 4 devices, and 2 are listed"),
+    ],
+)
+def test_runs_that_hosts_cannot_have_had_are_one_line(run: str, batch: str, said: str) -> None:
+    words = ("-m", "small.yaml", "--seq", "1024", "-t", "tiny4.yaml", "--hosts", "n[2,4]")
+    done = cli("plan", *words, "--global-batch", batch, "--measured", f"{run}: 12ms")
+    assert_one_error(done)
+    assert said in done.err
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize(
+    ("beside", "label"),
+    [((), "measured"), (("--compare", RUN), "scaled"), (("--hosts", "n[2,4]"), "measured")],
+)
+def test_every_first_screen_of_plan_says_what_was_measured(
+    beside: tuple[str, ...], label: str
+) -> None:
+    topology = "tiny4.yaml" if "--hosts" in beside else "tiny.yaml"
+    asked = (*TRAINED, "-t", topology, *FEW, "--measured", f"{RUN}: 12ms", *beside)
+    lines = cli("plan", *asked).out.splitlines()
+    assert len(lines) <= 20
+    assert any(one.startswith(f"{label:<9}your cluster reaches") for one in lines)
+
+
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_the_screen_says_it_in_twenty_lines(command: str) -> None:
     strategy = FEW if command == "plan" else ("-s", "tp=2")

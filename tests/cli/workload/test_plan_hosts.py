@@ -105,6 +105,22 @@ def test_the_plan_file_of_a_mixture_lists_the_ranks_of_its_experts() -> None:
     assert "each once" in outcome.err
 
 
+@pytest.mark.parametrize("trainer", ["megatron", "torchtitan"])
+@pytest.mark.parametrize("hosts", [("--hosts", "n[1-3]"), ("-t", "tiny.yaml")])
+def test_what_a_launcher_is_planned_for_it_can_number(hosts: tuple[str, ...], trainer: str) -> None:
+    """Whichever of the list is picked, of experts across nodes, too."""
+    asked = ["--fix", "ep=2", "--launcher", trainer, "--require", "ep across node", *hosts]
+    asked += ["--top", "3", "-o", "plan.json"]
+    words = [one for one in mixture() if one != "racks.yaml"] if "-t" in hosts else mixture()
+    if "-t" in hosts:
+        words.remove("-t")
+    for pick in ((), ("--pick", "fastest")):
+        planned = cli(*words, *asked, *pick)
+        assert planned.code in (0, 3), planned
+        outcome = cli("export", "plan.json", "--to", f"{trainer}-options", "-o", "-")
+        assert outcome.code == 0, outcome
+
+
 def test_the_screen_the_plan_and_its_hosts_agree() -> None:
     shown = cli(*plan("60..64", "--hosts", "n[1-5]", "-o", "plan.json"))
     assert shown.code == 0, shown

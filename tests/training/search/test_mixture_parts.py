@@ -12,6 +12,7 @@ import pytest
 
 from p2smt.api.journal_shares import strategy_share
 from p2smt.api.journals import verify_journal
+from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
 from p2smt.parallel_search.coordinate import search
 from p2smt.parallel_search.parallel_options import InProcess, Spread
@@ -23,7 +24,7 @@ from p2smt.training.axis_sizes import possible_sizes
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.search.subproblems import PlanSpace, plan_cache, plan_space, scale_of
-from p2smt.training.strategy import AXES, Recompute
+from p2smt.training.strategy import AXES, Batch, Recompute
 from tests.api.test_journal_shares import question as dense
 from tests.oracles.mixture_plans import enumerated_mixtures
 from tests.search.spaces.questions import Quiet
@@ -46,7 +47,23 @@ def space_of(question: PlanQuestion) -> PlanSpace:
     return PlanSpace(question, scale_of(plan_cache(PlanSpace(question, 1.0)).known))
 
 
-@pytest.mark.parametrize("question", [QUESTION, NARROW.question], ids=["plain", "rules"])
+SIX = replace(
+    SPACES["windows_on_six"],
+    most=most(tp=2, cp=2, pp=2, ep=6, etp=2),
+    rest={"zero": (1,), "dispatcher": ("alltoall",)},
+    more={
+        "launcher": "megatron",
+        "lacks": launcher_lacks("megatron", Batch(24, 64)),
+        "rules": (AxisRule(5, 0, inside=True),),
+    },
+)
+NUMBERED = SIX.question
+"""Ranks are numbered once; six ranks have parts that are none of a level."""
+
+
+@pytest.mark.parametrize(
+    "question", [QUESTION, NARROW.question, NUMBERED], ids=["plain", "rules", "numbered"]
+)
 @pytest.mark.parametrize("budget", [None, 1e-6])
 def test_parts_answer_as_the_whole_does(question: PlanQuestion, budget: float | None) -> None:
     whole = plan(question)
@@ -88,6 +105,15 @@ def test_a_journal_that_ended_early_is_continued_and_verified(tmp_path: Path, ke
     path.write_text("".join(lines[:kept]) + lines[kept][:50])
     found = plan(QUESTION, spread=Spread(journal=str(path)))
     assert told(found) == told(whole) == told(plan(QUESTION))
+    report = verify_journal(path, sample=None)
+    assert (report.valid, report.proved) == (True, True)
+
+
+@pytest.mark.parametrize("budget", [None, 1e-6])
+def test_a_journal_of_ranks_numbered_once_is_verified(tmp_path: Path, budget: float | None) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = plan(NUMBERED, spread=Spread(journal=str(path), budget_s=budget))
+    assert told(whole) == told(plan(NUMBERED))
     report = verify_journal(path, sample=None)
     assert (report.valid, report.proved) == (True, True)
 

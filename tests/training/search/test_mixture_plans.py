@@ -170,7 +170,7 @@ SPACES = {
         LATENT,
         cluster((2, 8), (1e8, 1e10), 2),
         most(tp=4, cp=4, pp=4, ep=8, etp=2),
-        1_000,
+        900,
         rest={"zero": (1,)},
         more={"dtype": "fp8", "lacks": no_ring, "launcher": "one", "within": 0.5},
     ),
@@ -316,6 +316,7 @@ def small_spaces(draw: st.DrawFn) -> Space:
             "within": draw(st.sampled_from([0.0, 0.05, 0.5])),
             "dtype": draw(st.sampled_from(["bf16", "fp8"])),
             "tie": draw(st.sampled_from([0.0, 1e-3])),
+            "launcher": draw(st.sampled_from(["", "one"])),
         },
     )
 

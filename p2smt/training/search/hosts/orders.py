@@ -134,11 +134,13 @@ class AskedSide:
 class Orders:
     """What orders of the hosts take, for the units of one search; terms are found once.
 
-    An order has the place of each cell of every grid: shape (grids, cells).
+    An order has the place of each cell of every grid: shape (grids, cells).  ``numbered_once``:
+    experts have the ranks of attention, so that both grids have one order.
     """
 
     uplinks: Uplinks
     efficiency: Efficiency
+    numbered_once: bool = False
     _terms: dict[object, CellTerm] = field(default_factory=dict)
     _requests: dict[TrainingRun, tuple[AxisRequest, ...]] = field(default_factory=dict)
     _edges: dict[object, tuple[IntArray, IntArray]] = field(default_factory=dict)
@@ -211,6 +213,8 @@ class Orders:
         it: every stage, and every pipeline, is on the same hosts in both."""
         if len(unit.grids) == 1:
             return orders[:, None]
+        if self.numbered_once:
+            return np.stack([orders, orders], axis=1)
         columns = self._columns(unit.grids[1 - number])
         places = orders.reshape(len(orders), unit.grid.outer[0], -1)
         ranked = np.lexsort(np.moveaxis(places, 1, 0)[::-1])
@@ -226,6 +230,8 @@ class Orders:
         orders = np.stack(list(every_order(tree, unit.grid.cells)))
         if len(unit.grids) == 1:
             return orders[:, None]
+        if self.numbered_once:
+            return np.stack([orders, orders], axis=1)
         stages = unit.grid.outer[0]
         pools = tree.pool_of()
         shape = len(orders), stages, -1

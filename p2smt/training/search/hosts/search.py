@@ -87,7 +87,8 @@ class HostSearch:
     most_hosts: int | None = None
 
     def __post_init__(self) -> None:
-        self.orders = Orders(Uplinks(self.question.topology), self.question.efficiency)
+        uplinks, once = Uplinks(self.question.topology), self.question.numbered_once
+        self.orders = Orders(uplinks, self.question.efficiency, once)
         self._queue: list[tuple[float, int, _Item]] = []
         self._number = count()
         self._answers: dict[AllocationProblem, Counts | None] = {}
@@ -225,7 +226,8 @@ class HostSearch:
     def every_order(self, unit: Unit) -> IntArray | None:
         """All orders of a unit; None: there are too many to look at."""
         tree = switch_tree(self.question.topology)
-        if number_of_orders(tree, unit.grid.cells) ** len(unit.grids) > FEW_ORDERS:
+        free = 1 if self.question.numbered_once else len(unit.grids)
+        if number_of_orders(tree, unit.grid.cells) ** free > FEW_ORDERS:
             return None
         return self.orders.every(unit, tree)
 

@@ -38,6 +38,7 @@ from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
+from tests.oracles.mixture_plans import has_numbers
 from tests.tiers import but_the_first
 from tests.training.search.hosts.test_brute_force import (
     CLUSTERS,
@@ -76,6 +77,11 @@ def question(
     found = dense(name, sequences, SpaceLimits(), hosts, speed)
     efficiency = replace(found.efficiency, layers=LAYERS)
     return replace(found, model=MIXTURE, efficiency=efficiency, space=space)
+
+
+def numbered(asked: PlanQuestion) -> PlanQuestion:
+    """The same for a launcher, which numbers its ranks once and runs all of them."""
+    return replace(asked, launcher="one")
 
 
 def sides(strategy: Strategy) -> tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]:
@@ -129,6 +135,10 @@ class OfMixtures(BruteForce):
         found = []
         for pair in pairs_inside(asked, run.strategy):
             orders, both = orders_of(hosts.slots, pair[0].outer[0], pair[0].cells)
+            if asked.launcher:
+                both = both[[self._is_numbered(run, pair, orders[one]) for one in both]]
+            if not len(both):
+                continue
             prices: dict[str, Any] = dict(free)
             for request in requests:
                 if request.axes:
@@ -139,6 +149,13 @@ class OfMixtures(BruteForce):
                     prices[request.name] = each[both[:, side]]
             found.append(float(combine(one, prices).min()) / batch.sequences)
         return min(found)
+
+    def _is_numbered(
+        self, run: TrainingRun, pair: tuple[CellGrid, CellGrid], slots: IntArray
+    ) -> bool:
+        ranks = (grid.ranks(one) for grid, one in zip(pair, slots, strict=True))
+        sizes = (run.strategy.sizes, run.strategy.expert_sizes)
+        return has_numbers(*(one.reshape(of) for one, of in zip(ranks, sizes, strict=True)))
 
     def _each(
         self,
@@ -168,18 +185,30 @@ def astuple_of(run: TrainingRun) -> tuple[Transformer, Batch, Strategy]:
 
 @cache
 def brute_force_s(
-    name: str, batches: tuple[int, int], space: SpaceLimits, hosts: tuple[str, ...], speed: int
+    name: str,
+    batches: tuple[int, int],
+    space: SpaceLimits,
+    hosts: tuple[str, ...],
+    speed: int,
+    once: bool,
 ) -> float:
-    return OfMixtures(question(name, batches[1], space, hosts, speed)).least_s(*batches)
+    asked = question(name, batches[1], space, hosts, speed)
+    return OfMixtures(numbered(asked) if once else asked).least_s(*batches)
 
 
 def held(
-    name: str, batches: tuple[int, int], space: SpaceLimits, hosts: Sequence[str], speed: int
+    name: str,
+    batches: tuple[int, int],
+    space: SpaceLimits,
+    hosts: Sequence[str],
+    speed: int,
+    once: bool = False,
 ) -> HostsAnswer:
     """Hold an answer against brute force: equal where it is proved, else within its gap."""
     asked = question(name, batches[1], space, hosts, speed)
+    asked = numbered(asked) if once else asked
     found = plan_on_hosts(asked, names_of(asked), batches, SearchLimits(time_limit_s=600))
-    best, least_s = found.best[0], brute_force_s(name, batches, space, tuple(hosts), speed)
+    best, least_s = found.best[0], brute_force_s(name, batches, space, tuple(hosts), speed, once)
     assert found.bound_s <= least_s * (1 + 1e-9)
     if found.status is Status.OPTIMAL:
         assert best.sequence_s == pytest.approx(least_s, rel=1e-9)
@@ -201,6 +230,20 @@ def test_the_best_mixture_is_that_of_brute_force(
     found = held(name, (6, 6), FEWEST, THREE, 20)
     assert found.status is Status.OPTIMAL
     assert len(found.best[0].where.hosts) > 1
+
+
+@pytest.mark.parametrize("few", [0, 3000])
+@pytest.mark.parametrize("name", ["scarce", "spines"])
+def test_so_is_the_best_of_those_whose_ranks_are_numbered_once(
+    name: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "FEW_ORDERS", few)
+    found = held(name, (6, 6), replace(FEWEST, ep=8, etp=2), THREE, 20, once=True)
+    assert len(found.best[0].where.hosts) > 1
+    for one in found.best:
+        lie = one.where
+        ranks = [np.array(of.ranks).reshape(of.axis_sizes) for of in (lie.ranks, lie.experts) if of]
+        assert has_numbers(*ranks)
 
 
 def test_both_orders_have_the_same_stages_and_pipelines() -> None:
