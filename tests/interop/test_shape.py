@@ -21,7 +21,7 @@ from p2smt.schedules.language.write import dump_schedule
 from tests.interop.msccl.texts import ring
 from tests.interop.mscclpp.plans import all_gather
 
-MEASUREMENTS = ("nccl_tests",)
+MEASUREMENTS = ("nccl_tests", "osu")
 # not of schedules
 OTHERS = (
     *("arrays", "clusters", "fabrics", "jobs", "launchers", "meshes", "models", "orders", "shell"),
