@@ -70,11 +70,15 @@ def check_backend(options: RunOptions) -> None:
     Raises:
         InputError: the backend is neither Gloo on CPUs nor the reference executor.
     """
-    if (options.backend, options.device) not in (("gloo", "cpu"), ("reference", "cpu")):
+    if (options.backend, options.device) not in (
+        ("gloo", "cpu"),
+        ("mpi", "cpu"),
+        ("reference", "cpu"),
+    ):
         raise InputError(
             f"backend {options.backend} on device {options.device}",
             "does not run schedules",
-            "use --backend gloo, or reference",
+            "use --backend gloo, mpi or reference",
         )
 
 

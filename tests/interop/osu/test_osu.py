@@ -1,4 +1,4 @@
-"""Outputs of the OSU micro-benchmarks: columns, what a size means, refusals, an algorithm a table."""
+"""Outputs of the OSU micro-benchmarks: columns, what a size means, refusals."""
 
 from __future__ import annotations
 
