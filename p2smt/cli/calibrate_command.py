@@ -43,7 +43,7 @@ def calibrate(
         "default; best: the fastest of the topology's.",
     ),
     allow_above_nominal: bool = flag("Fit rates above the links' nominal ones."),
-    backend: Text = option("NAME", "Measure here, with gloo or nccl; no FILEs then."),
+    backend: Text = option("NAME", "Measure here, with gloo, nccl or mpi; no FILEs then."),
     sizes: str = option(
         "SIZE,..", "Payloads to measure.", default="16KiB,64KiB,256KiB,1MiB,4MiB,8MiB"
     ),
@@ -57,9 +57,10 @@ def calibrate(
 ) -> int:
     """Fit a topology to measured times: its links, or what its library makes of them.
 
-    Either to outputs of nccl-tests or of the OSU micro-benchmarks, or, with --backend, to collectives that are run here, on a
-    rank per device of --topology: on ranks of its own, or under torchrun or srun.  With --runs:
-    the part of the peak that frameworks reach, fitted to measured iterations of training.
+    Either to outputs of nccl-tests or of the OSU micro-benchmarks, or, with --backend, to
+    collectives that are run here, on a rank per device of --topology: on ranks of its own, or under
+    torchrun, srun or mpirun.  With --runs: the part of the peak that frameworks reach, fitted to
+    measured iterations of training.
     """
     library = prices.library
     writable(output)

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - the methods have the parameters that torch gives them, by name, used or not.
 """MPI as a backend of torch.distributed: process groups over mpi4py's communicators.
 
 A group is a communicator of its own, made by its members alone.  Collectives are MPI's blocking
@@ -73,7 +74,7 @@ def finish() -> None:
 class _Done(dist._Work):
     """Work that was complete when its call returned."""
 
-    def wait(self, _timeout: Any = None) -> bool:
+    def wait(self, timeout: Any = None) -> bool:
         return True
 
     def is_completed(self) -> bool:
@@ -90,7 +91,7 @@ class _Message(dist._Work):
         super().__init__()
         self.request, self.kept = request, kept
 
-    def wait(self, _timeout: Any = None) -> bool:
+    def wait(self, timeout: Any = None) -> bool:
         while not self.request.Test():
             time.sleep(_POLL_S)
         return True
@@ -138,7 +139,7 @@ class MpiGroup(dist.ProcessGroup):
         return _Done()
 
     def all_gather_single(
-        self, output: torch.Tensor, input: torch.Tensor, _opts: Any = None
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> _Done:
         """Equal parts of all; the input may be the own part of the output."""
         each = output.numel() // self.size()
@@ -154,7 +155,7 @@ class MpiGroup(dist.ProcessGroup):
         input: torch.Tensor,
         output_sizes: Sequence[int],
         input_sizes: Sequence[int],
-        _opts: Any = None,
+        opts: Any = None,
     ) -> _Done:
         """Parts by member, as many rows each as the sizes say; without sizes, equal ones."""
         if not output_sizes and not input_sizes:
@@ -177,7 +178,7 @@ class MpiGroup(dist.ProcessGroup):
         """The message of a rank with a tag."""
         return _Message(self.comm.Irecv(_bytes(tensors[0]), peer, tag), tensors[0])
 
-    def barrier(self, _opts: Any = None) -> _Done:
+    def barrier(self, opts: Any = None) -> _Done:
         """Wait for all."""
         self.comm.Barrier()
         return _Done()
