@@ -89,7 +89,7 @@ def test_a_format_has_the_same_files_with_their_entries(folder: str) -> None:
 
 
 def test_what_is_not_of_the_shape_is_noticed() -> None:
-    (folder,) = MEASUREMENTS
+    folder = MEASUREMENTS[0]
     found = list(faults(folder))
     missing = {"parse.parse_nccl_tests", "read.read_nccl_tests", "write.write_nccl_tests"}
     assert missing | {"read.warnings_of"} <= set(found)

@@ -49,7 +49,7 @@ AVERAGE, SLOWEST = "avg", "max"
 
 
 @dataclass(slots=True)
-class _Table:
+class _OsuTable:
     """A table under way: where its heading stands, what ran, its columns and its rows."""
 
     where: str
@@ -66,7 +66,7 @@ def parse_osu(text: str, source: str) -> list[tuple[Operation, TimingTable]]:
         InputError: a line of a table is cut or garbled, a test is none of a collective that the
             model has, or there is no table.
     """
-    found: list[_Table] = []
+    found: list[_OsuTable] = []
     title = ""
     for number, line in enumerate(_lines(text), 1):
         where = f"{source}, line {number}"
@@ -87,7 +87,7 @@ def _lines(text: str) -> Iterator[str]:
     return (line.strip() for line in without_marks(lines, _STARTS))
 
 
-def _begun(title: str, heading: str, where: str) -> _Table:
+def _begun(title: str, heading: str, where: str) -> _OsuTable:
     """A table with the columns that its heading names."""
     if not title:
         rule = "has no title above it that names the test"
@@ -100,7 +100,7 @@ def _begun(title: str, heading: str, where: str) -> _Table:
     if columns[0] != AVERAGE:
         rule = "must begin with an average latency in microseconds"
         raise InputError(f"{where}: columns {heading[:60]!r}", rule, "give the output as printed")
-    return _Table(where, operation, columns, [], [])
+    return _OsuTable(where, operation, columns, [], [])
 
 
 def _column(text: str) -> str:
@@ -111,7 +111,7 @@ def _column(text: str) -> str:
     return text.lower()
 
 
-def _take(table: _Table, words: list[str], number: int, where: str) -> None:
+def _take(table: _OsuTable, words: list[str], number: int, where: str) -> None:
     """Read a row; one without bytes or time tells nothing."""
     if len(words) != len(table.columns) + 1:
         rule = f"the table has {len(table.columns) + 1}: size {' '.join(table.columns)[:60]}"
@@ -132,7 +132,7 @@ def _take(table: _Table, words: list[str], number: int, where: str) -> None:
         table.timings.append(Timing(number, size, seconds))
 
 
-def _finished(table: _Table) -> TimingTable:
+def _finished(table: _OsuTable) -> TimingTable:
     slowest = SLOWEST in table.columns
     which = "times of the slowest rank" if slowest else "mean times of all ranks: add -f"
     return TimingTable(table.where, "", (), tuple(table.timings), tuple(table.wrong), ran=(which,))

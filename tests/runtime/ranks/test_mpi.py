@@ -22,9 +22,7 @@ from p2smt.schedules.language.write import dump_schedule
 MISSING = find_spec("mpi4py") is None or shutil.which("mpirun") is None
 needs_mpi = pytest.mark.skipif(MISSING, reason="needs mpi4py and an MPI: openmpi or mpich")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-NODES = "levels:\n- {name: node, size: 2, bandwidth: 10 GB/s, latency: 5 us}\n" + (
-    "- {name: gpu, size: 2, bandwidth: 100 GB/s, latency: 1 us}\n"
-)
+WHERE = ("-t", "dgx-a100:2", "--use", "gpu=2")
 
 
 def cli(folder: Path, *words: str, launcher: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -56,8 +54,7 @@ ASKED = {
 @pytest.mark.cluster
 @pytest.mark.parametrize("asked", ASKED)
 def test_requests_and_programs_run_right(tmp_path: Path, asked: str) -> None:
-    (tmp_path / "t.yaml").write_text(NODES)
-    where = ("-t", "t.yaml", "--axes", "dp=4", "--placement", "[[2,2]]")
+    where = (*WHERE, "--axes", "dp=4", "--placement", "[[2,2]]")
     once = ("--backend", "mpi", "--repeat", "1", "--warmup", "0")
     code, said = cli(tmp_path, "run", *where, *ASKED[asked], *once)
     assert (code, "verified: 4 ranks, mpi" in said) == (0, True), said
@@ -70,10 +67,9 @@ def test_schedules_and_redistributions_run_right_on_ranks_that_exist(tmp_path: P
     launcher = ("mpirun", "-n", "3")
     code, said = cli(tmp_path, "run", "ring.yaml", "--backend", "mpi", launcher=launcher)
     assert (code, said.count("verified: 3 ranks, mpi")) == (0, 1), said
-    (tmp_path / "t.yaml").write_text(NODES)
     words = ("--mesh", "x=2,y=2", "--shape", "8,8", "--dtype", "f32", "-o", "plan.json")
     types = ("--from", "S(x),S(y)", "--to", "S(y),S(x)")
-    code, said = cli(tmp_path, "redistribute", "-t", "t.yaml", *words, *types)
+    code, said = cli(tmp_path, "redistribute", *WHERE, *words, *types)
     assert code == 0, said
     code, said = cli(tmp_path, "run", "plan.json", "--backend", "mpi", "--repeat", "1")
     assert (code, "verified: 4 ranks, mpi" in said) == (0, True), said
