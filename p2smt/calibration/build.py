@@ -71,8 +71,8 @@ def calibrate(
     """The topology fitted to ``samples``, which come from one table or several.
 
     ``sources`` join those it has.  ``algorithms`` is what ran; None: what the library chooses, a
-    ring without one.  What a sample says of itself (``ran``) goes before.  ``here``: the samples are
-    of ranks of the cluster itself, so that its rates hold whatever the topology had, and without a
+    ring without one.  What a sample says of itself (``ran``) goes before.  ``here``: they are of
+    ranks of the cluster itself, so that its rates hold whatever the topology had, and without a
     library every collective gets pieces of its own.
 
     Raises:
