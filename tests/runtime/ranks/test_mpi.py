@@ -6,12 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from p2smt import load_topology
+from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import BackendError, ExecutionError, InputError
+from p2smt.files.yaml_text import dump_yaml
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks import mpi_launch
@@ -23,6 +27,15 @@ MISSING = find_spec("mpi4py") is None or shutil.which("mpirun") is None
 needs_mpi = pytest.mark.skipif(MISSING, reason="needs mpi4py and an MPI: openmpi or mpich")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 WHERE = ("-t", "dgx-a100:2", "--use", "gpu=2")
+
+
+def four_ranks(folder: Path) -> tuple[str, ...]:
+    """Two nodes of two ranks, on which one axis lies."""
+    part = load_topology("dgx-a100:2").under("none")
+    inner = replace(part.levels[-1], size=2)
+    part = replace(part, levels=(*part.levels[:-1], inner))
+    (folder / "t.yaml").write_text(dump_yaml(dump_topology(part)))
+    return ("-t", "t.yaml", "--axes", "dp=4", "--placement", "[[2,2]]")
 
 
 def cli(folder: Path, *words: str, launcher: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -54,7 +67,7 @@ ASKED = {
 @pytest.mark.cluster
 @pytest.mark.parametrize("asked", ASKED)
 def test_requests_and_programs_run_right(tmp_path: Path, asked: str) -> None:
-    where = (*WHERE, "--axes", "dp=4", "--placement", "[[2,2]]")
+    where = four_ranks(tmp_path)
     once = ("--backend", "mpi", "--repeat", "1", "--warmup", "0")
     code, said = cli(tmp_path, "run", *where, *ASKED[asked], *once)
     assert (code, "verified: 4 ranks, mpi" in said) == (0, True), said
