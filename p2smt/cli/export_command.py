@@ -10,6 +10,7 @@ import typer
 from p2smt.cli import option_groups as o
 from p2smt.cli.output import note
 from p2smt.cli.parameters import Text, argument, flag, opened, option, required
+from p2smt.cli.schedules.tuner_files import TunerOptions, tuner_file
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ MAX_NOTE = 4000
 @opened
 def export(
     *,
-    source: str = argument("PLAN", "What solve -o, plan -o or redistribute -o wrote.", needed=True),
+    source: Text = argument("PLAN", "What solve -o, plan -o or redistribute -o wrote."),
     to: str = required(
         "NAME",
         "csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, torchtitan, "
         "deepspeed; python or jax (programs); megatron-options, megatron-bridge, "
         "torchtitan-options, deepspeed-options, sbatch, kubernetes (of plan -o); jax-shard-map (of "
-        "redistribute -o).",
+        "redistribute -o); nccl-tuner, rccl-tuner, ncclx-tuner (or of --topology).",
     ),
     output: Text = option("FILE", "Where to; default: stdout.", "-o"),
     hosts: Text = option(
@@ -65,9 +66,13 @@ def export(
         "Of sbatch and kubernetes, what they start: megatron or torchtitan; default: the one whose "
         "constants the plan is predicted with.",
     ),
+    tuner: TunerOptions,
     json: bool = o.JSON,
 ) -> int:
-    """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code."""
+    """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code.
+
+    Or what a library is to run, by collective, communicator and size, as a file that it reads.
+    """
     from p2smt.cli import given
     from p2smt.interop.exports import JOBS, writer_named
     from p2smt.interop.jobs.command import AskedJob
@@ -75,6 +80,15 @@ def export(
     from p2smt.plans.file import read_plan
     from p2smt.resharding.plan_file import is_redistribution
 
+    others = (hosts, per_host, launched, launcher, by_host or None)
+    if (made := tuner_file(to, source, tuner, output)) is not None:
+        if any(one is not None for one in others):
+            raise InputError(f"--to {to}", "takes no options of hosts and ranks", "drop them")
+        _check_output(output, source, *(text.partition("=")[2] for text in tuner.measured or ()))
+        return _write_or_tell(to, output, made.text, made.notes, json)
+    if source is None or tuner.any_given:
+        rule = "takes a PLAN, and none of --topology, --comms, --measured, --margin, --model-only"
+        raise InputError(f"--to {to[:40]}", rule, "give the PLAN alone")
     if is_redistribution(source):
         if by_host or any(one is not None for one in (hosts, per_host, launched, launcher)):
             rule = "the plan of a redistribution has its devices in order"
@@ -215,7 +229,7 @@ def order(
 
     Of more hosts than the ranks fill also which stay idle.  Exit code 4: there are too few.
     """
-    from p2smt.api.order import TooFewHostsError, cluster_of, order_hosts
+    from p2smt.api.order import PLANS_OWN, TooFewHostsError, cluster_of, order_hosts
     from p2smt.cli import given
     from p2smt.cli.codes import INFEASIBLE
     from p2smt.cli.output import print_json
@@ -232,7 +246,8 @@ def order(
     plan = read_plan(source)
     cluster = None if topology is None else given.topology_of(topology)
     name = f"plan {source[:200]}"
-    listed = _listed(hosts, cluster or cluster_of(plan, name))
+    remedy = PLANS_OWN if cluster is None else ""
+    listed = _listed(hosts, cluster or cluster_of(plan, name), remedy)
     try:
         found = order_hosts(plan, listed, cluster, per_host=each, source=name)
     except TooFewHostsError as error:
@@ -263,7 +278,7 @@ def _order_data(found: OrderedHosts, text: str, notes: Sequence[str]) -> OrderOu
     )
 
 
-def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:
+def _listed(hosts: Text, cluster: Topology, remedy: str = "") -> Sequence[str]:
     """The hosts of the job: --hosts, else $SLURM_JOB_NODELIST, else all that the cluster names.
 
     Raises:
@@ -274,7 +289,7 @@ def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:
     from p2smt.errors import InputError
 
     if cluster.hosts is not None:
-        return hosts_of(hosts, cluster) or ()
+        return hosts_of(hosts, cluster, remedy) or ()
     if hosts is not None:
         return hosts_named(hosts)
     if listed := os.environ.get(NODELIST):

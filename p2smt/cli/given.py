@@ -254,7 +254,7 @@ def pipeline_of(text: str | None) -> int | None:
         raise InputError(error.given, rule, "write it like 8 or auto") from None
 
 
-def gap_of(text: str) -> float:
+def gap_of(text: str, what: str = "within") -> float:
     """A relative gap such as ``5%``, as a part of one."""
     from p2smt.errors import InputError
     from p2smt.search.near_optimal import MAX_GAP
@@ -263,9 +263,9 @@ def gap_of(text: str) -> float:
     gap = float(found["number"]) / 100 if found else -1.0
     if not 0 <= gap <= MAX_GAP:
         if plain := _PERCENT.fullmatch(text + "%"):
-            raise InputError(f"within {text[:60]!r}", "lacks its %", f"write {plain['number']}%")
+            raise InputError(f"{what} {text[:60]!r}", "lacks its %", f"write {plain['number']}%")
         rule = f"is no percentage from 0% to {100 * MAX_GAP:.0f}%"
-        raise InputError(f"within {text[:60]!r}", rule, "write it like 5%")
+        raise InputError(f"{what} {text[:60]!r}", rule, "write it like 5%")
     return gap
 
 

@@ -184,6 +184,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     ),
     "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl", "died.jsonl"),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
+    "verify-tuner": (
+        "tuner.conf",
+        "tuner.conf --comms 1x8 --as ncclx-tuner",
+        "tuner.conf --as rccl-tuner --comms 2x8",
+        "bad.conf",
+    ),
     "verify-redistribution": (
         "swap.json",
         "wrong_swap.json",

@@ -24,7 +24,7 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "plan": "Find the fastest strategy and placement to train a model.",
             "estimate": "Time and memory of one training run, by their parts.",
             "models": "The models that are known by name.",
-            "export": "A plan as files of launchers and frameworks, or as code.",
+            "export": "A plan as files for launchers, frameworks or libraries.",
             "order": "Order the hosts of a job for a plan.",
         },
         "Place axes on a cluster": {
@@ -36,7 +36,7 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "crossings": "Which program is best, for which latencies and sizes.",
         },
         "Write or check a collective": {
-            "verify": "Check a schedule, plan, program or journal.",
+            "verify": "Check a schedule, plan, program, journal or tuner file.",
             "synthesize": "Find a schedule for a fabric, or prove there is none.",
             "convert": "Write a schedule, or a plan's groups, in another format.",
             "classics": "The classic algorithms, listed or written as schedules.",

@@ -14,7 +14,7 @@ _PROBLEM = """
 """
 _CLUSTER = """
     --topology --use --hosts --fabric --unit --link-bandwidth --ports --devices-per-host --node
-    --uplink --oversubscription --labels --topology-name --gpu --nic --nic-fabric --ranks-on
+    --comms --uplink --oversubscription --labels --topology-name --gpu --nic --nic-fabric --ranks-on
     --backend --ranks --port --device --ranks-per-gpu
 """
 _RULES = """
@@ -26,7 +26,7 @@ _RULES = """
 """
 _MODEL = """
     --efficiency --measured --prices --algorithm --library --nominal --pipeline --latency-ratio
-    --bandwidth-ratio --cost-per-call
+    --bandwidth-ratio --cost-per-call --margin --model-only
 """
 _SEARCH = """
     --solver --time-limit --seed --workers --processes --engine --scheduler --journal --budget
@@ -35,7 +35,7 @@ _SEARCH = """
 _OUTPUT = """
     --within --top --pick --compare --sensitivity --explain --what-if --cost --symbolic --latex
     --plot --svg --trace --certificate --to --by-host --output --out --note --details --force
-    --json --quiet --anonymous --help
+    --json --csv --quiet --no-config --anonymous --help --as
 """
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

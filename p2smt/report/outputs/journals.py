@@ -82,3 +82,36 @@ class VerifyJournalOutput(Output):
     repeated: Annotated[Count, Said("Late and duplicate verdicts.")]
     torn_bytes: Annotated[Count, Said("Of a last line that is not whole.")]
     versions: Annotated[Mapping[str, str], Said("That the search began with.")]
+
+
+# Of files that tell a library which algorithm to run.
+
+
+class TunerFault(OutputPart):
+    """Something that nobody can have meant."""
+
+    name: Annotated[str, Said("Short, such as gap.")]
+    line: Annotated[int, Said("From 1; 0: of the whole file.", ge=0)]
+    what: str
+
+
+class TunerRow(OutputPart):
+    """What runs for the sizes from first to last, both included."""
+
+    collective: str
+    comm: Annotated[str, Said("Nodes x ranks per node.")]
+    first: Annotated[Count, Said("Bytes of the whole vector.")]
+    last: Annotated[Count, Said("Bytes of the whole vector.")]
+    algorithm: Annotated[str | None, Said("null: the library's own choice.")]
+    protocol: Annotated[str | None, Said("null: the library's own choice.")]
+    settings: Annotated[str, Said("Numbers that go with it, such as channels=1.")]
+
+
+class VerifyTunerOutput(Output):
+    """What a file makes its library do."""
+
+    verdict: Literal["right", "faults"]
+    format: str
+    faults: Sequence[TunerFault]
+    notes: Annotated[Sequence[str], Said("What was not looked at, and what else must be set.")]
+    table: Sequence[TunerRow]

@@ -1,0 +1,78 @@
+"""The table of formats of such files: how one is told from the others, and who judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from p2smt.errors import InputError, did_you_mean
+from p2smt.interop.tuners.choices import ChoiceTable, Comm, FileFault, FileVerdict
+from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
+from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
+
+
+@dataclass(frozen=True, slots=True)
+class TunerFormat:
+    """A format.
+
+    name: what ``--to`` and ``--as`` call it.  what: a line on who reads it.
+    looks: whether a text is of this format as far as its shape tells; of two that a text fits, the
+        first of the table is taken.
+    judge: what the library makes of a text, for these communicators; never refuses a text.
+    """
+
+    name: str
+    what: str
+    looks: Callable[[str], bool]
+    judge: Callable[[str, Sequence[Comm]], FileVerdict]
+
+
+FORMATS: tuple[TunerFormat, ...] = (
+    TunerFormat("nccl-tuner", "NCCL's example tuner plugin", looks_nccl, judge_nccl),
+    TunerFormat("rccl-tuner", "RCCL's built-in tuner", looks_nccl, judge_rccl),
+    TunerFormat("ncclx-tuner", "NCCLX's built-in tuner", looks_ncclx, judge_ncclx),
+)
+
+
+def tuner_format(name: str) -> TunerFormat:
+    """The row of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    for row in FORMATS:
+        if row.name == name:
+            return row
+    names = [row.name for row in FORMATS]
+    rule = f"is none of {', '.join(names)}"
+    raise InputError(f"--as {name[:40]!r}", rule, did_you_mean(name, names) or "name one of them")
+
+
+def recognised(text: str) -> TunerFormat | None:
+    """The format that a text is of, as its first line says or else by its shape; None: of none."""
+    head = text.lstrip().partition("\n")[0]
+    said = next((row for row in FORMATS if head.startswith(f"# {row.name}:")), None)
+    return said or next((row for row in FORMATS if row.looks(text)), None)
+
+
+def _empty(text: str) -> bool:
+    """Whether a text has comments alone, as a file has that changes nothing."""
+    return all(line.strip()[:1] in ("", "#") for line in text.split("\n"))
+
+
+def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -> FileVerdict:
+    """What the library of a format makes of a text; without one, that of the text's own shape.
+
+    Raises:
+        InputError: the text is of no known format.
+    """
+    found = recognised(text)
+    if given is not None and (given.looks(text) or _empty(text)):
+        return given.judge(text, comms)
+    if found is None:
+        names = ", ".join(row.name for row in FORMATS)
+        raise InputError("the file", f"is of none of the formats {names}", "name another file")
+    if given is None or given is found:
+        return found.judge(text, comms)
+    what = f"this is a file of {found.name}, which {given.name} does not read"
+    return FileVerdict(given.name, (FileFault("other-format", 0, what),), (), ChoiceTable(()))

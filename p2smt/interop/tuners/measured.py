@@ -1,0 +1,115 @@
+"""Where tables of nccl-tests, with a way forced, show a gain over the library's own choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from p2smt.cost.algorithms import Operation
+from p2smt.errors import InputError
+from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests
+from p2smt.interop.tuners.choices import Comm
+from p2smt.interop.tuners.regions import OPERATIONS, Pair, Region
+from p2smt.interop.tuners.rules import ALGORITHMS, PROTOCOLS
+
+OWN_WAY = "own"
+DEFAULT_MARGIN = 0.1
+"""The part of the library's own time that a measured gain must exceed, unless another is given."""
+_Times = Mapping[int, float]
+_Place = tuple[str, Comm]
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedTimes:
+    """Mean seconds by size, of the library's own choice and of each pair that was forced."""
+
+    own: Mapping[_Place, _Times]
+    forced: Mapping[tuple[_Place, Pair], _Times]
+
+    def gains(self, place: _Place, margin: float) -> tuple[Region, ...]:
+        """Where a pair gains more than the margin: from one measured size to another, no further.
+
+        Between two sizes that were measured next to each other, the pair gains at both.
+        """
+        own = self.own.get(place, {})
+        found: list[Region] = []
+        previous: Pair | None = None
+        for size in sorted(own):
+            best = self._best(place, size, own[size] * (1 - margin))
+            if best is not None and best == previous:
+                found[-1] = Region(found[-1].first, size, best)
+            elif best is not None:
+                found.append(Region(size, size, best))
+            previous = best
+        return tuple(found)
+
+    def _best(self, place: _Place, size: int, below_s: float) -> Pair | None:
+        times = {
+            pair: of[size] for (at, pair), of in self.forced.items() if at == place and size in of
+        }
+        best = min(times, key=lambda pair: times[pair], default=None)
+        return best if best is not None and times[best] < below_s else None
+
+
+def read_forced(texts: Sequence[str]) -> ForcedTimes:
+    """The tables of ``own=FILE`` and ``ALGORITHM/PROTOCOL=FILE``.
+
+    Raises:
+        InputError: one is neither, or its table does not tell collective, ranks and ranks per host.
+    """
+    own: dict[_Place, _Times] = {}
+    forced: dict[tuple[_Place, Pair], _Times] = {}
+    for text in texts:
+        way, _, path = text.partition("=")
+        pair = _pair(way, path)
+        for table in read_nccl_tests(path):
+            place, times = _place(table, path), _times(table)
+            taken = own.get(place) if pair is None else forced.get((place, pair))
+            if taken is not None:
+                given = f"--measured {way}: {place[0]} on {place[1]}"
+                raise InputError(given, "is in two tables", "give one of them")
+            if pair is None:
+                own[place] = times
+            else:
+                forced[place, pair] = times
+    for place, _ in forced:
+        if place not in own:
+            given = f"--measured: {place[0]} on {place[1]}"
+            rule = "has no table of the library's own choice to compare with"
+            raise InputError(given, rule, f"add {OWN_WAY}=FILE, run without NCCL_ALGO")
+    return ForcedTimes(own, forced)
+
+
+def _pair(way: str, path: str) -> Pair | None:
+    """Algorithm and protocol of a way; None: the library's own."""
+    algorithm, _, protocol = way.lower().partition("/")
+    if not path or (way != OWN_WAY and (algorithm not in ALGORITHMS or protocol not in PROTOCOLS)):
+        rule = "must be own=FILE or ALGORITHM/PROTOCOL=FILE, such as ring/ll128=a.txt"
+        names = f"algorithms are {', '.join(ALGORITHMS)}; protocols {', '.join(PROTOCOLS)}"
+        raise InputError(f"--measured {f'{way}={path}'[:60]!r}", rule, names)
+    return None if way == OWN_WAY else (algorithm, protocol)
+
+
+def _place(table: RankedTable, path: str) -> _Place:
+    collective = _collective(table.operation)
+    if collective is None:
+        rule = f"is {table.operation.value}, which tuner files do not have"
+        raise InputError(f"--measured {path[:80]}", rule, f"they have {', '.join(OPERATIONS)}")
+    if table.per_host is None:
+        rule = "does not tell how many ranks a host has"
+        raise InputError(
+            f"--measured {path[:80]}", rule, "keep the list of devices above the table"
+        )
+    return collective, Comm(table.ranks // table.per_host, table.per_host)
+
+
+def _collective(operation: Operation) -> str | None:
+    return next((name for name, known in OPERATIONS.items() if known is operation), None)
+
+
+def _times(table: RankedTable) -> _Times:
+    sizes: dict[int, list[float]] = {}
+    for timing in table.table.timings:
+        sizes.setdefault(timing.size_bytes, []).append(timing.seconds)
+    return {size: fmean(times) for size, times in sizes.items()}

@@ -1,0 +1,44 @@
+"""The communicators of a plan: the groups of its collectives."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
+from p2smt.interop.tuners.choices import Comm
+from p2smt.interop.tuners.regions import CommMember
+from p2smt.plans.file_model import AnyPlan
+from p2smt.plans.problem import plan_problem
+from p2smt.plans.sides import attention_of
+
+
+def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[CommMember, ...]]:
+    """The topology of a plan, and each of its groups that lies otherwise than those before it.
+
+    Raises:
+        InputError: it has no collectives, or a group has more ranks on one node than on another.
+    """
+    problem, _ = plan_problem(attention_of(plan, source), source)
+    topology = problem.topology
+    under = topology.devices_under(topology.node_level)
+    found: dict[tuple[int, ...], CommMember] = {}
+    for request in plan.requests:
+        for step in request.steps:
+            for group in step.groups:
+                first = min(group, default=0) // under * under
+                if len(group) > 1:
+                    place = tuple(device - first for device in group)
+                    found.setdefault(place, CommMember(_comm(group, under, source), tuple(group)))
+    if not found:
+        raise InputError(source, "has no groups of several ranks", "export from --topology")
+    return topology, tuple(found.values())
+
+
+def _comm(group: list[int], under: int, source: str) -> Comm:
+    counts = set(Counter(device // under for device in group).values())
+    if len(counts) > 1:
+        rule = f"has {min(counts)} ranks on one node and {max(counts)} on another"
+        raise InputError(f"{source}: a group", rule, "tuner files know equal nodes alone")
+    each = counts.pop()
+    return Comm(len(group) // each, each)
