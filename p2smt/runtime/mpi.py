@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Work
 
 from p2smt.errors import BackendError
 
@@ -71,7 +72,7 @@ def finish() -> None:
     mpi().Finalize()
 
 
-class _Done(dist._Work):
+class _Done(Work):
     """Work that was complete when its call returned."""
 
     def wait(self, timeout: Any = None) -> bool:
@@ -81,7 +82,7 @@ class _Done(dist._Work):
         return True
 
 
-class _Message(dist._Work):
+class _Message(Work):
     """A message under way; its tensor is kept until it is complete.
 
     It is polled, since a library's wait may spin, and ranks share cores.
@@ -101,20 +102,24 @@ class MpiGroup(dist.ProcessGroup):
     """A process group over a communicator; the methods are those that torch calls."""
 
     def __init__(self, rank: int, size: int, comm: Any) -> None:
-        super().__init__(rank, size)
+        super().__init__(rank, size)  # type: ignore[call-arg]
         self.comm = comm
 
     def getBackendName(self) -> str:  # noqa: N802
         """Its name in messages of torch."""
         return NAME
 
-    def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> _Done:
+    def allreduce(  # type: ignore[override]
+        self, tensors: Sequence[torch.Tensor], opts: Any = None
+    ) -> _Done:
         """Reduce in place, on all."""
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
         self.comm.Allreduce(mpi().IN_PLACE, _numbers(tensors[0]), _op(op))
         return _Done()
 
-    def reduce(self, tensors: Sequence[torch.Tensor], opts: Any) -> _Done:
+    def reduce(  # type: ignore[override]
+        self, tensors: Sequence[torch.Tensor], opts: Any
+    ) -> _Done:
         """Reduce in place, on the root."""
         data, op = _numbers(tensors[0]), _op(opts.reduceOp)
         if self.rank() == opts.rootRank:
@@ -123,7 +128,9 @@ class MpiGroup(dist.ProcessGroup):
             self.comm.Reduce(data, None, op, opts.rootRank)
         return _Done()
 
-    def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> _Done:
+    def broadcast(  # type: ignore[override]
+        self, tensors: Sequence[torch.Tensor], opts: Any
+    ) -> _Done:
         """What the root has, on all."""
         self.comm.Bcast(_bytes(tensors[0]), opts.rootRank)
         return _Done()
@@ -167,7 +174,7 @@ class MpiGroup(dist.ProcessGroup):
         return _Done()
 
     # Names of older versions of torch.
-    _reduce_scatter_base = reduce_scatter_single
+    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
     _allgather_base = all_gather_single
 
     def send(self, tensors: Sequence[torch.Tensor], peer: int, tag: int) -> _Message:

@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from p2smt.errors import BackendError, ExecutionError
+from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.payload import RankReport, RunOptions
+from p2smt.runtime.ranks.place import existing_place
 from p2smt.runtime.work import Work
 
 _SIGNS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "PMI_RANK")
@@ -33,7 +34,7 @@ def on_mpi(work: Work, options: RunOptions) -> list[RankReport] | None:
     """Run work on MPI's ranks: as one of them, or on new ones here; None on ranks but 0.
 
     Raises:
-        InputError: other ranks exist than the work has.
+        InputError: other ranks exist than the work has, or ranks that no MPI knows.
         BackendError: mpirun, mpi4py or MPI is missing.
         ExecutionError: a rank failed or died, which ends all, or did not finish in time.
     """
@@ -41,6 +42,10 @@ def on_mpi(work: Work, options: RunOptions) -> list[RankReport] | None:
         from p2smt.runtime.ranks.mpi_rank import run_mpi_rank
 
         return run_mpi_rank(work, options)
+    if existing_place() is not None:
+        rule = "are none of MPI's"
+        remedy = "start them with mpirun, or with srun --mpi=pmix"
+        raise InputError("the ranks that torchrun or srun started", rule, remedy)
     launcher = shutil.which("mpirun") or shutil.which("mpiexec")
     if launcher is None:
         raise BackendError(
@@ -54,7 +59,7 @@ def on_mpi(work: Work, options: RunOptions) -> list[RankReport] | None:
 def _launched(launcher: str, work: Work, options: RunOptions, folder: Path) -> list[RankReport]:
     (folder / "work").write_bytes(pickle.dumps((work, options)))
     rank = (sys.executable, "-m", "p2smt.runtime.ranks.mpi_rank", str(folder))
-    command = (launcher, "-n", str(work.ranks), *rank)
+    command = (launcher, "-host", "localhost", "-n", str(work.ranks), *rank)
     environment = {**_MORE_THAN_CORES, **os.environ}
     try:
         ended = subprocess.run(
