@@ -49,7 +49,7 @@ def measurements_of(
     operation: Operation | None = None,
     ranks: int | Sequence[int | None] | None = None,
     ran: Sequence[tuple[Algorithm, ...] | None] | None = None,
-    source: Source | None = None,
+    source: Benchmark | None = None,
 ) -> Measurements:
     """The measurements in some files; without a topology, that of their device lists.
 
@@ -60,7 +60,7 @@ def measurements_of(
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
     """
-    source = source or Source("nccl-tests", read_nccl_tests)
+    source = source or Benchmark("nccl-tests", read_nccl_tests)
     if not 1 <= len(paths) <= MAX_FILES:
         raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of {source.name}")
     if len(set(paths)) != len(paths):
@@ -485,7 +485,7 @@ class RankedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Benchmark:
     """A program that measures: its name, and how a file of it is read (path, operation, ranks)."""
 
     name: str

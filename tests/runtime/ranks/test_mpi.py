@@ -115,7 +115,8 @@ def test_one_rank_that_fails_ends_all(tmp_path: Path, mpi: Mpi, ranks: int) -> N
 def test_other_ranks_than_a_plan_has_are_refused(tmp_path: Path, mpi: Mpi) -> None:
     words = on_pairs(tmp_path, "--reduce", "dp=4KiB", "--backend", "mpi")
     done = mpi.p2smt(*words, ranks=3)
-    assert (done.code != 0, done.out) == (True, "")  # which code, each launcher has its way
+    assert done.code != 0  # which one, and what more is said, is the launcher's affair
+    assert "verified" not in done.out
     assert "3 ranks that mpirun started: the plan is for 4; start 4" in done.err
 
 
