@@ -9,7 +9,7 @@ from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.elements import Timing, TimingTable
-from p2smt.interop.nccl_tests.files import RankedTable, Benchmark, count_unfit, text_of
+from p2smt.interop.nccl_tests.files import Benchmark, RankedTable, count_unfit, text_of
 from p2smt.interop.osu.parse_text import PER_RANK, parse_osu
 
 PROGRAM = "OSU micro-benchmarks"
