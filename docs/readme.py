@@ -1,4 +1,4 @@
-"""Renews the three answers of README.md and their pictures.
+"""Renews the answers of README.md and their pictures.
 
 Usage: python docs/readme.py
 """
@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "README.md"
 PICTURES = Path(__file__).parent / "figures" / "readme.py"
 BLOCK = re.compile(
-    r"```console\n\$ p2smt (.*?)\n(.*?)```\n\n!\[.*?\]\(docs/figures/(\w+)\.svg\)", re.S
+    r"```console\n\$ p2smt (.*?)\n(.*?)```(?:\n\n!\[[^\]]*\]\(docs/figures/(\w+)\.svg\))?", re.S
 )
-"""A command, the lines chosen of its answer, and the picture below."""
+"""A command, the lines chosen of its answer, and the picture below, if there is one."""
 MOST_LINES = 8
 
 
@@ -87,7 +87,8 @@ def main() -> None:
     text = page(PAGE.read_text(encoding="utf-8"))
     drawn = pictures()
     for command, _, name in BLOCK.findall(text):
-        drawn.draw(name, answer(command))
+        if name:
+            drawn.draw(name, answer(command))
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -40,7 +40,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.cost", "schedules.families"),
     ),
     "runtime": (
-        ("runtime.groups", "runtime.payload", "runtime.unwritten"),
+        ("runtime.groups", "runtime.mpi", "runtime.payload", "runtime.unwritten"),
         ("runtime.job",),
         ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
         ("runtime.work",),
@@ -215,6 +215,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "rich": ("cli", "report"),
     # its types and its planners are read where they are translated
     # api.tensors: functions of DTensors, which need layouts, search and execution together
+    "mpi4py": ("runtime.mpi",),
     "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
     "dask": ("parallel_search.engines",),  # the extra "cluster"

@@ -103,6 +103,14 @@ def measure_pairs(nodes: Sequence[Node], seconds: float = 1.0) -> tuple[Flow, ..
     return tuple(flow for pair in combinations(nodes, 2) for flow in measure([pair], seconds))
 
 
+def measure_both_ways(nodes: Sequence[Node], seconds: float = 1.0) -> tuple[float, ...]:
+    """Of every pair of nodes that send to each other at once, the slower way's rate."""
+    return tuple(
+        min(flow.bytes_per_s for flow in measure([pair, pair[::-1]], seconds))
+        for pair in combinations(nodes, 2)
+    )
+
+
 def level_rates(
     spec: NetworkSpec, nodes: Sequence[Node], flows: Sequence[Flow], seconds: float = 1.0
 ) -> tuple[LevelRate, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from ipaddress import ip_network
 from pathlib import Path
 
 from experiments.testbed.ownership import HOST_NAMES, held
@@ -22,6 +23,15 @@ from p2smt.errors import InputError
 
 MTU_BYTES = 9000
 """Jumbo frames: headers then cost 0.8 % of the rate, not 4.4 %, and nominal rates are reached."""
+
+CONGESTION_CONTROL = "reno"
+"""How TCP answers congestion where one rack is all, whatever the machine's own is.
+
+Every kernel has this one.  With BBR, which many machines have, nodes that send to each other at once are slower than their
+links: acknowledgements wait behind data, and BBR takes that for a lack of bandwidth.  Where a
+rack's link is narrower than what its nodes send, its switch drops packets, which is worse for
+controls that go by loss: there the machine's own stays.
+"""
 
 BRIDGE = "bridge"
 _PREFIX_BITS = 24
@@ -87,7 +97,16 @@ def _add_node(spec: NetworkSpec, node: Node) -> None:
     _join((node.name, node.interface), port, spec.uplink_bytes_per_s)
     _plug(*port)
     address = f"{node.address}/{_PREFIX_BITS}"
-    call("ip", "-n", node.name, "address", "add", address, "dev", node.interface)
+    call("ip", "-n", node.name, "address", "add", address, "dev", node.interface, "noprefixroute")
+    control = ("congctl", CONGESTION_CONTROL) if len(spec.racks) == 1 else ()
+    _add_route(node, *control)
+
+
+def _add_route(node: Node, *control: str) -> None:
+    """The way to all nodes; a route can name a congestion control where no sysctl may be set."""
+    network = str(ip_network(f"{node.address}/{_PREFIX_BITS}", strict=False))
+    way = ("dev", node.interface, "src", node.address, *control)
+    call("ip", "-n", node.name, "route", "add", network, *way)
 
 
 def _add_namespace(namespace: str) -> None:

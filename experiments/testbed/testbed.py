@@ -16,7 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from experiments.testbed.bandwidth import Flow, LevelRate, level_rates, measure_pairs
+from experiments.testbed.bandwidth import (
+    Flow,
+    LevelRate,
+    level_rates,
+    measure_both_ways,
+    measure_pairs,
+)
 from experiments.testbed.launch import check_command, run_in_every_node
 from experiments.testbed.model import topology_yaml
 from experiments.testbed.network import cluster
@@ -61,7 +67,7 @@ def _run(arguments: Sequence[str]) -> int:
         if command:
             return run_in_every_node(nodes, command)
         flows = measure_pairs(nodes)
-        _show(flows, level_rates(spec, nodes, flows))
+        _show(flows, measure_both_ways(nodes), level_rates(spec, nodes, flows))
     return 0
 
 
@@ -126,12 +132,13 @@ def _write_topology(options: argparse.Namespace, spec: NetworkSpec) -> None:
         raise InputError(f"--topology-out {options.topology_out}", rule) from None
 
 
-def _show(flows: Sequence[Flow], levels: Sequence[LevelRate]) -> None:
+def _show(flows: Sequence[Flow], both_ways: Sequence[float], levels: Sequence[LevelRate]) -> None:
     wide = max(6, *(len(node.host) for flow in flows for node in (flow.source, flow.target)))
-    print(f"{'from':{wide}}  {'to':{wide}}  {'Mbit/s':>9}  round trip")
-    for flow in flows:
+    print(f"{'from':{wide}}  {'to':{wide}}  {'Mbit/s':>9}  {'both ways':>9}  round trip")
+    for flow, both in zip(flows, both_ways, strict=True):
         ends = f"{flow.source.host:{wide}}  {flow.target.host:{wide}}"
-        print(f"{ends}  {_mbit(flow.bytes_per_s):>9}  {format_time(flow.round_trip_s):>10}")
+        rates = f"{_mbit(flow.bytes_per_s):>9}  {_mbit(both):>9}"
+        print(f"{ends}  {rates}  {format_time(flow.round_trip_s):>10}")
     print("\nlevel   asked Mbit/s  reached")
     for level in levels:
         share = level.reached_bytes_per_s / level.asked_bytes_per_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 from p2smt.api.files import StrPath
 from p2smt.calibration import build
@@ -14,6 +15,7 @@ from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
+from p2smt.interop.osu.files import OSU
 from p2smt.runtime.payload import RunOptions
 
 SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
@@ -24,19 +26,26 @@ def read_measurements(
     topology: Topology | None = None,
     operation: Operation | None = None,
     ranks: int | Sequence[int | None] | None = None,
+    algorithms: Sequence[tuple[Algorithm, ...] | None] | None = None,
+    source: Literal["nccl-tests", "osu"] = "nccl-tests",
 ) -> Measurements:
-    """The measurements in outputs of nccl-tests, or in their -J reports.
+    """The measurements in outputs of nccl-tests, in their -J reports, or of OSU micro-benchmarks.
 
     Args:
         paths: the files, each once.
         topology: where they ran; without, that of their device lists.
         operation: what ran, where a file does not tell.
-        ranks: of every file, if not as it says; or one number for each (None: as it says).
+        ranks: of every file, if not as it says; or one number for each (None: as it says).  Those
+            of OSU never say.
+        algorithms: what ran, for each file (None: nothing is known of it).
+        source: who printed the files.
 
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
     """
-    return measurements_of([os.fspath(path) for path in paths], topology, operation, ranks)
+    printed = OSU if source == "osu" else None
+    names = [os.fspath(path) for path in paths]
+    return measurements_of(names, topology, operation, ranks, algorithms, printed)
 
 
 def measure(

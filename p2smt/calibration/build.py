@@ -71,8 +71,9 @@ def calibrate(
     """The topology fitted to ``samples``, which come from one table or several.
 
     ``sources`` join those it has.  ``algorithms`` is what ran; None: what the library chooses, a
-    ring without one.  ``here``: the samples are of ranks of the cluster itself, so that its rates
-    hold whatever the topology had, and without a library every collective gets pieces of its own.
+    ring without one.  What a sample says of itself (``ran``) goes before.  ``here``: they are of
+    ranks of the cluster itself, so that its rates hold whatever the topology had, and without a
+    library every collective gets pieces of its own.
 
     Raises:
         InputError: no sample, too few message sizes, a sample whose groups the topology does not
@@ -83,12 +84,23 @@ def calibrate(
         raise InputError("a calibration", "has no measurement", "give at least one file")
     start = replace(topology, sources=(*topology.sources, *sources))
     ran = None if algorithms is None else tuple(algorithms)
-    notes, allow = sample_notes(start, samples, ran), allow_above_nominal or here
+    notes, allow = _all_notes(start, samples, ran), allow_above_nominal or here
     if topology.library:
         found = _with_library(running(start, ran), samples, tuple(sources), allow)
     else:
-        found = _in_pieces(start, samples, ran or RING, tuple(sources), here, allow)
+        samples, ran = _all_named(samples, ran or RING)
+        found = _in_pieces(start, samples, ran, tuple(sources), here, allow)
     return replace(found, notes=notes, here=here)
+
+
+def _all_named(
+    samples: Sequence[Sample], otherwise: tuple[Algorithm, ...]
+) -> tuple[Sequence[Sample], tuple[Algorithm, ...]]:
+    """The samples and all that ran: where one says it of itself, the others ran ``otherwise``."""
+    if all(sample.ran is None for sample in samples):
+        return samples, otherwise
+    named = [replace(sample, ran=sample.ran or otherwise) for sample in samples]
+    return named, tuple(dict.fromkeys(found for sample in named for found in sample.ran or ()))
 
 
 def _with_library(
@@ -332,6 +344,17 @@ def _explains(fits: Callable[[Algorithm], bool], algorithm: Algorithm) -> bool:
 
 
 # Measured times of which it is said by which algorithm they ran: whether they can have.
+
+
+def _all_notes(
+    topology: Topology, samples: Sequence[Sample], algorithms: tuple[Algorithm, ...] | None
+) -> tuple[str, ...]:
+    """The notes of the samples, each by what is said of it, or else of all."""
+    groups: dict[tuple[Algorithm, ...] | None, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.ran or algorithms, []).append(sample)
+    found = [sample_notes(topology, group, ran) for ran, group in groups.items()]
+    return tuple(dict.fromkeys(note for notes in found for note in notes))
 
 
 def sample_notes(

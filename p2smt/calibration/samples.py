@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from p2smt.cluster.topology import Link, LinkKind, Topology
+from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.bounds import step_model
@@ -41,7 +41,8 @@ class Sample:
     apart (0: unknown).  ``outermost`` is the number of entities of the outermost level that
     took part where it is not the topology's (a run on 2 nodes of a cluster of 4), ``members``
     that of the devices where only some of one innermost entity did (4 of a node's 8).  ``source``
-    says where it is from, for reports.
+    says where it is from, for reports; ``ran`` by which of its own algorithms it ran, where that is
+    known of it (None: as the topology says).
     """
 
     operation: Operation
@@ -52,6 +53,7 @@ class Sample:
     outermost: int | None = None
     source: str = ""
     members: int | None = None
+    ran: tuple[Algorithm, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.payload_bytes < MAX_BYTES:
@@ -62,7 +64,11 @@ class Sample:
             raise InputError(f"spread {self.spread_s} s", "must be zero or more")
 
     def cluster(self, topology: Topology) -> Topology:
-        """The part of the cluster that took part."""
+        """The part of the cluster that took part, running what ran."""
+        part = self._part(topology)
+        return part if self.ran is None else part.running(self.ran)
+
+    def _part(self, topology: Topology) -> Topology:
         if self.members is not None:
             return _inside(topology, self.members)
         if self.outermost in (None, topology.levels[0].size):

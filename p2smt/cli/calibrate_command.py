@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 @opened
 def calibrate(
     *,
-    files: Texts = argument("FILE", "Measurements."),
+    files: Texts = argument("FILE", "Measurements; FILE=NAMES: what ran in it, as a.txt=ring."),
     from_nccl_tests: bool = flag("FILEs are outputs of nccl-tests, or -J reports."),
+    from_osu: bool = flag("FILEs are outputs of the OSU micro-benchmarks."),
     topology: Text = o.TOPOLOGY,
     prices: o.PriceOptions = part("library"),
     use: Texts = o.USE,
@@ -42,7 +44,7 @@ def calibrate(
         "default; best: the fastest of the topology's.",
     ),
     allow_above_nominal: bool = flag("Fit rates above the links' nominal ones."),
-    backend: Text = option("NAME", "Measure here, with gloo or nccl; no FILEs then."),
+    backend: Text = option("NAME", "Measure here, with gloo, nccl or mpi; no FILEs then."),
     sizes: str = option(
         "SIZE,..", "Payloads to measure.", default="16KiB,64KiB,256KiB,1MiB,4MiB,8MiB"
     ),
@@ -56,22 +58,25 @@ def calibrate(
 ) -> int:
     """Fit a topology to measured times: its links, or what its library makes of them.
 
-    Either to outputs of nccl-tests, or, with --backend, to collectives that are run here, on a
-    rank per device of --topology: on ranks of its own, or under torchrun or srun.  With --runs:
-    the part of the peak that frameworks reach, fitted to measured iterations of training.
+    Either to outputs of nccl-tests or of the OSU micro-benchmarks, or, with --backend, to
+    collectives that are run here, on a rank per device of --topology: on ranks of its own, or under
+    torchrun, srun or mpirun.  With --runs: the part of the peak that frameworks reach, fitted to
+    measured iterations of training.
     """
     library = prices.library
     writable(output)
     if runs is not None or efficiency is not None:
-        others = files or from_nccl_tests or topology or library or note is not None
+        others = files or from_nccl_tests or from_osu or topology or library or note is not None
         _check_runs(runs, bool(others), backend)
         return calibrate_runs(str(runs), efficiency, output, json)
     if backend is None:
-        cluster = _of_files(files or [], from_nccl_tests, topology, library, use)
-        found = _from_files(files or [], cluster, collective, ranks)
+        source = _source(files or [], from_nccl_tests, from_osu)
+        cluster = _of_files(topology, library, use)
+        paths, ran = _named_files(files or [], algorithm)
+        found = _from_files(paths, cluster, collective, ranks, ran, source)
         return _finish(noted(found, note), algorithm, allow_above_nominal, output, json)
-    if files or from_nccl_tests or collective is not None:
-        rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
+    if files or from_nccl_tests or from_osu or collective is not None:
+        rule = "measures here; FILE, --from-nccl-tests, --from-osu and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
     cluster = given.topology_of(topology, library, use=use)
     measured = _measure(backend, cluster, ranks, sizes, repeat, time_limit)
@@ -129,34 +134,67 @@ def _measure(
     return measured
 
 
-def _of_files(
-    files: list[str],
-    from_nccl_tests: bool,
-    topology: str | None,
-    library: str | None,
-    use: list[str] | None,
-) -> Topology | None:
+Printed = Literal["nccl-tests", "osu"]
+
+
+def _source(files: list[str], from_nccl_tests: bool, from_osu: bool) -> Printed:
+    """Who printed the files.
+
+    Raises:
+        InputError: that is not said, or there are none.
+    """
+    if from_nccl_tests and from_osu:
+        given_two = "--from-nccl-tests and --from-osu"
+        raise InputError(given_two, "files are of one or the other", "calibrate with one of them")
+    if files and not (from_nccl_tests or from_osu):
+        named = f"{files[0][:80]!r}{' ..' * (len(files) > 1)}"
+        rule = "is read as measurements of nccl-tests with --from-nccl-tests only"
+        raise InputError(named, rule, "add --from-nccl-tests, or --from-osu for those of OSU")
+    if not (from_nccl_tests or from_osu):
+        remedy = "give --from-nccl-tests FILE.., --from-osu FILE.., or --backend gloo"
+        raise InputError("calibrate", "needs measurements", remedy)
+    return "osu" if from_osu else "nccl-tests"
+
+
+def _named_files(
+    files: list[str], algorithm: str | None
+) -> tuple[list[str], list[tuple[Algorithm, ...] | None] | None]:
+    """The files, and what ran in each where that is said of one; a file may have = in its name.
+
+    Raises:
+        InputError: what ran is said of all, too, or is no algorithm.
+    """
+    parts = [(file, "", "") if os.path.isfile(file) else file.rpartition("=") for file in files]
+    paths = [path if equals else file for (path, equals, _), file in zip(parts, files, strict=True)]
+    ran = [given.algorithms_of(names) if equals else None for _, equals, names in parts]
+    if not any(equals for _, equals, _ in parts):
+        return files, None
+    if algorithm is not None:
+        said = next(file for file, (_, equals, _) in zip(files, parts, strict=True) if equals)
+        rule = f"is what ran in all files, and {said[:80]!r} says it of one"
+        raise InputError(f"--algorithm {algorithm[:40]}", rule, "say it of each file, or of all")
+    return paths, ran
+
+
+def _of_files(topology: str | None, library: str | None, use: list[str] | None) -> Topology | None:
     """The topology that files of measurements ran on, where it is named.
 
     Raises:
-        InputError: there are no such files, or an option needs a topology.
+        InputError: an option needs a topology.
     """
     for given_one, name in ((library, "--library"), (use, "--use")):
         if topology is None and given_one:
             raise InputError(name, "is of a topology", "name it with --topology")
-    if files and not from_nccl_tests:
-        named = f"{files[0][:80]!r}{' ..' * (len(files) > 1)}"
-        rule = "is read as measurements of nccl-tests with --from-nccl-tests only"
-        raise InputError(named, rule, "add --from-nccl-tests")
-    if not from_nccl_tests:
-        raise InputError(
-            "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
-        )
     return None if topology is None else given.topology_of(topology, library, use=use)
 
 
 def _from_files(
-    files: list[str], topology: Topology | None, collective: str | None, ranks: str | None
+    files: list[str],
+    topology: Topology | None,
+    collective: str | None,
+    ranks: str | None,
+    ran: list[tuple[Algorithm, ...] | None] | None,
+    source: Printed,
 ) -> Measurements:
     from p2smt.api.calibrate import read_measurements
 
@@ -165,6 +203,8 @@ def _from_files(
         topology=topology,
         operation=None if collective is None else _operation(collective),
         ranks=None if ranks is None else _ranks(ranks),
+        algorithms=ran,
+        source=source,
     )
 
 

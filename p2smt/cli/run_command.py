@@ -73,7 +73,9 @@ def run(
     file: Text = argument(
         "FILE", "A plan written by solve -o or redistribute -o, or a schedule (see verify)."
     ),
-    backend: str = option("NAME", "gloo, nccl, or reference (numpy, one process).", default="gloo"),
+    backend: str = option(
+        "NAME", "gloo, nccl, mpi, or reference (numpy, one process).", default="gloo"
+    ),
     ranks: Text = option("N", "Ranks to start; must be those of FILE."),
     dtype: Text = option("NAME", "float32 (the default), float16, bfloat16 or int64."),
     payload: Text = option("SIZE", "Instead of the sizes in the plan."),
@@ -96,8 +98,8 @@ def run(
     """Run a plan, a schedule or a redistribution on real ranks: check the results, time it.
 
     Without a file: requests on a placement, by --topology, --axes, --placement, --reduce and so on,
-    with a --program for each, as for `cost`; they run one after the other.  Under torchrun or srun
-    the ranks that exist are used.
+    with a --program for each, as for `cost`; they run one after the other.  Under torchrun, srun
+    or mpirun (--backend mpi) the ranks that exist are used.
     """
     from p2smt.interop.schedule_files import schedule_text
     from p2smt.resharding.plan_file import is_redistribution

@@ -174,7 +174,7 @@ def _stretch(period: Array, span: tuple[int, int, int], start: int, stop: int) -
 # How a job is run, and what a rank reports.
 
 
-BACKENDS = ("gloo", "nccl", "reference")
+BACKENDS = ("gloo", "nccl", "mpi", "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,11 @@ class RunOptions:
             raise InputError(f"backend {self.backend[:20]!r}", f"must be one of {known}")
         if self.device not in ("cpu", "cuda"):
             raise InputError(f"device {self.device[:20]!r}", "must be cpu or cuda")
-        if (self.backend, self.device) in (("nccl", "cpu"), ("reference", "cuda")):
+        if (self.backend, self.device) in (("nccl", "cpu"), ("reference", "cuda"), ("mpi", "cuda")):
             raise InputError(f"backend {self.backend}", f"does not run on device {self.device}")
+        if self.backend == "mpi" and self.data_type.item_bytes < 4:
+            rule = f"has no {self.data_type.value}: MPI sums no numbers of half precision"
+            raise InputError("backend mpi", rule, "use float32 or int64")
         if self.ranks_per_gpu > 1 and self.device == "cpu":
             raise InputError(f"{self.ranks_per_gpu} ranks per GPU", "needs a backend on GPUs")
 

@@ -21,7 +21,7 @@ from p2smt.schedules.language.write import dump_schedule
 from tests.interop.msccl.texts import ring
 from tests.interop.mscclpp.plans import all_gather
 
-MEASUREMENTS = ("nccl_tests",)
+MEASUREMENTS = ("nccl_tests", "osu")
 # not of schedules
 OTHERS = (
     *("arrays", "clusters", "fabrics", "jobs", "launchers", "meshes", "models", "orders", "shell"),
@@ -89,7 +89,7 @@ def test_a_format_has_the_same_files_with_their_entries(folder: str) -> None:
 
 
 def test_what_is_not_of_the_shape_is_noticed() -> None:
-    (folder,) = MEASUREMENTS
+    folder = MEASUREMENTS[0]
     found = list(faults(folder))
     missing = {"parse.parse_nccl_tests", "read.read_nccl_tests", "write.write_nccl_tests"}
     assert missing | {"read.warnings_of"} <= set(found)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from p2smt.calibration.samples import Measurements, Sample
-from p2smt.cluster.topology import MAX_DEVICES, Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import (
+    MAX_DEVICES,
+    Algorithm,
+    Level,
+    Link,
+    LinkKind,
+    Piece,
+    Topology,
+)
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
@@ -40,23 +48,28 @@ def measurements_of(
     topology: Topology | None = None,
     operation: Operation | None = None,
     ranks: int | Sequence[int | None] | None = None,
+    ran: Sequence[tuple[Algorithm, ...] | None] | None = None,
+    source: Benchmark | None = None,
 ) -> Measurements:
     """The measurements in some files; without a topology, that of their device lists.
 
-    ``ranks`` holds for every file, or one number for each (None: as the file tells).
+    ``ranks`` holds for every file, or one number for each (None: as the file tells); ``ran`` are
+    the algorithms of each file (None: nothing is said of it).  ``source``: who printed them, if
+    not nccl-tests.
 
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
     """
+    source = source or Benchmark("nccl-tests", read_nccl_tests)
     if not 1 <= len(paths) <= MAX_FILES:
-        raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of nccl-tests")
+        raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of {source.name}")
     if len(set(paths)) != len(paths):
         raise InputError("the list of files", "names a file twice", "name each once")
     counts = _per_file(paths, ranks)
     tables = [
         found
         for path, count in zip(paths, counts, strict=True)
-        for found in read_nccl_tests(path, operation, count)
+        for found in source.read(path, operation, count)
     ]
     if operation and all(measured.operation is not operation for measured in tables):
         said = ", ".join(dict.fromkeys(measured.operation.value for measured in tables))
@@ -64,10 +77,18 @@ def measurements_of(
         raise InputError(given, "contradict each other", "drop --collective")
     start = topology or derived_topology(tables)
     named = [(measured, _file(measured.table.source, paths)) for measured in tables]
+    by = dict(zip(paths, ran or [None] * len(paths), strict=True))
     return Measurements(
         start,
-        tuple(sample for measured, file in named for sample in samples_of(measured, start, file)),
-        tuple(_source(measured, start, file) for measured, file in named),
+        tuple(
+            replace(sample, ran=by[measured.table.source])
+            for measured, file in named
+            for sample in samples_of(measured, start, file)
+        ),
+        tuple(
+            f"{source.name} {_source(measured, start, file, by[measured.table.source])}"
+            for measured, file in named
+        ),
         tuple(f"{file}:{line}" for measured, file in named for line in measured.table.wrong),
     )
 
@@ -89,16 +110,19 @@ def _file(path: str, paths: Sequence[str]) -> str:
     return name if [os.path.basename(other) for other in paths].count(name) == 1 else path
 
 
-def _source(measured: RankedTable, topology: Topology, file: str) -> str:
+def _source(
+    measured: RankedTable, topology: Topology, file: str, ran: tuple[Algorithm, ...] | None
+) -> str:
     some = [sample.members for sample in samples_of(measured, topology, file)[:1]]
     inner = topology.levels[-1]
     part = [f"{members} of {inner.name} {inner.size}" for members in some if members]
     hosts = [] if measured.hosts is None else [f"hosts: {measured.hosts}"]
     ran_by = [", ".join(measured.table.ran)] if measured.table.ran else []
-    told = (*part, *hosts, *ran_by)
+    by = [f"by {', '.join(algorithm.value for algorithm in ran)}"] if ran else []
+    told = (*part, *hosts, *ran_by, *by)
     where = f" ({'; '.join(told)})" if told else ""
-    ran, times = f"{measured.operation.value}, {measured.ranks} ranks", len(measured.table.timings)
-    return f"nccl-tests {file}: {ran}{where}, {times} times"
+    what, times = f"{measured.operation.value}, {measured.ranks} ranks", len(measured.table.timings)
+    return f"{file}: {what}{where}, {times} times"
 
 
 # Reads what nccl-tests writes with ``-J`` (file version 3, src/util.cu).
@@ -294,7 +318,7 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
     said = _that_count(table, shown)
     for one in said:
         if one.ranks == 1 and shown == UNKNOWN:
-            raise _count_unfit(table, 1)
+            raise count_unfit(table, 1)
         if one.ranks is not None and not low <= one.ranks <= high:
             remedy = "correct the file, or name the right number with --ranks"
             raise InputError(f"{one.where}: {one.what} has {one.ranks} ranks", rows, remedy)
@@ -307,7 +331,8 @@ def ranks_of(table: TimingTable, operation: Operation, given: int | None = None)
     return ranks
 
 
-def _count_unfit(table: TimingTable, ranks: int) -> InputError:
+def count_unfit(table: TimingTable, ranks: int) -> InputError:
+    """The refusal of so many ranks."""
     rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
     remedy = "measure on more devices; if mpirun or srun started several, build with MPI=1"
     given = f"{table.where}: {ranks} rank{'s' * (ranks != 1)}"
@@ -459,6 +484,14 @@ class RankedTable:
         return None if self.per_host is None else self.ranks // self.per_host
 
 
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A program that measures: its name, and how a file of it is read (path, operation, ranks)."""
+
+    name: str
+    read: Callable[[str, Operation | None, int | None], list[RankedTable]]
+
+
 def read_nccl_tests(
     path: str, operation: Operation | None = None, ranks: int | None = None
 ) -> list[RankedTable]:
@@ -467,16 +500,21 @@ def read_nccl_tests(
     Raises:
         InputError: the file cannot be read, is too large, malformed, or leaves open what ran.
     """
-    text = _text(path)
+    text = text_of(path, "nccl-tests")
     is_json = text.lstrip("\ufeff \t\r\n").startswith("{") and not is_json_log(text)
     tables = parse_json(text, path) if is_json else parse_text(text, path)
     return [_measured(table, operation, ranks) for table in tables if table.timings or table.wrong]
 
 
-def _text(path: str) -> str:
+def text_of(path: str, program: str) -> str:
+    """What a program printed to a file.
+
+    Raises:
+        InputError: the file cannot be read, or is too large.
+    """
     given = f"file {path!r}"
     if not os.path.isfile(path):
-        raise InputError(given, "is not a regular file", "name the output of nccl-tests")
+        raise InputError(given, "is not a regular file", f"name the output of {program}")
     raw = read_bytes(path, given, MAX_BYTES, "keep the tables only")
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 
@@ -485,7 +523,7 @@ def _measured(table: TimingTable, given: Operation | None, ranks: int | None) ->
     what = operation_of(table, given)
     ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
-        raise _count_unfit(table, ranks)
+        raise count_unfit(table, ranks)
     return RankedTable(table, what, ranks, per_host_of(table, ranks))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from p2smt.errors import BackendError, ExecutionError, InputError
+from p2smt.runtime.groups import Tell
 from p2smt.runtime.payload import RankReport, RunOptions, in_short
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.ranks.worker import run_worker, start_limit
@@ -23,22 +25,36 @@ def run_joined(work: Work, options: RunOptions, place: Place) -> list[RankReport
         BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.worker.run_worker`; also if
             the connection to another rank is lost, or the time limit is reached.
     """
+
+    def run(tell: Tell) -> list[RankReport] | None:
+        _reach_rank_0(place, start_limit(options).total_seconds())
+        return run_worker(work, options, place, tell)
+
+    return within_limit(f"rank {place.rank}", options.time_limit_s, run)
+
+
+def within_limit(
+    where: str, limit_s: float, rank: Callable[[Tell], list[RankReport] | None]
+) -> list[RankReport] | None:
+    """What a rank finds, run in a thread of its own that is left behind after the limit.
+
+    Raises:
+        BackendError, ExecutionError, InputError: the rank's; any other fault is an ExecutionError.
+    """
     doing = ["its start"]
     outcome: list[list[RankReport] | Exception | None] = []
 
     def run() -> None:
         try:
-            _reach_rank_0(place, start_limit(options).total_seconds())
-            outcome.append(run_worker(work, options, place, lambda text: doing.append(text)))
+            outcome.append(rank(lambda text: doing.append(text)))
         except Exception as error:  # handed to the caller's thread
             outcome.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(options.time_limit_s)
-    where = f"rank {place.rank}"
+    thread.join(limit_s)
     if not outcome:
-        text = f"no result within {plain(options.time_limit_s, 6)} s (it was at {doing[-1]})"
+        text = f"no result within {plain(limit_s, 6)} s (it was at {doing[-1]})"
         raise ExecutionError(f"{where}: {text}")
     result = outcome[0]
     if isinstance(result, BackendError | ExecutionError | InputError):

@@ -24,6 +24,10 @@ _KINDS = {collective: kind for kind, collective in DIRECT.items()}
 """Requests whose ranks start with the rows that a collective needs; the others start with all."""
 
 
+_MPIS = ("openmpi", "mpich")
+"""How the names of libraries that are MPI's begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Point:
     collective: Collective
@@ -114,12 +118,13 @@ def measurements_here(
     if samples is None:
         return None
     what = f"measured: {topology.devices} ranks, {options.backend}, {options.data_type.value}"
-    found = (
-        _under(topology, options.backend) if topology.library else with_library(topology, samples)
-    )
+    found = _under(topology, options.backend) if topology.library else topology
+    found = found if found.library else with_library(found, samples)
     return Measurements(found, tuple(samples), (what,), here=True)
 
 
 def _under(topology: Topology, backend: str) -> Topology:
-    """The topology with the library that ran: of backend nccl there are several."""
+    """The topology with the library that ran: of nccl and mpi there are several, which it names."""
+    if backend == "mpi" and not topology.library_name.startswith(_MPIS):
+        return topology.under("none")
     return topology.under(backend) if backend in library_names() else topology

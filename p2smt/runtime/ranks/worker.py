@@ -61,14 +61,15 @@ def run_worker(
         timeout=limit,
     )
     site = Site(place.rank, place.ranks, device, GroupCache(place.ranks))
-    report = _report(work, options, site, tell)
+    report = report_work(work, options, site, tell)
     tell("handing in the report")
     reports = _exchange(store, place, report, limit)
     dist.destroy_process_group()
     return reports
 
 
-def _report(work: Work, options: RunOptions, site: Site, tell: Tell) -> RankReport:
+def report_work(work: Work, options: RunOptions, site: Site, tell: Tell) -> RankReport:
+    """Do a rank's part of the work; the default process group must exist."""
     match work:
         case Job():
             return run_rank(work, options, site, tell)

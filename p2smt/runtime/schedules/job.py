@@ -68,13 +68,13 @@ def check_backend(options: RunOptions) -> None:
     NCCL pays no regard to tags, which tell the messages of different connections apart.
 
     Raises:
-        InputError: the backend is neither Gloo on CPUs nor the reference executor.
+        InputError: the backend is neither Gloo or MPI on CPUs nor the reference executor.
     """
-    if (options.backend, options.device) not in (("gloo", "cpu"), ("reference", "cpu")):
+    if options.backend == "nccl" or options.device != "cpu":
         raise InputError(
             f"backend {options.backend} on device {options.device}",
             "does not run schedules",
-            "use --backend gloo, or reference",
+            "use --backend gloo, mpi or reference",
         )
 
 

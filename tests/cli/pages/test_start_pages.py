@@ -1,4 +1,4 @@
-"""The three pages of the start: every command on them runs where nothing but examples is."""
+"""The pages of the start: every command on them runs where nothing but examples is."""
 
 from __future__ import annotations
 

@@ -6,12 +6,14 @@ Where no cluster can be built, they are skipped, with the reason.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
 
 from experiments.testbed.bandwidth import Pair, level_rates, measure, measure_pairs
-from experiments.testbed.network import cluster, why_not
+from experiments.testbed.network import CONGESTION_CONTROL, cluster, why_not
 from experiments.testbed.spec import CORE, NetworkSpec, Node, regular
 from tests.experiments.testbed.counters import (
     Interface,
@@ -75,6 +77,26 @@ def test_the_uplinks_of_nodes_are_shaped_in_both_directions() -> None:
         assert_shaped([(a, b)], switch_end(spec, b), 100 * MBIT)
         assert_shaped([(a, b), (a, c)], node_end(a), 100 * MBIT)  # out of one uplink
         assert_shaped([(a, c), (b, c)], switch_end(spec, c), 100 * MBIT)  # into one
+
+
+_CONTROL = (
+    "print(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).decode().strip(chr(0)))"
+)
+_ACCEPTS = f"s = socket.create_server(('', 5401)); print(flush=True); s, _ = s.accept(); {_CONTROL}"
+_CONNECTS = f"s = socket.create_connection((sys.argv[1], 5401)); {_CONTROL}"
+
+
+def test_in_one_rack_both_ends_answer_congestion_as_the_cluster_says() -> None:
+    """With BBR, nodes that send to each other at once would be slower than their links."""
+    python = (sys.executable, "-I", "-S", "-c")
+    with cluster(regular(2, 100 * MBIT)) as (a, b):
+        accepts = (*b.prefix, *python, f"import socket; {_ACCEPTS}")
+        with subprocess.Popen(accepts, stdout=subprocess.PIPE, text=True) as accepting:
+            assert accepting.stdout is not None
+            accepting.stdout.readline()
+            connects = (*a.prefix, *python, f"import socket, sys; {_CONNECTS}", b.address)
+            connected = subprocess.run(connects, capture_output=True, text=True, check=True).stdout
+            assert (connected, accepting.stdout.read()) == (f"{CONGESTION_CONTROL}\n",) * 2
 
 
 @pytest.mark.exhaustive

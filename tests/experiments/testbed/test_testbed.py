@@ -100,6 +100,8 @@ def test_without_a_command_it_measures() -> None:
     lines = [line.split() for line in done.stdout.splitlines() if line]
     assert [line[0] for line in lines] == ["from", "node0", "level", "node"]
     assert lines[1][:2] == ["node0", "node1"]
+    assert lines[0][2:] == ["Mbit/s", "both", "ways", "round", "trip"]
+    assert len(lines[1]) == 6
     assert lines[3][1] == "50.0"
 
 

@@ -100,7 +100,7 @@ def test_without_a_library_the_times_show_what_runs(
         (["--backend", "reference"], "no links to measure"),
         (["--backend", "gloo", "--ranks", "3"], "there are 4 devices"),
         (["--backend", "gloo", "--sizes", "1MiB,x"], "sizes"),
-        (["--backend", "mpi"], "must be one of"),
+        (["--backend", "mpy"], "must be one of"),
     ],
 )
 def test_bad_input(

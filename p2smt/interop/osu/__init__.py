@@ -1,0 +1,1 @@
+"""Measured times that the OSU micro-benchmarks print."""
