@@ -268,10 +268,16 @@ def _exact(
     value: float, steps: Mapping[str, float], base: str, parse: Callable[[object], float]
 ) -> str:
     for unit, size in steps.items():
-        text = f"{float(f'{value / size:.12g}')!r} {unit}".replace(".0 ", " ")
+        text = f"{_decimal(float(f'{value / size:.12g}'))} {unit}"
         if value >= size and parse(text) == value:
             return text
-    return f"{value!r} {base}".replace(".0 ", " ")
+    return f"{_decimal(value)} {base}"
+
+
+def _decimal(value: float) -> str:
+    """A number as it is read back, without an exponent unless it would have very many zeros."""
+    text = format(Decimal(repr(value)), "f")
+    return (text if len(text) <= MAX_TEXT - 5 else repr(value)).removesuffix(".0")
 
 
 def plain(value: float, digits: int = 3, *, grouped: bool = False) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units", "result"),
+    ("display",),
     ("files", "collectives"),
     ("parallel_search",),
     ("cluster",),
@@ -183,15 +184,17 @@ BANS += (
 # Only solvers imports encodings: whatever asks, asks through its one door.
 JOINS_ENCODINGS = ("solvers", "encodings")
 
-# They import by a computed name: public names on first use, and the encoding that is asked.
-COMPUTES_NAMES = ("p2smt", "solvers.ask")
+# They import by a computed name: public names on first use, the encoding that is asked, and what
+# shows an answer in a notebook.
+COMPUTES_NAMES = ("p2smt", "solvers.ask", "display")
 
 # Third-party packages and who may import them; None: every module.
 PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
     "ortools": ("encodings",),
     "z3": ("encodings",),
-    "pandas": ("encodings.cpsat_library",),  # which puts it off: OR-Tools imports it
+    # the first puts it off (OR-Tools imports it), the second makes frames of rows
+    "pandas": ("encodings.cpsat_library", "display"),
     # and file.py, file_model.py of every package; cluster.error_model is the part of
     # cluster.file_model that files of accuracies (cost.accuracy) have as well, with its block of
     # devices: together they would be more than one file holds

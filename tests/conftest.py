@@ -7,6 +7,7 @@ tried here ever after.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -18,12 +19,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from p2smt.cli.guide.defaults import TOPOLOGY
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.exploring.found import FOUND, Case, read_cases, with_cases
 from tests.tiers import ALL, FEW, MANY
 
 BENCH = Path(__file__).parent / "bench"
 CASES = pytest.StashKey[list[Case]]()
+
+os.environ.pop(TOPOLOGY, None)  # the user's own: no test asks about that cluster
 
 # A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

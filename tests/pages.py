@@ -23,14 +23,19 @@ ATTEMPTS = 5
 MEASURED = re.compile(r"\d+(\.\d+)? (us|ms|s)\b")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The blocks of code of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)
+def blocks(page: Path, language: str, section: str = "") -> list[str]:
+    """The blocks of code of a page, or of one of its sections, in one language."""
+    text = page.read_text()
+    if section:
+        _, found, text = text.partition(f"\n## {section}\n")
+        assert found, section
+        text = text.partition("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)
 
 
-def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a page, and the lines that the page says it prints."""
-    for block in blocks(page, "console"):
+def commands(page: Path, section: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Each command of a page or a section, and the lines that it says are printed."""
+    for block in blocks(page, "console", section):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *lines = part.splitlines()
             yield command, lines

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = "import setuptools.build_meta as b; b.build_{0}('out')"  # PEP 517, without isolation
-FILES = ("pyproject.toml", "README.md", "LICENSE")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 FOLDERS = ("p2smt", "encodings", "topologies", "docs")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV", "PYTEST"))}
 
@@ -97,6 +99,47 @@ def test_sdist_holds_the_linked_folders(sdist: Path) -> None:
     assert set(FILES) <= names
 
 
+def test_the_description_has_no_link_into_the_repository(sdist: Path) -> None:
+    """A package index shows it without the files beside it."""
+    with tarfile.open(sdist) as archive:
+        (name,) = (one for one in archive.getnames() if one.count("/") == 1 and "PKG-INFO" in one)
+        file = archive.extractfile(name)
+        assert file is not None
+        head, _, said = file.read().decode().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in head
+    assert said.startswith("# p2smt\n")
+    targets = re.findall(r"\]\(([^)]*)\)", said)
+    assert targets
+    assert [one for one in targets if not one.startswith("https://")] == []
+    assert "![" not in said
+    named = re.findall(r"`p2smt docs ([^`]+)`", said)
+    assert len(named) >= 5
+    assert [one for one in named if not (ROOT / "docs" / f"{one}.md").is_file()] == []
+
+
+def test_extras_that_messages_and_pages_name_exist() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    assert {"torch", "plots", "cluster", "report"} <= set(extras)
+    said = "".join(one.read_text(encoding="utf-8") for one in texts_for_users())
+    named = set(re.findall(r"(?:p2smt|\.)\[([a-z]+)\]'", said))
+    assert named >= {"torch", "cluster"}
+    assert named <= set(extras)
+
+
+def test_no_advice_names_a_package_index() -> None:
+    """Which one is the reader's choice: machines without the network have their own."""
+    for path in texts_for_users():
+        assert not re.search(r"--(extra-)?index-url|download\.pytorch", path.read_text()), path
+
+
+def texts_for_users() -> list[Path]:
+    """Code and pages of what is installed."""
+    code = (path for name in ("p2smt", "encodings") for path in (ROOT / name).rglob("*.py"))
+    pages = (path for name in ("docs", "examples") for path in (ROOT / name).rglob("*.md"))
+    return sorted({*code, *pages, ROOT / "README.md"})
+
+
 @pytest.mark.exhaustive
 def test_wheel_from_the_sdist_holds_the_linked_folders(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -131,4 +174,12 @@ def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     where, devices = run(tmp_path, python, "-c", code).split()
     assert Path(where).is_relative_to(home)
     assert devices == "32"
-    assert "solve" in run(tmp_path, Path(paths["scripts"]) / "p2smt", "--help")
+    program, empty = Path(paths["scripts"]) / "p2smt", tmp_path / "empty"
+    empty.mkdir()
+    assert "solve" in run(empty, program, "--help")
+    assert run(empty, program, "docs", "report") == (ROOT / "docs" / "report.md").read_text()
+    asked = "solve -t dgx-a100:2 --axes dp=2,tp=8 --reduce dp=1GiB -o plan.json"
+    assert "optimal" in run(empty, program, *asked.split())
+    run(empty, program, "report", "plan.json", "-o", "page.html")
+    assert {one.name for one in empty.iterdir()} == {"plan.json", "page.html"}
+    assert (empty / "page.html").read_text().startswith("<!doctype html>")

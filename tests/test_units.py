@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
@@ -286,6 +286,14 @@ def test_no_printed_quantity_has_an_exponent(value: float, shown: Callable[[floa
     number, _, unit = shown(value).partition(" ")
     assert re.fullmatch(r"[0-9][0-9,]*(\.[0-9]+)?", number)
     assert unit
+
+
+@given(st.floats(min_value=1e-12, max_value=1e18))
+@example(3e-12)
+@example(1e17)
+def test_no_exact_quantity_has_an_exponent(value: float) -> None:
+    shown = [exact_time(value), *([exact_bandwidth(value)] if value >= 1 else [])]
+    assert all("e" not in text for text in shown)
 
 
 @given(st.floats(min_value=1e-9, max_value=1e15), st.integers(1, 6))

@@ -24,6 +24,7 @@ from experiments.allocations.jobs import SEEDS, SIZES, Job, jobs
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 PACKAGES = ("p2smt", "ortools", "numpy")
@@ -95,7 +96,7 @@ def renew(new: Row) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """The script."""
-    for job in chosen(arguments):
+    for job in counted(chosen(arguments), "jobs"):
         found = row(job)
         print(*found, flush=True)
         renew(found)

@@ -18,6 +18,7 @@ from experiments.crossings.store import Row, write
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
 from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.report.progress import counted
 from p2smt.result import SearchLimits
 
 LIMIT_S = 3600.0
@@ -49,7 +50,8 @@ def main(arguments: Sequence[str]) -> None:
     for levels in map(int, arguments or ("2", "3")):
         with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
             done: list[Row] = []
-            for rows in pool.map(rows_of, parts(levels)):
+            settings = parts(levels)
+            for rows in counted(pool.map(rows_of, settings), f"{levels} levels", len(settings)):
                 done += rows
                 write(levels, done)
 

@@ -21,18 +21,19 @@ from experiments.testbed.written.results import write
 from p2smt import __version__
 from p2smt.cluster.file import preset_names
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 
 def group_rows(presets: Sequence[str], programs: Programs) -> Iterator[list[Any]]:
     """Programs on the default layout of each cluster."""
-    for preset in presets:
+    for preset in counted(presets, "programs, by preset"):
         for cluster in clusters(preset):
             yield from groups.rows(cluster, programs)
 
 
 def layout_rows(presets: Sequence[str], programs: Programs) -> Iterator[list[Any]]:
     """Placements of training steps."""
-    for cluster in layouts.layout_clusters():
+    for cluster in counted(list(layouts.layout_clusters()), "layouts, by cluster"):
         if cluster.preset in presets:
             yield from layouts.rows(cluster, programs)
 
@@ -61,13 +62,14 @@ def main(arguments: Sequence[str]) -> None:
     if unknown := set(arguments) - set(preset_names()):
         raise InputError(f"presets {sorted(unknown)}", "are not among those of p2smt")
     presets, programs = arguments or preset_names(), Programs()
+    runs = [] if arguments else RUNS
     found = {
         "header": {"p2smt": __version__, "time_limit_s": LIMITS.time_limit_s, "seed": LIMITS.seed},
         "groups_columns": groups.COLUMNS,
         "groups": list(group_rows(presets, programs)),
         "layouts_columns": layouts.COLUMNS,
         "layouts": list(layout_rows(presets, programs)),
-        "training": [training_entry(run, programs) for run in ([] if arguments else RUNS)],
+        "training": [training_entry(run, programs) for run in counted(runs, "runs")],
     }
     if not arguments:
         write(RESULTS, found)

@@ -22,6 +22,7 @@ from experiments.published_schedules.sources import REPOSITORIES, Program, Repos
 from experiments.published_schedules.store import RESULTS, Row, read, text
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 
 def file_rows(clone: Clone) -> Iterator[Row]:
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str]) -> None:
     if not clones.is_dir():
         raise InputError(f"folder {str(clones)!r}", "does not exist", "clone what sources.py lists")
     old, rows = read(), list[Row]()
-    for repository in REPOSITORIES:
+    for repository in counted(REPOSITORIES, "repositories"):
         rows += rows_of(repository, clones, python, old)
     RESULTS.write_text(text(rows), encoding="utf-8")
 

@@ -27,6 +27,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.arrays.peers.replay import first_inside
 from p2smt.interop.arrays.peers.torch_planner import TorchPlanner, torch_moves
+from p2smt.report.progress import counted
 from p2smt.resharding.endpoints import ends_of
 from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.search import solve_redistribution
@@ -177,7 +178,7 @@ def main(given: Sequence[str]) -> None:
     """Calibrate, plan, measure, write."""
     rounds = int(given[0]) if given else 15
     topology = calibrated()
-    asked = [question(case, topology) for case in CASES]
+    asked = [question(case, topology) for case in counted(CASES, "plans")]
     measured = measure_cases(asked, RANKS, rounds)
     entries = [
         entry(case, one, times) for case, one, times in zip(CASES, asked, measured, strict=True)

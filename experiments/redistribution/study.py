@@ -21,6 +21,7 @@ from p2smt import __version__
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop.arrays.peers.compare import ShardyCase, read_shardy
+from p2smt.report.progress import counted
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 
@@ -54,7 +55,7 @@ def main(given: Sequence[str]) -> None:
         raise InputError(f"groups {sorted(unknown)}", f"are none of {', '.join(all_groups)}")
     header = {"p2smt": __version__, "time_limit_s": LIMITS.time_limit_s, "seed": LIMITS.seed}
     for group in arguments or all_groups:
-        found = [entry(case) for case in all_groups[group]]
+        found = [entry(case) for case in counted(all_groups[group], group)]
         rest = [one for one in committed()["cases"] if one["group"] != group]
         cases = sorted([*rest, *found], key=lambda one: _place(one["group"], list(all_groups)))
         results.write(RESULTS, {"header": header, "cases": cases})

@@ -24,6 +24,7 @@ from experiments.schedule_synthesis.store import RESULTS, Row, machine, text
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
 from p2smt.interop.fabrics import read_fabric
+from p2smt.report.progress import counted
 
 COMMIT = "030a750fc56e03fb863ffe48268672d84d4cdc7b"
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str]) -> None:
     rows: list[Row] = []
     for question in QUESTIONS:
         require_same_fabric(question, clone, arguments[1])
-    for question in QUESTIONS:
+    for question in counted(QUESTIONS, "questions"):
         rows += rows_of(question, clone, arguments[1], repeat)
         RESULTS.write_text(text(machine(), rows), encoding="utf-8")
 

@@ -20,6 +20,7 @@ from p2smt.training.measured.anchor import (
     with_host,
     with_links,
 )
+from p2smt.training.on_hosts import devices_on
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import Batch, spread_strategy, spread_text, with_given
 from p2smt.training.transformer import Transformer
@@ -38,6 +39,7 @@ def parse_measured(
     model: Transformer,
     batch: Batch,
     settings: Mapping[str, str] = MappingProxyType({}),
+    hosts: Sequence[str] | None = None,
 ) -> OwnRun:
     """A measured run such as ``tp=4,pp=4: 31.2s, 71GB``, or ``run.sh: 31.2s``; the memory may be
     left out.
@@ -45,11 +47,12 @@ def parse_measured(
     Args:
         text: strategy or file, as :func:`~p2smt.interop.trainers.launches.read_launch` reads it,
             time and memory.
-        topology: all of its devices had the run.
+        topology: all of its devices had the run, or those of ``hosts``.
         given: fields of every strategy that are said elsewhere.
         model: what was trained, with ``batch``.
         batch: of an iteration.
         settings: what files leave open.
+        hosts: as of :func:`anchor`.
 
     Raises:
         InputError: it is none, is of another model or batch, or says another value of such a field.
@@ -61,21 +64,22 @@ def parse_measured(
         raise InputError(what, "is not STRATEGY: TIME, or STRATEGY: TIME, MEMORY", _EXAMPLE)
     step_s = parse_time(seconds.strip(), what)
     memory_bytes = parse_bytes(memory.strip(), what) if comma else None
+    devices = devices_on(topology, hosts)
     if not os.path.isfile(said):
         if said and "=" not in said:
             rule = f"{said[:40]} is neither a strategy nor a file"
             raise InputError(what, rule, _EXAMPLE)
-        strategy = with_given(spread_strategy(said, topology.devices), said, given)
+        strategy = with_given(spread_strategy(said, devices), said, given)
         return OwnRun(strategy, step_s, memory_bytes)
     told = {"seq": str(batch.tokens), **settings}
-    launch = read_launch(said, told, model=model, devices=topology.devices)
+    launch = read_launch(said, told, model=model, devices=devices)
     if launch.batch != batch:
         one, other = (
             f"{each.sequences:,} x {each.tokens:,} tokens" for each in (launch.batch, batch)
         )
         rule = f"has batches of {one}, and {other} are asked for"
         raise InputError(f"--measured {said[:60]}", rule, "measure the batch that is asked for")
-    where, experts = launch.matrices_on(topology)
+    where, experts = launch.matrices_on(topology, hosts)
     strategy = with_given(launch.strategy, spread_text(launch.strategy), given)
     return OwnRun(strategy, step_s, memory_bytes, where, experts)
 
@@ -87,16 +91,18 @@ def anchor(
     runs: Sequence[OwnRun],
     efficiency: Efficiency,
     *,
+    hosts: Sequence[str] | None = None,
     force: bool = False,
 ) -> Anchor:
     """What the cluster reaches of the model, by runs that were measured there.
 
     Args:
-        model: what was trained, with ``batch``, on all devices of ``topology``.
+        model: what was trained, with ``batch``, on all devices of ``topology`` or of ``hosts``.
         topology: as for :func:`~p2smt.api.workload.estimate`.
         batch: of an iteration.
         runs: their ranks lie in Megatron's order where they have no matrices.
         efficiency: the constants that are scaled.
+        hosts: those that had the runs, as listed; None: all of the topology.
         force: take a time or a memory that is ``SLIP`` times off.
 
     Raises:
@@ -112,7 +118,7 @@ def anchor(
     def predicted(run: OwnRun, where: Topology, constants: Efficiency) -> RunEstimate:
         laid = run.placement, run.experts
         asked = model, where, run.strategy, batch, constants
-        return estimate(*asked, placement=laid[0], experts=laid[1])
+        return estimate(*asked, placement=laid[0], experts=laid[1], hosts=hosts)
 
     found = [predicted(run, topology, efficiency) for run in runs]
     for run, said in zip(runs, found, strict=True):

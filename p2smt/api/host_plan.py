@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.api.efficiencies import known_of
 from p2smt.api.planning import Recommended, Why, picked
+from p2smt.display import Displayed
 from p2smt.errors import InputError
 from p2smt.result import SAME, SearchLimits, StopWatch
 from p2smt.training.iteration import estimate_range
@@ -32,8 +33,8 @@ all are asked for."""
 ALL_UNITS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedOnHosts:
+@dataclass(frozen=True, slots=True, repr=False)
+class PlannedOnHosts(Displayed):
     """What was found: the answer, and its fastest strategy as an estimate (None: there is none).
 
     ``round``: the best with the roundest batch of the range, where the best has another: people
@@ -47,6 +48,10 @@ class PlannedOnHosts:
     round: RunEstimate | None = None
     listed: tuple[RunEstimate, ...] = ()
     recommended: Recommended | None = None
+
+    def summary(self) -> str:
+        """Status, and the one to run."""
+        return self.answer.status.value + ("" if self.plan is None else f": {self.plan.summary()}")
 
     @property
     def plan(self) -> TrainingPlan | None:

@@ -21,6 +21,7 @@ from p2smt.search.spaces.solve import solve_space
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.parts import check_size, schedule_space
 from p2smt.training.search.subproblems import plan_space
+from p2smt.units import plain
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath
@@ -75,7 +76,7 @@ def _check_ticks(data: Mapping[str, Any]) -> None:
     tick_s, ceiling = data.get("tick_s"), data.get("ceiling")
     if not isinstance(tick_s, float) or not _TICKS_S[0] <= tick_s <= _TICKS_S[1]:
         least, most = _TICKS_S
-        rule = f"must be a positive number of seconds, from {least:g} to {most:g}"
+        rule = f"must be a positive number of seconds, from {plain(least, 6)} to {plain(most, 6)}"
         raise InputError("tick_s", rule)
     if ceiling is not None and not isinstance(ceiling, int):
         raise InputError("ceiling", "must be a whole number of ticks, or null")

@@ -40,6 +40,8 @@ from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.training.iteration import call_prices, predict_with
 from p2smt.training.plan_block import efficiency_in, run_of
 
+PLANS_OWN = "the plan has only the hosts that it was made on; give -t a topology that has it"
+"""What helps where a plan's own cluster lacks a host of the job."""
 SEARCH_S = 1.5
 """Seconds of the search for an order, which a job waits for."""
 MAX_PRICED = 8
@@ -103,7 +105,9 @@ def order_hosts(
         found = placed(plan, source, hosts[:needed], per_host)
         return OrderedHosts(found, tuple(hosts[needed:]))
     check_stated(cluster)
-    return _searched(given, as_known(hosts, cluster.hosts.names), cluster)
+    names = as_known(hosts, cluster.hosts.names)
+    there = allocated(cluster, names, PLANS_OWN if topology is None else "")
+    return _searched(given, names, there)
 
 
 def cluster_of(plan: AnyPlan, source: str) -> Topology:
@@ -133,12 +137,12 @@ class _Fixed:
         return np.asarray(nodes.reshape(devices.shape) * each + devices % each, dtype=np.int64)
 
 
-def _searched(plan: PlacedPlan, hosts: Sequence[str], cluster: Topology) -> OrderedHosts:
-    mine, there = plan.problem.topology, allocated(cluster, hosts)
+def _searched(plan: PlacedPlan, hosts: Sequence[str], there: Topology) -> OrderedHosts:
+    mine = plan.problem.topology
     inside = [top.sizes[top.node_level + 1 :] for top in (mine, there)]
     if inside[0] != inside[1]:
         rule = f"{plan.source} has nodes of {list(inside[0])} devices by level"
-        raise InputError(f"nodes of {list(inside[1])} in {cluster.name}", rule, "plan for these")
+        raise InputError(f"nodes of {list(inside[1])} in {there.name}", rule, "plan for these")
     fixed = _fixed(plan)
     price = _price(fixed, there)
     problem = _problem(fixed, there)

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from p2smt.api.efficiencies import known_of
+from p2smt.display import Displayed
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
@@ -126,8 +127,8 @@ class Recommended:
         return self.plan.estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+@dataclass(frozen=True, slots=True, repr=False)
+class Planned(Displayed):
     """What was found: the answer, its best strategies estimated, the best one as a plan.
 
     ``listed``: the best strategies, and behind them the one nearest to a measured run where it is
@@ -141,6 +142,11 @@ class Planned:
     recommended: Recommended | None
     options: tuple[TrainerOptions, ...]
     known: Known | None = None
+
+    def summary(self) -> str:
+        """Status, and the one to run."""
+        run = self.recommended
+        return self.answer.status.value + ("" if run is None else f": {run.plan.summary()}")
 
     @property
     def top(self) -> tuple[RunEstimate, ...]:

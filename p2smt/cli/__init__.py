@@ -64,7 +64,7 @@ def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
         return OK
     except Exception as error:
         if interrupts is None or not interrupts.caused(error):
-            return _failed(error, as_json="--json" in arguments)
+            return _failed(_cause(error, arguments), as_json="--json" in arguments)
         code = INTERRUPTED
     return _interrupted(interrupts) if code == INTERRUPTED else code
 
@@ -100,6 +100,18 @@ def _end_now(code: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _cause(error: Exception, arguments: list[str]) -> Exception:
+    """The error, or what is behind it: a file of p2smt's own where another is wanted."""
+    from p2smt.cli.app import USAGE_ERROR
+    from p2smt.errors import InputError
+
+    if not isinstance(error, InputError | USAGE_ERROR):
+        return error
+    from p2smt.cli.guide.own_files import misplaced
+
+    return misplaced(arguments) or error
 
 
 def _failed(error: Exception, *, as_json: bool = False) -> int:

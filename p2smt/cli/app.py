@@ -13,8 +13,11 @@ from typer.main import get_command
 
 from p2smt.cli.codes import OK
 from p2smt.cli.guide.commands import COMMANDS, PURPOSE, SUMMARIES, root_help, text_width
+from p2smt.cli.guide.csv_rows import ROWS
+from p2smt.cli.guide.defaults import GivenWords, defaults_for
 from p2smt.cli.guide.headings import heading_of
 from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
+from p2smt.cli.output import note_beside, set_command, take_defaults, take_table, tell_beside
 from p2smt.errors import InputError
 
 # Parameters whose values are the texts that were given.
@@ -260,7 +263,6 @@ def _topology() -> typer.Typer:
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
     from p2smt.cli.guide.progress import watched
-    from p2smt.cli.output import set_command, tell_beside
 
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     answered = False
@@ -292,7 +294,20 @@ def usage(error: Exception) -> str:
     return f"{message}; see {path} --help"
 
 
-# A command that takes each option once.
+# A command that takes each option once, and what the user's files say where one is not given.
+
+NO_CONFIG, CSV, JSON, HELP = "--no-config", "--csv", "--json", ("-h", "--help")
+
+
+def _as_json(ctx: Any, args: list[str]) -> list[str]:
+    """The same words; a table is asked for as the JSON that it is made of."""
+    table = ROWS.get(ctx.command_path.partition(" ")[2])
+    if CSV not in args or table is None:
+        return args
+    if JSON in args:
+        raise InputError(f"{CSV} and {JSON}", "an answer is printed once", "give one of them")
+    take_table(table)
+    return [JSON if one == CSV else one for one in args]
 
 
 class OneValueCommand(OfTexts, TyperCommand):
@@ -302,14 +317,31 @@ class OneValueCommand(OfTexts, TyperCommand):
         """As the base class does, which by itself would keep the last value without a word."""
         if not ctx.resilient_parsing:
             self._refuse_repetition(ctx, args)
+            args = [*self._defaults(ctx, args), *_as_json(ctx, args)]
         rest = list(super().parse_args(ctx, args))
         self._tell_abbreviations(ctx.params)
         return rest
 
+    def _defaults(self, ctx: Any, args: list[str]) -> list[str]:
+        """Words for options that are not given, which are told beside the answer."""
+        options = {
+            max(one.opts, key=len): one for one in self.params if isinstance(one, TyperOption)
+        }
+        if NO_CONFIG not in options or NO_CONFIG in args or not set(args).isdisjoint(HELP):
+            return []
+
+        def given() -> GivenWords:
+            values, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+            named = frozenset(one.name for one in options.values() if one.name in values)
+            return GivenWords(named, bool(rest) or any(map(values.get, values.keys() - named)))
+
+        taken = defaults_for(ctx.command_path.partition(" ")[2], options, given)
+        take_defaults(taken)
+        return [word for one in taken for word in one.words]
+
     def _tell_abbreviations(self, values: Mapping[str, Any]) -> None:
         """Say beside the answer what abbreviated values are read as."""
         from p2smt.cli.guide.abbreviations import abbreviations
-        from p2smt.cli.output import note_beside
 
         given = ((one.metavar or "", values.get(one.name or "")) for one in self.params)
         found = abbreviations(given)

@@ -15,6 +15,7 @@ from p2smt.cli.output import note as tell_note
 from p2smt.cli.output import tell_tables, writable
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
 from p2smt.errors import InputError
+from p2smt.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +122,7 @@ def _measure(
     check_started(ranks, cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
     options = LaunchOptions(repeat=repeat, time_limit=limit).options(backend)
-    many = f"{len(payloads)} sizes, {cluster.devices} ranks, {backend}"
+    many = f"{len(payloads)} sizes, {counted(cluster.devices, 'rank')}, {backend}"
     say(f"measuring {many}, at most {plain(options.time_limit_s)} s")
     measured = measure(cluster, options, payloads)
     say("fitting")

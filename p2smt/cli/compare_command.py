@@ -10,6 +10,8 @@ from p2smt.cli.parameters import Text, Texts, argument, opened, part
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import RenderableType
+
 
 @opened
 def compare(
@@ -31,6 +33,7 @@ def compare(
     rules: o.RuleOptions,
     prices: o.PriceOptions = part("algorithm", "library", "nominal"),
     how: o.SearchOptions = part(time_limit="60"),
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Rank orders, or two answers, side by side: what each costs, and what one would gain.
@@ -47,6 +50,7 @@ def compare(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.parallelism.request import Problem, parse_objective
     from p2smt.report.order_tables import comparison_data, comparison_tables
+    from p2smt.report.screens.orders import comparison_screen
 
     if any(map(is_answer, orders or ())):
         _answers(
@@ -66,7 +70,11 @@ def compare(
     limits = how.limits()
     listed = hosts_of(hosts, topology)
     found = beside(problem, orders, listed, limits=limits, solver=how.by(), progress=tell_times)
-    tell_tables(json, lambda: comparison_data(found), lambda: (comparison_tables(found),))
+
+    def shown() -> Sequence[RenderableType]:
+        return (comparison_tables(found),) if details else comparison_screen(found)
+
+    tell_tables(json, lambda: comparison_data(found), shown)
     return INTERRUPTED if found.best.interrupted else exit_code(found.status)
 
 

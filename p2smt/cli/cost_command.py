@@ -11,10 +11,11 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from p2smt.parallelism.request import Problem
     from p2smt.plans.file_model import AnyPlan
+    from p2smt.plans.solution import Alternative
 
 
 @opened
@@ -40,6 +41,7 @@ def cost(
         "n.  Sizes do not count then."
     ),
     latex: bool = flag("Write --symbolic as LaTeX."),
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The predicted time of requests and programs on a placement, or of a plan file.
@@ -71,7 +73,7 @@ def cost(
         if any(one is not None for one in others) or any(one != none for one, none in groups):
             _refuse_others(plan, cluster.topology)
             raise InputError("a plan file", "stands alone", "drop the other options")
-        return _of_file(plan, json)
+        return _of_file(plan, details, json)
     symbols = symbolic or latex
     problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
     if hosts is not None or (placement is None and problem.topology.hosts is not None):
@@ -82,23 +84,22 @@ def cost(
             "--plot": plot,
         }
         apart |= {"--symbolic": symbolic or None, "--latex": latex or None}
-        return _in_order(problem, requests, hosts, apart, json)
+        return _in_order(problem, requests, hosts, apart, details, json)
     asked = o.placed_on(problem, placement, requests, timed=not symbols)
     if symbols:
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
         numeric |= {"--pipeline": prices.pipeline}
-        return _symbolic(asked, program or [], numeric, latex, json)
+        return _symbolic(asked, program or [], numeric, latex, details, json)
     if sizes is not None:
-        return _sweep(asked, program or [], sizes, plot, json)
+        return _sweep(asked, program or [], sizes, plot, details, json)
     if plot is not None:
         raise InputError("--plot", "draws times over sizes", "give --sizes 1KiB..8GiB too")
-    return _once(asked, program or [], json)
+    return _once(asked, program or [], details, json)
 
 
-def _once(asked: o.PlacedRequests, programs: list[str], as_json: bool) -> int:
-    from p2smt.cli.output import note, tell_tables
+def _once(asked: o.PlacedRequests, programs: list[str], details: bool, as_json: bool) -> int:
+    from p2smt.cli.output import note
     from p2smt.plans.given_program import answer_notes, candidates, cost_of
-    from p2smt.report.costs.cost_tables import cost_data, cost_tables
     from p2smt.report.costs.request_table import single_notes
 
     problem = asked.of(None)
@@ -107,7 +108,16 @@ def _once(asked: o.PlacedRequests, programs: list[str], as_json: bool) -> int:
         note(text)
     for text in single_notes(problem, asked.placement, [a for one in found for a in one.requests]):
         note(text)
-    tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
+    return _tell(problem, found, details, as_json)
+
+
+def _tell(problem: Problem, found: Sequence[Alternative], details: bool, as_json: bool) -> int:
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.costs.cost_tables import cost_data, cost_tables
+    from p2smt.report.screens.costs import cost_screen
+
+    shown = cost_tables if details else cost_screen
+    tell_tables(as_json, lambda: cost_data(problem, found), lambda: shown(problem, found))
     return 0
 
 
@@ -116,6 +126,7 @@ def _in_order(
     requests: o.RequestOptions,
     hosts: Text,
     others: Mapping[str, object],
+    details: bool,
     as_json: bool,
 ) -> int:
     """Each request by one collective, ranks lying on named hosts in the order of these.
@@ -123,13 +134,11 @@ def _in_order(
     Raises:
         InputError: one of the other options is given, or there are too few hosts.
     """
-    from p2smt.cli.output import tell_tables
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.allocation import check_stated
     from p2smt.errors import InputError
     from p2smt.parallelism.rank_list import RankList
     from p2smt.plans.solution import rank_alternative
-    from p2smt.report.costs.cost_tables import cost_data, cost_tables
     from p2smt.search.allocation.grids import host_order
     from p2smt.search.comparison import on_hosts
     from p2smt.search.solve import as_named
@@ -143,17 +152,22 @@ def _in_order(
     check_stated(problem.topology)
     ranks = host_order(problem, listed).ravel().tolist()
     found = [rank_alternative(problem, RankList(tuple(ranks), problem.axis_sizes))]
-    tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
-    return 0
+    return _tell(problem, found, details, as_json)
 
 
 def _sweep(
-    asked: o.PlacedRequests, programs: list[str], sizes: str, plot: str | None, as_json: bool
+    asked: o.PlacedRequests,
+    programs: list[str],
+    sizes: str,
+    plot: str | None,
+    details: bool,
+    as_json: bool,
 ) -> int:
     from p2smt.cli.output import note, tell_tables, writable
     from p2smt.plans.given_program import answer_notes, sweep
     from p2smt.report.costs.cost_tables import sweep_data
     from p2smt.report.costs.sweep import plot_format, sweep_tables, write_plot
+    from p2smt.report.screens.costs import sweep_screen
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
 
@@ -169,7 +183,8 @@ def _sweep(
     if plot is not None:
         write_plot(found, plot)
     lines = [] if plot is None else [f"\nplot written to {printable(plot)}"]
-    tell_tables(as_json, lambda: sweep_data(found), lambda: sweep_tables(found), lines)
+    shown = sweep_tables if details else sweep_screen
+    tell_tables(as_json, lambda: sweep_data(found), lambda: shown(found), lines)
     return 0
 
 
@@ -178,6 +193,7 @@ def _symbolic(
     programs: list[str],
     numeric: Mapping[str, str | None],
     latex: bool,
+    details: bool,
     as_json: bool,
 ) -> int:
     """Print symbolic costs; ``numeric``: options that ask for numbers, by name.
@@ -192,6 +208,7 @@ def _symbolic(
     from p2smt.errors import InputError
     from p2smt.plans.given_program import candidates, placed_programs
     from p2smt.report.costs.symbolic_text import PricedInSymbols, symbolic_data, symbolic_lines
+    from p2smt.report.screen import fitted, full_width
 
     for name, given in numeric.items():
         if given is not None:
@@ -212,22 +229,28 @@ def _symbolic(
     ]
     for text in named_notes(problem.topology, problem.algorithms, steps):
         note(text)
-    tell(as_json, lambda: symbolic_data(found), lambda: symbolic_lines(found, latex))
+
+    def lines() -> Iterable[str]:
+        every = symbolic_lines(found, latex)
+        return every if details or latex else fitted(full_width(every))
+
+    tell(as_json, lambda: symbolic_data(found), lines)
     return 0
 
 
-def _of_file(path: str, as_json: bool) -> int:
+def _of_file(path: str, details: bool, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.resharding.plan_file import is_redistribution
 
-    return (_redistribution if is_redistribution(path) else _plan)(path, as_json)
+    return (_redistribution if is_redistribution(path) else _plan)(path, details, as_json)
 
 
-def _plan(path: str, as_json: bool) -> int:
+def _plan(path: str, details: bool, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.report.costs.cost_tables import plan_cost_data, plan_tables
     from p2smt.report.plan_data import report_lines
+    from p2smt.report.screens.costs import plan_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.training.plan import check_training_plan
 
@@ -235,8 +258,10 @@ def _plan(path: str, as_json: bool) -> int:
     report = check_training_plan(plan, f"plan {path[:200]!r}")
     if as_json:
         print_json(plan_cost_data(plan if report.valid else None, report))
+    elif not details:
+        show(*plan_cost_screen(plan, report, report_lines(report)))
     else:
-        typer.echo("\n".join(report_lines(report)))
+        typer.echo("\n".join(verdict_first(report_lines(report))))
         if report.valid:
             show("", *plan_tables(plan, report))
     return OK if report.valid else REFUTED
@@ -258,12 +283,13 @@ def _read(path: str) -> AnyPlan:
         raise
 
 
-def _redistribution(path: str, as_json: bool) -> int:
+def _redistribution(path: str, details: bool, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.report.resharding_data import checked_plan_lines, plan_cost_data
     from p2smt.report.resharding_tables import headline, steps_table
+    from p2smt.report.screens.costs import redistribution_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.resharding.check import check_redistribution
     from p2smt.resharding.plan_file import read_redistribution
@@ -272,8 +298,12 @@ def _redistribution(path: str, as_json: bool) -> int:
     plan = report.plan
     if as_json:
         print_json(plan_cost_data(report))
+        return OK if report.valid else REFUTED
+    lines = verdict_first(checked_plan_lines(report))
+    if not details:
+        show(*redistribution_cost_screen(plan if report.valid else None, lines))
     else:
-        typer.echo("\n".join(checked_plan_lines(report)))
+        typer.echo("\n".join(lines))
         if report.valid and plan is not None:
             show("", "the file says " + "\n".join(headline(plan)), "", steps_table(plan))
     return OK if report.valid else REFUTED

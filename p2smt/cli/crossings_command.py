@@ -57,7 +57,7 @@ def crossings(
     latex: bool = flag("Write costs of --sufficient as LaTeX."),
     out: Text = option("FILE", "Write the certificate of --sufficient.", "-o"),
     how: o.SearchOptions = part("time_limit", "seed"),
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """Which program is best, for which latencies, bandwidths and payloads: exactly.
 
@@ -85,19 +85,19 @@ def crossings(
         one = placement is not None or len(requests.texts()) == 1
         problem = _placed(topology, axes, requests, prices, length)
         if one:
-            return show_payloads(problem, placement, limits, json)
+            return show_payloads(problem, placement, limits, shown)
         check_shares([text for _, text in requests.texts()])
-        return show_placements(problem, limits, json)
+        return show_placements(problem, limits, shown)
     placed_only = {"--axes": axes, "--placement": placement, "--algorithm": prices.algorithm}
     others = {"--nominal": prices.nominal, "requests": requests.some}
     placed_only |= {name: "" if told else None for name, told in others.items()}
     _refuse(placed_only, "goes with --topology", "drop it")
     if sufficient:
         setting = setting_of(factors, ports, kind, length, unknown_call(cost_per_call))
-        return show_least_set(setting, limits, out, latex, json)
+        return show_least_set(setting, limits, out, latex, shown.json)
     setting = setting_of(factors, ports, kind, length, cost_per_call not in (None, "0"))
     rows = ratios_of(len(setting.factors), latency_ratio, bandwidth_ratio, cost_per_call)
-    return show_table(setting, rows, limits, plot, json)
+    return show_table(setting, rows, limits, plot, shown)
 
 
 def _refuse(options: dict[str, str | None], rule: str, remedy: str) -> None:
@@ -210,7 +210,7 @@ def show_table(
     rows: tuple[LevelRatios, ...],
     limits: SearchLimits,
     plot: str | None,
-    as_json: bool,
+    shown: o.ShownOptions,
 ) -> int:
     """Cells over ratios and payloads of plain factors."""
     from p2smt.cli.codes import NOT_SETTLED, OK
@@ -228,9 +228,10 @@ def show_table(
     if found is None:
         note(OUT_OF_TIME)
     tell_tables(
-        as_json,
+        shown.json,
         lambda: crossing_data(setting, found),
-        lambda: () if found is None else crossing_tables(setting, found),
+        lambda: () if found is None else crossing_tables(setting, found, short=not shown.details),
+        details=shown.details,
     )
     if found is None:
         return NOT_SETTLED
@@ -238,7 +239,7 @@ def show_table(
         from p2smt.report.crossings.region_plot import write_regions
 
         write_regions(setting, found, plot)
-        if not as_json:
+        if not shown.json:
             typer.echo(f"\nplot written to {printable(plot)}")
     return OK
 
@@ -256,7 +257,9 @@ def _placed(
     return replace(problem, max_length=most)
 
 
-def show_payloads(problem: Problem, placement: Text, limits: SearchLimits, as_json: bool) -> int:
+def show_payloads(
+    problem: Problem, placement: Text, limits: SearchLimits, shown: o.ShownOptions
+) -> int:
     """Cells over the payload of a request on a topology, with its numbers."""
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, tell_tables
@@ -270,14 +273,15 @@ def show_payloads(problem: Problem, placement: Text, limits: SearchLimits, as_js
     if found is None:
         note(OUT_OF_TIME)
     tell_tables(
-        as_json,
+        shown.json,
         lambda: payload_data(problem, found),
-        lambda: () if found is None else payload_tables(problem, found),
+        lambda: () if found is None else payload_tables(problem, found, short=not shown.details),
+        details=shown.details,
     )
     return OK if found is not None and found.complete else NOT_SETTLED
 
 
-def show_placements(problem: Problem, limits: SearchLimits, as_json: bool) -> int:
+def show_placements(problem: Problem, limits: SearchLimits, shown: o.ShownOptions) -> int:
     """Cells over the ratio of the first two requests' payloads, on a topology."""
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, tell_tables
@@ -288,9 +292,10 @@ def show_placements(problem: Problem, limits: SearchLimits, as_json: bool) -> in
     if found is None:
         note(OUT_OF_TIME)
     tell_tables(
-        as_json,
+        shown.json,
         lambda: placement_data(problem, found),
         lambda: () if found is None else placement_tables(problem, found),
+        details=shown.details,
     )
     return NOT_SETTLED if found is None else OK
 

@@ -229,7 +229,7 @@ def order(
 
     Of more hosts than the ranks fill also which stay idle.  Exit code 4: there are too few.
     """
-    from p2smt.api.order import TooFewHostsError, cluster_of, order_hosts
+    from p2smt.api.order import PLANS_OWN, TooFewHostsError, cluster_of, order_hosts
     from p2smt.cli import given
     from p2smt.cli.codes import INFEASIBLE
     from p2smt.cli.output import print_json
@@ -246,7 +246,8 @@ def order(
     plan = read_plan(source)
     cluster = None if topology is None else given.topology_of(topology)
     name = f"plan {source[:200]}"
-    listed = _listed(hosts, cluster or cluster_of(plan, name))
+    remedy = PLANS_OWN if cluster is None else ""
+    listed = _listed(hosts, cluster or cluster_of(plan, name), remedy)
     try:
         found = order_hosts(plan, listed, cluster, per_host=each, source=name)
     except TooFewHostsError as error:
@@ -277,7 +278,7 @@ def _order_data(found: OrderedHosts, text: str, notes: Sequence[str]) -> OrderOu
     )
 
 
-def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:
+def _listed(hosts: Text, cluster: Topology, remedy: str = "") -> Sequence[str]:
     """The hosts of the job: --hosts, else $SLURM_JOB_NODELIST, else all that the cluster names.
 
     Raises:
@@ -288,7 +289,7 @@ def _listed(hosts: Text, cluster: Topology) -> Sequence[str]:
     from p2smt.errors import InputError
 
     if cluster.hosts is not None:
-        return hosts_of(hosts, cluster) or ()
+        return hosts_of(hosts, cluster, remedy) or ()
     if hosts is not None:
         return hosts_named(hosts)
     if listed := os.environ.get(NODELIST):

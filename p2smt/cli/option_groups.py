@@ -38,6 +38,7 @@ HOSTS = option(
     "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all of the topology, which 'all' says.",
 )
 JSON = flag("Print one JSON object.")
+DETAILS = flag("All tables behind the first screen.")
 KIND = option("KIND", "all-reduce (default), reduce-scatter or all-gather.")
 LENGTH = option("N", "Most instructions of a program.", default="5")
 LEVELS = option("N,N,..", "Level sizes such as 4,16, outermost first.")
@@ -84,6 +85,14 @@ class ClusterOptions:
         spec, library, how = self.topology, prices.library, prices.algorithm
         nominal, use = prices.nominal, self.use
         return given.topology_of(spec, library, nominal=nominal, algorithm=how, use=use)
+
+
+@dataclass(frozen=True)
+class ShownOptions:
+    """How much of an answer is printed, and as what."""
+
+    details: bool = DETAILS
+    json: bool = JSON
 
 
 @dataclass(frozen=True)

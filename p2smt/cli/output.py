@@ -15,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from p2smt.cli.guide.defaults import Default
     from p2smt.report.outputs.shape import Output
 
 MAX_COMMAND = 4096
@@ -22,10 +23,20 @@ MAX_COMMAND = 4096
 
 
 def print_json(output: Output) -> None:
-    """Print exactly one JSON object; numbers that JSON lacks (infinities) are null."""
+    """Print exactly one JSON object, or its table; numbers that JSON lacks are null."""
     from p2smt.report.outputs.shape import printed
 
-    typer.echo(json.dumps(printed(output), allow_nan=False))
+    data = printed(output)
+    if _RUNNING.table:
+        from p2smt.cli.guide.csv_rows import csv_text
+
+        typer.echo(csv_text(data, _RUNNING.table), nl=False)
+        return
+    if _RUNNING.defaults:
+        data["defaults"] = [
+            {"words": [*one.words], "source": one.source} for one in _RUNNING.defaults
+        ]
+    typer.echo(json.dumps(data, allow_nan=False))
     _RUNNING.has_printed = True
 
 
@@ -43,16 +54,28 @@ def tell_tables(
     data: Callable[[], Output],
     tables: Callable[[], Iterable[RenderableType]],
     lines: Iterable[str] = (),
+    *,
+    details: bool = True,
 ) -> None:
-    """Print one JSON object, or tables and lines after them; only what is printed is made."""
+    """Print one JSON object, or tables and lines after them; only what is printed is made.
+
+    Without ``details`` as much of the tables is printed as a first screen has room for.
+    """
     from p2smt.report.tables import show
 
     if as_json:
         print_json(data())
         return
-    if made := tuple(tables()):
+    made, below = tuple(tables()), [*lines]
+    if made and not details:
+        from p2smt.report.screen import COLUMNS, fitted, room
+        from p2smt.report.tables import table_lines
+
+        shown = [line for one in made for line in table_lines(one, COLUMNS)]
+        below = [*fitted(shown, room(below)), *below]
+    elif made:
         show(*made)
-    for line in lines:
+    for line in below:
         typer.echo(line)
 
 
@@ -63,7 +86,7 @@ def note(text: str, most: int | None = None) -> None:
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
 
 
-_SHOWN = ("--json", "--details")
+_SHOWN = ("--json", "--csv", "--details")
 _ASIDE = (
     *("-o", "--output", "--svg", "--seed", "--workers", "--time-limit"),
     *("--processes", "--engine", "--scheduler", "--journal", "--budget"),
@@ -73,9 +96,13 @@ _ASIDE = (
 
 @dataclass(slots=True)
 class _Running:
-    """The command that runs: its arguments, notes that wait for its answer, whether it is out."""
+    """The command that runs: its arguments and the defaults that it takes, notes that wait for its
+    answer, whether it is out.
+    """
 
     arguments: list[str] = field(default_factory=list)
+    defaults: Sequence[Default] = ()
+    table: Sequence[str] = ()
     beside: list[str] = field(default_factory=list)
     has_printed: bool = False
 
@@ -87,6 +114,21 @@ _RUNNING = _Running()
 def set_command(arguments: Sequence[str]) -> None:
     """The arguments of the command that begins."""
     _RUNNING.arguments, _RUNNING.has_printed = [*arguments], False
+    _RUNNING.defaults, _RUNNING.table = (), ()
+
+
+def take_table(keys: Sequence[str]) -> None:
+    """Of the answer the table under the first of these keys is printed, as CSV."""
+    _RUNNING.table = keys
+
+
+def take_defaults(taken: Sequence[Default]) -> None:
+    """The defaults that the command takes: said at once, and kept in its answer."""
+    from p2smt.cli.guide.defaults import told
+
+    _RUNNING.defaults = taken
+    if taken:
+        note(f"defaults: {told(taken)}; --no-config takes none")
 
 
 def has_printed() -> bool:
@@ -95,10 +137,13 @@ def has_printed() -> bool:
 
 
 def command_line() -> str:
-    """What is asked, as a shell takes it: without where it is written, how it is shown, and how
-    the search is spread, which change no answer.  Empty: no command runs, or it is too long.
+    """What is asked, defaults too, as a shell takes it: without where it is written, how it is
+    shown, and how the search is spread, which change no answer.  Empty: no command runs, or it is
+    too long.
     """
-    found = shlex.join(["p2smt", *_asked(arguments)]) if (arguments := _RUNNING.arguments) else ""
+    words = [*_RUNNING.arguments, *(word for one in _RUNNING.defaults for word in one.words)]
+    words += ["--no-config"] if _RUNNING.defaults else []
+    found = shlex.join(["p2smt", *_asked(words)]) if _RUNNING.arguments else ""
     return found if len(found) <= MAX_COMMAND else ""
 
 

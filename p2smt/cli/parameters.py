@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.headings import heading_of
 
 Text = str | None
@@ -70,10 +71,18 @@ def part(*names: str, metavar: str | None = None, **defaults: str) -> Any:
     return _Part(names, metavar, defaults)
 
 
+CSV = "Print the table of the answer as CSV."
+_BESIDE = {
+    "quiet": "No line on stderr that says how far it is.",
+    "no_config": "No defaults from p2smt.toml and $P2SMT_TOPOLOGY.",
+}
+
+
 def opened(command: Command) -> Command:
     """The command whose parameters are the single options of its groups.
 
-    Beside them it has ``--quiet``, which is looked for before the command is (``app.call``).
+    Beside them it has ``--quiet`` and ``--no-config``, with a table also ``--csv``, which are
+    looked for before the command runs (``app.call``, ``app.OneValueCommand``).
     """
     hints, given = get_type_hints(command), inspect.signature(command).parameters
     opens = {name: hints[name] for name in given if is_dataclass(hints[name])}
@@ -84,8 +93,9 @@ def opened(command: Command) -> Command:
         else [_parameter(of, name, hints[name], one.default)]
         for name, one in given.items()
     }
-    quiet = _parameter(of, "quiet", bool, flag("No line on stderr that says how far it is."))
-    signature = inspect.Signature([*(one for group in inside.values() for one in group), quiet])
+    shown = {"csv": CSV, **_BESIDE} if of in ROWS else _BESIDE
+    beside = [_parameter(of, name, bool, flag(words)) for name, words in shown.items()]
+    signature = inspect.Signature([*(one for group in inside.values() for one in group), *beside])
 
     @wraps(command)
     def called(**values: Any) -> int:

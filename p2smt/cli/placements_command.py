@@ -17,6 +17,7 @@ def placements(
     limit: Text = o.LIMIT,
     how: o.SearchOptions = part("solver", "time_limit", "seed"),
     parts: o.PartOptions,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Every parallelism matrix of a cluster and its axes, each once."""
@@ -47,6 +48,6 @@ def placements(
     tell(
         json,
         lambda: placements_data(found, chosen, names),
-        lambda: placements_lines(found, chosen, names),
+        lambda: placements_lines(found, chosen, names, details=details),
     )
     return exit_code(found.status)

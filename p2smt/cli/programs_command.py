@@ -29,6 +29,7 @@ def programs(
     restricted: o.ProgramOptions,
     limit: Text = o.LIMIT,
     how: o.SearchOptions = part("solver", "time_limit", "seed"),
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Every valid program of the factors or of each request, or the best ones."""
@@ -49,11 +50,11 @@ def programs(
     if factors is None:
         timed = any("=" in text for _, text in requests.texts())
         asked = o.placed_requests(cluster, axes, placement, requests, prices, timed=timed)
-        return _of_requests(asked, sought, json)
+        return _of_requests(asked, sought, details, json)
     if requests.some or cluster.use or axes is not None or placement is not None or prices.given():
         others = "--axes, --placement, --use, --library, --nominal and the requests"
         raise InputError("--factors", "stand alone", f"drop {others}")
-    return _of_factors(factors, requests.kind, sought, json)
+    return _of_factors(factors, requests.kind, sought, details, json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,9 @@ class _Sought:
     solver: Solver
 
 
-def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
+def _of_factors(
+    factors: str, kind: str | None, sought: _Sought, details: bool, as_json: bool
+) -> int:
     from p2smt.cli import given
     from p2smt.programs.program import Hierarchy
     from p2smt.report.program_lists import Catalog
@@ -83,10 +86,10 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
         sought.solver,
     )
     listed = Catalog(programs_on(task, sought.limits, sought.top))
-    return _finish([listed], sought, as_json)
+    return _finish([listed], sought, details, as_json)
 
 
-def _of_requests(asked: o.PlacedRequests, sought: _Sought, as_json: bool) -> int:
+def _of_requests(asked: o.PlacedRequests, sought: _Sought, details: bool, as_json: bool) -> int:
     from p2smt.report.program_lists import Catalog
     from p2smt.search.gain import single_of
     from p2smt.search.programs import programs_of_each
@@ -110,7 +113,7 @@ def _of_requests(asked: o.PlacedRequests, sought: _Sought, as_json: bool) -> int
         for one, request in zip(found, problem.requests, strict=True)
     ]
     _note_steps(problem, listings)
-    return _finish(listings, sought, as_json)
+    return _finish(listings, sought, details, as_json)
 
 
 def _note_steps(problem: Problem, listings: Sequence[Catalog]) -> None:
@@ -130,12 +133,16 @@ def _note_steps(problem: Problem, listings: Sequence[Catalog]) -> None:
         note(text)
 
 
-def _finish(listings: Sequence[Catalog], sought: _Sought, as_json: bool) -> int:
+def _finish(listings: Sequence[Catalog], sought: _Sought, details: bool, as_json: bool) -> int:
     """Show the lists; the exit code says whether any was cut short."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell
     from p2smt.report.program_lists import lists_data, lists_lines
 
     best = sought.top is not None
-    tell(as_json, lambda: lists_data(listings, best), lambda: lists_lines(listings, best))
+    tell(
+        as_json,
+        lambda: lists_data(listings, best),
+        lambda: lists_lines(listings, best, details=details),
+    )
     return max(exit_code(one.found.status) for one in listings)

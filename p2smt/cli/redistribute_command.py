@@ -189,7 +189,7 @@ def redistribute(
     prices: o.PriceOptions = part("algorithm", "library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
     output: Text = o.PLAN_FILE,
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """The fastest steps from one sharding of an array to another, under a memory cap."""
     from p2smt.cost.requested_algorithms import running
@@ -203,7 +203,7 @@ def redistribute(
     if svg is not None:
         check_picture(svg)
     answer = find_redistribution(question, until_interrupted=True)
-    return _finish(answer, beside, output, svg, as_json=json)
+    return _finish(answer, beside, output, svg, shown)
 
 
 def _finish(
@@ -211,8 +211,7 @@ def _finish(
     beside: BesideOptions,
     output: str | None,
     svg: str | None,
-    *,
-    as_json: bool,
+    shown: o.ShownOptions,
 ) -> int:
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import INTERRUPTED, exit_code
@@ -223,10 +222,11 @@ def _finish(
     peers, gradient = beside.rows(answer), beside.gradient(answer)
     written = _write(answer, output, svg)
     tell_tables(
-        as_json,
+        shown.json,
         lambda: redistribution_data(answer, peers, gradient),
-        lambda: (redistribution_tables(answer, peers, gradient),),
+        lambda: (redistribution_tables(answer, peers, gradient, short=not shown.details),),
         written,
+        details=shown.details,
     )
     return INTERRUPTED if answer.interrupted else exit_code(answer.status)
 

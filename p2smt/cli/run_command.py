@@ -13,7 +13,7 @@ from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.errors import InputError
-from p2smt.units import plain
+from p2smt.units import counted, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class LaunchOptions:
 def check_started(ranks: Text, devices: int) -> None:
     """There must be a rank for each device, or for each rank of a schedule."""
     if ranks is not None and (number := given.count_of(ranks, "ranks")) != devices:
-        raise InputError(f"{number} ranks", f"there are {devices} devices", "start as many")
+        raise InputError(counted(number, "rank"), f"there are {devices} devices", "start as many")
 
 
 @opened
@@ -90,6 +90,7 @@ def run(
     launch: LaunchOptions,
     asked: ScheduleOptions = part("fifo_depth", "collective", "root", "out_of_place", "sizes"),
     unverified: bool = flag("Run a schedule whatever the checker says."),
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Run a plan, a schedule or a redistribution on real ranks: check the results, time it.
@@ -118,8 +119,8 @@ def run(
     options = launch.options(backend, dtype or "float32")
     check_started(ranks, work.ranks)
     port = given.count_of(launch.port, "port", 65_535, least=0)
-    say(f"{work.ranks} ranks, {backend}, at most {plain(options.time_limit_s)} s")
-    return _run(work, options, port, unverified, json)
+    say(f"{counted(work.ranks, 'rank')}, {backend}, at most {plain(options.time_limit_s)} s")
+    return _run(work, options, port, _Shown(details, json), unverified=unverified)
 
 
 # What runs.
@@ -239,35 +240,44 @@ def _refuse_for_plan(asked: ScheduleOptions, unverified: bool) -> None:
 # Running it, and what is told of it.
 
 
-def _run(work: Work, options: RunOptions, port: int, unverified: bool, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How an answer is shown."""
+
+    details: bool
+    as_json: bool
+
+
+def _run(work: Work, options: RunOptions, port: int, shown: _Shown, *, unverified: bool) -> int:
     from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
     from p2smt.runtime.schedules.job import ScheduleJob
 
     match work:
         case Job():
-            return _run_programs(work, options, port, as_json)
+            return _run_programs(work, options, port, shown)
         case ScheduleJob():
-            return _run_schedule(work, options, port, unverified, as_json)
+            return _run_schedule(work, options, port, shown, unverified=unverified)
         case ArrayJob():
-            return _run_arrays(work, options, port, as_json)
+            return _run_arrays(work, options, port, shown)
         case _:
             assert_never(work)
 
 
-def _run_programs(job: Job, options: RunOptions, port: int, as_json: bool) -> int:
-    from p2smt.report.run_tables import run_data, run_tables
+def _run_programs(job: Job, options: RunOptions, port: int, shown: _Shown) -> int:
+    from p2smt.report.run_tables import run_data, run_screen, run_tables
     from p2smt.runtime.ranks.run import run_job
 
     result = run_job(job, options, port=port)
     if result is None:
         return OK
-    tell_tables(as_json, lambda: run_data(result, options), lambda: run_tables(result, options))
+    tables = run_tables if shown.details else run_screen
+    tell_tables(shown.as_json, lambda: run_data(result, options), lambda: tables(result, options))
     return OK if result.verified else REFUTED
 
 
 def _run_schedule(
-    job: ScheduleJob, options: RunOptions, port: int, unverified: bool, as_json: bool
+    job: ScheduleJob, options: RunOptions, port: int, shown: _Shown, *, unverified: bool
 ) -> int:
     from p2smt.report.run_tables import schedule_run_data, schedule_run_lines
     from p2smt.runtime.ranks.run_schedule import run_schedule
@@ -276,14 +286,14 @@ def _run_schedule(
     if result is None:
         return OK
     tell(
-        as_json,
+        shown.as_json,
         lambda: schedule_run_data(result, options),
-        lambda: _shortened(schedule_run_lines(result, options)),
+        lambda: _shortened(schedule_run_lines(result, options), shown.details),
     )
     return OK if result.verified else REFUTED
 
 
-def _run_arrays(job: ArrayJob, options: RunOptions, port: int, as_json: bool) -> int:
+def _run_arrays(job: ArrayJob, options: RunOptions, port: int, shown: _Shown) -> int:
     from p2smt.report.run_tables import array_run_data, array_run_lines
     from p2smt.runtime.ranks.run_arrays import run_arrays
 
@@ -291,14 +301,17 @@ def _run_arrays(job: ArrayJob, options: RunOptions, port: int, as_json: bool) ->
     if result is None:
         return OK
     tell(
-        as_json,
+        shown.as_json,
         lambda: array_run_data(result, options),
-        lambda: _shortened(array_run_lines(result, options)),
+        lambda: _shortened(array_run_lines(result, options), shown.details),
     )
     return OK if result.verified else REFUTED
 
 
-def _shortened(lines: Iterable[str]) -> list[str]:
-    from p2smt.report.text import one_line
+def _shortened(lines: Iterable[str], details: bool) -> list[str]:
+    from p2smt.report.screen import fitted, full_width
+    from p2smt.report.text import MAX_MESSAGE, one_line
 
-    return [one_line(line, 2000) for line in lines]
+    if details:
+        return [one_line(line, 2000) for line in lines]
+    return fitted(full_width(one_line(line, MAX_MESSAGE) for line in lines))

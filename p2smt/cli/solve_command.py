@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -64,6 +64,7 @@ def solve(
     how: o.SearchOptions,
     parts: o.PartOptions,
     output: Text = o.PLAN_FILE,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The best placement and programs, with a proof.
@@ -100,7 +101,7 @@ def solve(
     if listed is not None:
         _refuse_on_hosts({"--top": top, "--pipeline": prices.pipeline, **parts.given()})
         around = Around(compare, None if within is None else given.gap_of(within), sensitivity)
-        return _on_hosts(problem, listed, around, changes, how, (output, explain, json))
+        return _on_hosts(problem, listed, around, changes, how, (output, explain, details, json))
     near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
     solution = search(
@@ -120,7 +121,7 @@ def solve(
         return search(changed, top=1, limits=limits, solver=how.by())
 
     rows = _gained(solution, problem, changes, again)
-    return _finish(solution, output, json, rows=rows, cut=len(rows) < len(changes))
+    return _finish(solution, output, json, rows=rows, cut=len(rows) < len(changes), details=details)
 
 
 def _gained(
@@ -146,12 +147,13 @@ def _finish(
     *,
     cut: bool = False,
     explained: bool = False,
+    details: bool = False,
 ) -> int:
     """Write the plan first: what is shown may go to a pipe that nobody reads any more.
 
     ``beside``: the orders that an answer on named hosts is compared with, and ``explained``:
     whether it says what binds; ``rows``: what changes of the cluster gain, the last of which may be
-    ``cut`` off.
+    ``cut`` off; ``details``: all tables.
     """
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import command_line, tell_tables
@@ -164,6 +166,11 @@ def _finish(
 
         return solution_data(solution, beside, rows or None, explained=explained)
 
+    def tables() -> Iterable[RenderableType]:
+        if details:
+            return (_tables(solution, beside, explained),)
+        return _screen(solution, beside, lines, explained)
+
     lines = _gain_lines(rows, solution) if rows else []
     try:
         if output is not None and data().plan is not None:
@@ -174,7 +181,7 @@ def _finish(
             write_atomically(output, json_module.dumps(plan) + "\n")
             lines += [f"\nplan written to {printable(output)}"]
     finally:
-        tell_tables(as_json, data, lambda: (_tables(solution, beside, explained),), lines)
+        tell_tables(as_json, data, tables, lines)
     stopped = solution.interrupted or (cut and solution.best is not None)
     return INTERRUPTED if stopped else exit_code(solution.status)
 
@@ -183,6 +190,18 @@ def _gain_lines(rows: Sequence[SolvedChange], solution: Solution) -> list[str]:
     from p2smt.report.what_if import solve_lines
 
     return solve_lines(rows, solution)
+
+
+def _screen(
+    solution: Solution, beside: Comparison | None, below: Sequence[str], explained: bool
+) -> list[str]:
+    if beside is None:
+        from p2smt.report.screens.solutions import solve_screen
+
+        return solve_screen(solution, below)
+    from p2smt.report.screens.orders import hosts_screen
+
+    return hosts_screen(solution, beside, below, explained=explained)
 
 
 def _tables(solution: Solution, beside: Comparison | None, explained: bool) -> RenderableType:
@@ -237,7 +256,7 @@ def _on_hosts(
     around: Around,
     changes: Sequence[ClusterChange],
     how: o.SearchOptions,
-    shown: tuple[str | None, bool, bool],
+    shown: tuple[str | None, bool, bool, bool],
 ) -> int:
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
     from p2smt.api.compare import named_orders
@@ -245,7 +264,7 @@ def _on_hosts(
     from p2smt.search.allocation.solve import solve_on_hosts
     from p2smt.search.comparison import beside, on_hosts, standard_orders
 
-    output, explained, as_json = shown
+    output, explained, details, as_json = shown
     limits, solver = how.limits(), how.by()
     placed, listed = on_hosts(problem, hosts)
     if explained:
@@ -271,13 +290,16 @@ def _on_hosts(
 
     rows = _gained(found, problem, changes, again)
     cut = len(rows) < len(changes)
-    return _finish(found, output, as_json, orders, rows, cut=cut, explained=explained)
+    return _finish(
+        *(found, output, as_json, orders, rows), cut=cut, explained=explained, details=details
+    )
 
 
-def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
+def hosts_of(spec: str | None, topology: Topology, remedy: str = "") -> tuple[str, ...] | None:
     """The hosts of --hosts, else of $SLURM_JOB_NODELIST, else all that the topology names.
 
-    None: its nodes have no names, and none are given.
+    None: its nodes have no names, and none are given.  ``remedy``: as of
+    :func:`~p2smt.cluster.allocation.allocated`.
 
     Raises:
         InputError: no host list, a host that the topology lacks, or one that is named twice.
@@ -300,7 +322,7 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
         return known
     found = as_known(found, known)
     _check_hosts(spec, found, topology, source)
-    allocated(topology, found)
+    allocated(topology, found, remedy)
     return found
 
 

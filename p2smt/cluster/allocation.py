@@ -30,11 +30,12 @@ def as_known(names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
     return tuple(map(found, names))
 
 
-def allocated(topology: Topology, names: Sequence[str]) -> Topology:
+def allocated(topology: Topology, names: Sequence[str], remedy: str = "") -> Topology:
     """The topology with these hosts alone, its levels as large as the fullest entity needs.
 
     Hosts keep the order that they have in the topology, whatever that of ``names``; switches
-    without hosts go, levels stay, also those of one entity.
+    without hosts go, levels stay, also those of one entity.  ``remedy``: what helps where one is
+    lacking, if it is not known from the names.
 
     Raises:
         InputError: the topology names no hosts, lacks one, or one is given twice.
@@ -50,8 +51,9 @@ def allocated(topology: Topology, names: Sequence[str]) -> Topology:
             rule = f"{topology.name} does not say where it is: it is under two switches, or none"
             raise InputError(f"host {name[:80]!r}", rule, "place it in that file, under one")
         if name not in place:
-            remedy = did_you_mean(name, hosts.names) or f"it has {', '.join(hosts.names[:3])}, .."
-            raise InputError(f"host {name[:80]!r}", f"is not in {topology.name}", remedy)
+            alike = did_you_mean(name, hosts.names) or f"it has {', '.join(hosts.names[:3])}, .."
+            rule = f"is not in {topology.name}"
+            raise InputError(f"host {name[:80]!r}", rule, remedy or alike)
     chosen = Hosts(_in_order(names, place), tuple(sorted(place[name] for name in names)))
     return _fitted(topology, hosts, chosen)
 

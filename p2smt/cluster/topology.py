@@ -16,6 +16,7 @@ from p2smt.cluster.library.model import LIBRARY_PATTERN, NO_LIBRARY, Library
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import ANY_ALGORITHM, CPUS, Algorithm, Device, Link, LinkKind, Piece
 from p2smt.collectives.names import CALL_NAMES, Collective
+from p2smt.display import Displayed
 from p2smt.errors import InputError
 from p2smt.files.plain import TEXT_OF
 
@@ -112,8 +113,8 @@ class Level:
         return replace(self.link, ports=below.link.ports) == below.link
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+@dataclass(frozen=True, slots=True, repr=False)
+class Topology(Displayed):
     """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
     ``library`` chooses algorithm and protocol of each step and says what calls and hops cost; None:
@@ -152,6 +153,11 @@ class Topology:
     hosts: Hosts | None = None
     device: Device | None = field(default=None, hash=False)  # caches hold what it says nothing of
     cpu: str = ""
+
+    def summary(self) -> str:
+        """Its name and levels."""
+        levels = ", ".join(f"{level.name} {level.size}" for level in self.levels)
+        return f"{self.name!r}: {levels}"
 
     def __post_init__(self) -> None:
         if isinstance(self.library, str):

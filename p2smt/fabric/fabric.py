@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from p2smt.errors import InputError
+from p2smt.units import exact_bandwidth
 
 MAX_RANKS = 1024
 MAX_EDGES = 2**20
@@ -157,7 +158,8 @@ def unit_of(bandwidths: Iterable[Fraction], asked: Fraction | None = None) -> Fr
     common = math.lcm(*(b.denominator for b in every))
     unit = Fraction(math.gcd(*(int(b * common) for b in every)), common)
     if every[-1] / unit > MAX_RATIO:
-        given = f"bandwidths from {float(every[0]):g} to {float(every[-1]):g} B/s"
+        least, most = (exact_bandwidth(float(one)) for one in (every[0], every[-1]))
+        given = f"bandwidths from {least} to {most}"
         rule = f"have no common unit that the largest holds at most {MAX_RATIO} times"
         raise InputError(given, rule, "name one with --unit, such as --unit 25GB/s")
     return unit

@@ -19,6 +19,7 @@ from p2smt.collectives.dispatch import (
 )
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.accuracy import PriceBasis
+from p2smt.display import Displayed, told
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
 from p2smt.plans.training.file_model import TrainingBlock
@@ -288,7 +289,7 @@ class AnswerBlock(StrictModel):
     idle: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
 
 
-class _PlanFields(StrictModel):
+class _PlanFields(Displayed, StrictModel):
     """What plans of both versions have."""
 
     topology: TopologyModel
@@ -300,6 +301,13 @@ class _PlanFields(StrictModel):
     physical_bound_s: KnownSeconds
     status: StatusName
     peak_bytes: Bytes
+
+    def summary(self) -> str:
+        """Axes, cluster, status and time."""
+        axes = ",".join(f"{axis.name}={axis.size}" for axis in self.axes)
+        return f"{axes} on {self.topology.name!r}: {told(self.status.value, self.objective_s)}"
+
+    __str__ = Displayed.__repr__
 
     def _times(self) -> Iterator[float | None]:
         """What is null together, or not at all."""

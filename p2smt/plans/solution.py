@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of, plain_kind
 from p2smt.collectives.dispatch import AnyKind, Dispatch
@@ -16,6 +17,7 @@ from p2smt.cost.dispatch import held_bytes
 from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
+from p2smt.display import Displayed, told
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
@@ -298,8 +300,8 @@ class NearOptimal:
         return replace(self, alternatives=near)
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+@dataclass(frozen=True, slots=True, repr=False)
+class Solution(Displayed):
     """The answer to a problem.
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
@@ -335,6 +337,14 @@ class Solution:
     gain: Gain | None = None
     allocation: Allocation | None = None
     explanation: Explanation | None = None
+
+    def summary(self) -> str:
+        """Axes, cluster, status and time."""
+        axes = ",".join(f"{axis.name}={axis.size}" for axis in self.problem.axes)
+        topology = self.problem.topology
+        timed = self.best is not None and not unstated_levels(topology)
+        seconds = self.best.objective_s if self.best is not None and timed else None
+        return f"{axes} on {topology.name!r}: {told(self.status.value, seconds)}"
 
     @property
     def bounded(self) -> bool:

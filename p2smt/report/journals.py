@@ -17,6 +17,7 @@ from p2smt.report.outputs.journals import (
     SoughtMember,
     VerifyJournalOutput,
 )
+from p2smt.units import counted
 
 _MOST = 3
 _LONGEST = 120
@@ -60,7 +61,7 @@ def _answer(report: JournalReport) -> str:
     status = "shown by a member" if report.shown_by_member else found.status.value
     what = f"{header.skeleton.value} over {header.space}, {status}"
     if header.skeleton is SearchKind.ENUMERATE:
-        return f"{what}: {found.count:,} members, digest {(found.digest or '')[:16]}"
+        return f"{what}: {counted(found.count or 0, 'member')}, digest {(found.digest or '')[:16]}"
     if not found.best:
         bound = "" if found.bound is None else f", bound {found.bound} ticks"
         return f"{what}: no member{bound}"

@@ -52,10 +52,11 @@ def comparison_tables(found: Comparison) -> RenderableType:
     """What could be gained, the orders, and what decides each request of them."""
     if not found.times_known:
         return Group(*unstated_lines(found), "", crossing_table(found))
-    return Group(*_headline(found), "", orders_table(found), "", request_times(found))
+    return Group(*headline(found), "", orders_table(found), "", request_times(found))
 
 
-def _headline(found: Comparison) -> Iterator[str]:
+def headline(found: Comparison) -> Iterator[str]:
+    """The best order and what is proved of it."""
     best = found.best
     if best.interrupted:
         yield "interrupted: the best found so far"
@@ -92,8 +93,11 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown}, .. ({len(names)} in all)"
 
 
-def orders_table(found: Comparison) -> Group:
-    """An order a line: its time, how much more than the best, and what decides its largest part."""
+def orders_table(found: Comparison, *, short: bool = False) -> Group:
+    """An order a line: its time, how much more than the best, and what decides its largest part.
+
+    ``short``: on narrow screens without ranges and crossings.
+    """
     rows = []
     if found.best_figures is not None:
         rows.append(_row(found, found.best_figures, "best", 0.0))
@@ -104,6 +108,7 @@ def orders_table(found: Comparison) -> Group:
         "orders of ranks, one collective per request",
         ["order", ">time", ">slower by", *crossed, "decided by", RANGE],
         rows,
+        [RANGE, *(one.lstrip(">") for one in crossed)] if short else (),
     )
 
 
@@ -241,14 +246,18 @@ def _near_orders(near: HostsNear, best_s: float, status: Status) -> Group:
         rows.append([format_time(one.objective_s), slower, str(one.alike), inside, hosts])
     if len(near.orders) > _ROWS_SHOWN:
         rows.append([f".. ({len(near.orders)} lines in all)"])
+    columns = [">time", ">slower by", ">alike", "inside each node", "hosts in the order of cells"]
+    return table(near_words(near, status), columns, rows)
+
+
+def near_words(near: HostsNear, status: Status) -> str:
+    """How many orders come near the best."""
     least = "" if near.status is Status.COMPLETE else "at least "
     best = "best" if status is Status.OPTIMAL else "best found"
-    title = (
+    return (
         f"orders within {plain(100 * near.within, 6)} % of the {best}: {least}{near.count:,} of "
         f"the {near.looked:,} looked at"
     )
-    columns = [">time", ">slower by", ">alike", "inside each node", "hosts in the order of cells"]
-    return table(title, columns, rows)
 
 
 def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.plans.restrictions import conflict_text
+from p2smt.report.screen import fitted, full_width, room
 from p2smt.search.conflict import PlacementList, rule_text
+from p2smt.units import counted
 
 if TYPE_CHECKING:
     from p2smt.report.outputs.lists import PlacementsOutput
@@ -32,19 +34,28 @@ def placements_data(
 
 
 def placements_lines(
-    found: PlacementList, axes: Sequence[ParallelismAxis], levels: Sequence[str]
-) -> Iterator[str]:
-    """A line per matrix, then what there is in all, then why there is none."""
-    count = len(found.matrices)
-    yield from (Placement(matrix).text() for matrix in found.matrices)
-    yield (
-        f"{found.status.value}: {count} placement{'s' * (count != 1)} of "
-        f"{', '.join(f'{axis.name}={axis.size}' for axis in axes)} on "
-        f"{', '.join(f'{n}={s}' for n, s in zip(levels, found.problem.levels, strict=True))}"
-    )
+    found: PlacementList,
+    axes: Sequence[ParallelismAxis],
+    levels: Sequence[str],
+    *,
+    details: bool = False,
+) -> list[str]:
+    """What there is in all, and why there is none; then a line per matrix.
+
+    Without ``details`` as many as fit on a screen.
+    """
+    asked = ", ".join(f"{axis.name}={axis.size}" for axis in axes)
+    sizes = zip(levels, found.problem.levels, strict=True)
+    on = ", ".join(f"{name}={size}" for name, size in sizes)
+    head = [f"{found.status.value}: {counted(len(found.matrices), 'placement')} of {asked} on {on}"]
     if texts := _conflict(found, axes, levels):
-        yield conflict_text(texts, "rule")
-    yield from (f"note: {note}" for note in found.notes)
+        head.append(conflict_text(texts, "rule"))
+    head += [f"note: {note}" for note in found.notes]
+    matrices = [Placement(matrix).text() for matrix in found.matrices]
+    if details:
+        return [*head, *matrices]
+    head = full_width(head)
+    return [*head, *fitted(matrices, room((), head), "placements")]
 
 
 def _conflict(

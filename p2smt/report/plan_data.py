@@ -12,7 +12,7 @@ from p2smt.programs.semantics import Violation
 from p2smt.report.outputs.solve import PlanViolation, ProofOfPlan, VerifyPlanOutput
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import no_time_line, one_line
-from p2smt.units import format_time
+from p2smt.units import counted, format_time
 
 
 def report_data(report: PlanReport, proof: PlanProof | None = None) -> VerifyPlanOutput:
@@ -63,7 +63,7 @@ def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator
     for broken in data.violations:
         yield f"{broken.kind}: {_where(broken)}{one_line(broken.message, 2000)}"
     on, count = ", ".join(dict.fromkeys(report.checked_on)), len(report.checked_on)
-    yield f"{data.verdict}: {count} request{'s' * (count != 1)}, checked on {on}"
+    yield f"{data.verdict}: {counted(count, 'request')}, checked on {on}"
     links = [what for what in _settled(proof) if what != OPTIMALITY]  # that has a line of its own
     yield f"checked: {', '.join([*report.checked, *links])}"
     open_ = [what for what in data.not_checked if proof is None or what != OPTIMALITY]

@@ -23,10 +23,11 @@ from p2smt.report.outputs.programs import (
     TimedProgramEntry,
 )
 from p2smt.report.outputs.shape import range_data
+from p2smt.report.screen import COLUMNS, LINES, full_width, wrapped
 from p2smt.result import Status
 from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
-from p2smt.units import format_time
+from p2smt.units import counted, format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +104,35 @@ def _asked(request: Request | None) -> dict[str, Any]:
     return {} if request is None else {"kind": request.kind, "axes": request.axes}
 
 
-def list_lines(listing: Catalog, best: bool) -> Iterator[str]:
-    """A line per program, then what there is in all."""
+def list_lines(listing: Catalog, best: bool) -> list[str]:
+    """What there is in all, then a line per program."""
+    return [*_verdict(listing, best), *map(_line, listing.found.programs)]
+
+
+def _line(listed: ListedProgram) -> str:
+    if listed.seconds is None:
+        return str(listed.program)
+    return f"{format_time(listed.seconds):>12}{after_comma(listed.within)}  {listed.program}"
+
+
+def _verdict(listing: Catalog, best: bool) -> Iterator[str]:
+    """How many there are, why none is missed, and the single collective beside the best."""
     found = listing.found
-    for listed in found.programs:
-        time = "" if listed.seconds is None else f"{format_time(listed.seconds):>12}"
-        time += after_comma(listed.within)
-        yield f"{time}  {listed.program}" if time else str(listed.program)
-    status, counted = found.status.value, _counted(found)
+    status, count = found.status.value, _counted(found)
     if found.note:
         yield f"{status}: no programs, {found.note}"
-        return
-    if found.status is not Status.COMPLETE and not found.programs:
+    elif found.status is not Status.COMPLETE and not found.programs:
         yield f"{status}: none found in time, of up to {found.max_length} instructions"
-        return
-    if best:
+    elif best:
         which = "the best " if found.programs else ""
         order = "least time first" if found.by_time else "shortest first"
-        yield f"{status}: {which}{counted}, {order}"
+        yield f"{status}: {which}{count}, {order}"
         yield from _basis(found)
         yield from _beside(listing)
-        return
-    if found.status is not Status.COMPLETE:
-        counted = f"stopped early with {counted}"
-    yield f"{status}: {counted}, checked on {found.checked}"
-    yield from _basis(found)
+    else:
+        early = "" if found.status is Status.COMPLETE else "stopped early with "
+        yield f"{status}: {early}{count}, checked on {found.checked}"
+        yield from _basis(found)
 
 
 def _basis(found: ProgramList) -> Iterator[str]:
@@ -147,15 +152,46 @@ def _beside(listing: Catalog) -> Iterator[str]:
         yield from choice_lines(gain)
 
 
-def lists_lines(listings: Sequence[Catalog], best: bool) -> Iterator[str]:
-    """The lists of several requests, each under its name; one as it is."""
-    if len(listings) == 1:
-        yield from list_lines(listings[0], best)
-        return
+def lists_lines(listings: Sequence[Catalog], best: bool, *, details: bool = False) -> Iterator[str]:
+    """The lines of several requests, each under its name; one as it is.
+
+    Without ``details`` as many as fit on a screen.
+    """
     for n, one in enumerate(listings):
-        yield from ("",) * (n > 0)
-        yield "" if one.request is None else one.request.name
-        yield from list_lines(one, best)
+        name = one.request.name if one.request is not None and len(listings) > 1 else ""
+        if details:
+            yield from ("",) * (n > 0)
+            yield from (name,) * bool(name)
+            yield from list_lines(one, best)
+        else:
+            most = LINES // len(listings) + (n < LINES % len(listings))
+            yield from _short(one, best, f"{name}: " if name else "", most)
+
+
+def _short(listing: Catalog, best: bool, name: str, most: int) -> list[str]:
+    """The verdict, and of the programs as many as fit whole."""
+    head, *others = _verdict(listing, best)
+    lines = full_width([name + head, *others])
+    programs = listing.found.programs
+    for shown, listed in enumerate(programs):
+        added = _lines(listed)
+        if len(lines) + len(added) + (shown + 1 < len(programs)) > most:
+            return [*lines, f".. {counted(len(programs) - shown, 'more program')}: --details"][
+                :most
+            ]
+        lines += added
+    return lines[:most]
+
+
+def _lines(listed: ListedProgram) -> list[str]:
+    """A program on a screen, beside its time and the range of that."""
+    if listed.seconds is None:
+        return wrapped(str(listed.program), COLUMNS)
+    within = "" if listed.within is None else listed.within.ends
+    margin = f"{format_time(listed.seconds):>9}  {within:<16}"
+    lines = wrapped(str(listed.program), COLUMNS - len(margin) - 2)
+    heads = [margin, *[" " * len(margin)] * len(lines)]
+    return [f"{head}  {line}" for head, line in zip(heads, lines, strict=False)]
 
 
 def _counted(found: ProgramList) -> str:
@@ -163,4 +199,4 @@ def _counted(found: ProgramList) -> str:
     if not count:
         return f"no program of up to {found.max_length} instructions"
     counts = [f"{n} of length {i}" for i, n in enumerate(found.count_by_length, 1) if n]
-    return f"{count} program{'s' * (count != 1)} ({', '.join(counts)})"
+    return f"{counted(count, 'program')} ({', '.join(counts)})"

@@ -46,11 +46,12 @@ def is_watched(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 class LiveLine:
     """The line of what is ``doing``, on a stream, while its context is open.
 
-    ``keeps``: an interrupt ends what is done with the best found so far.
+    ``keeps``: an interrupt ends what is done with the best found so far.  ``ends``: what is
+    written to stdout is the answer, and ends the line.
     """
 
-    def __init__(self, stream: TextIO, doing: str, keeps: bool = False) -> None:
-        self._stream, self.doing, self.keeps = stream, doing, keeps
+    def __init__(self, stream: TextIO, doing: str, keeps: bool = False, ends: bool = True) -> None:
+        self._stream, self.doing, self.keeps, self._ends = stream, doing, keeps, ends
         self._said: Callable[[], str] | None = None
         self._stage, self._shown = SearchStage(""), ""
         self._started_s = self._stage_s = time.monotonic()
@@ -108,7 +109,7 @@ class LiveLine:
             stream = getattr(sys, name)
             if stream.isatty():
                 self._aside.append((name, stream))
-                setattr(sys, name, _Beside(stream, self, ends=name == "stdout"))
+                setattr(sys, name, _Beside(stream, self, self._ends and name == "stdout"))
         self._thread.start()
         return self
 
@@ -141,19 +142,26 @@ class _Beside:
 
 
 @contextmanager
-def live_line(doing: str, *, keeps: bool = False, quiet: bool = False) -> Iterator[LiveLine | None]:
+def live_line(
+    doing: str, *, keeps: bool = False, quiet: bool = False, ends: bool = True
+) -> Iterator[LiveLine | None]:
     """The line of what is done while the context is open; None where nobody looks on."""
     if quiet or not is_watched(sys.stderr):
         yield None
         return
-    with LiveLine(sys.stderr, doing, keeps) as line:
+    with LiveLine(sys.stderr, doing, keeps, ends) as line:
         yield line
 
 
-def counted(items: Iterable[T], doing: str) -> Iterator[T]:
-    """The items one by one, with a line that says how many are done: for scripts."""
-    every = len(items) if isinstance(items, Sized) else None
-    with live_line(doing) as line:
+def counted(items: Iterable[T], doing: str, every: int | None = None) -> Iterator[T]:
+    """The items one by one, with a line that says how many are done: for scripts.
+
+    ``every``: how many there are, where the items do not say.  What a script prints between them
+    does not end the line.
+    """
+    if every is None and isinstance(items, Sized):
+        every = len(items)
+    with live_line(doing, ends=False) as line:
         for done, item in enumerate(items):
             if line is not None:
                 line.tell(SearchStage("", done=done, every=every))

@@ -26,7 +26,7 @@ from p2smt.resharding.search import RedistributionProof
 from p2smt.resharding.steps import ArrayStep, kept_bytes, step_bytes
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.result import Status
-from p2smt.units import format_time
+from p2smt.units import counted, format_time
 
 
 def redistribution_data(
@@ -218,7 +218,7 @@ def checked_plan_lines(
 
 
 def _counted(steps: int) -> str:
-    return f"{steps} step{'s' * (steps != 1)}"
+    return counted(steps, "step")
 
 
 def _proof_lines(proof: RedistributionProof) -> Iterator[str]:

@@ -24,18 +24,23 @@ def redistribution_tables(
     answer: RedistributionAnswer,
     peers: Sequence[ComparedPlanner] | None = None,
     backward: RedistributionAnswer | None = None,
+    *,
+    short: bool = False,
 ) -> RenderableType:
-    """The plan with its bounds and memory, its steps, its gradient's way back, its peers."""
+    """The plan with its bounds and memory, its steps, its gradient's way back, its peers.
+
+    ``short``: without columns for which there is no room.
+    """
     if answer.plan is None:
         return no_plan_text(answer)
     head = ["interrupted: the best found so far"] * answer.interrupted
     head += headline(answer.plan)
-    parts: list[RenderableType] = ["\n".join(head), "", steps_table(answer.plan)]
+    parts: list[RenderableType] = ["\n".join(head), "", steps_table(answer.plan, short=short)]
     if backward is not None:
         parts += ["", "the gradient's way back, while its source is kept"]
-        parts.append(redistribution_tables(backward))
+        parts.append(redistribution_tables(backward, short=short))
     if peers is not None:
-        parts += ["", peers_table(answer.plan, peers)]
+        parts += ["", peers_table(answer.plan, peers, short=short)]
     return Group(*parts)
 
 
@@ -113,7 +118,7 @@ def _memory(plan: RedistributionPlan) -> str:
     )
 
 
-def steps_table(plan: RedistributionPlan) -> Group:
+def steps_table(plan: RedistributionPlan, *, short: bool = False) -> Group:
     """The types on the way, and the steps between them."""
     frame, mesh = plan.frame, plan.source.mesh
     rows = [["", layout_text(frame.layout(plan.start), mesh), "", "", "", _local(plan, 0), ""]]
@@ -134,14 +139,17 @@ def steps_table(plan: RedistributionPlan) -> Group:
     shape = shape_text(plan.source.shape, frame.shape)
     title = f"{shape} {frame.element.value} on {mesh_text(mesh)}; bytes are those of a device"
     columns = ("step", "type after it", ">time", "how", "bottleneck", ">array", ">in the step")
-    return table(title, columns, rows)
+    least = ("how", "bottleneck", "in the step", "array")
+    return table(title, columns, rows, least=least if short else ())
 
 
 def _local(plan: RedistributionPlan, number: int) -> str:
     return format_bytes(plan.frame.local_bytes(plan.states[number]))
 
 
-def peers_table(plan: RedistributionPlan, peers: Sequence[ComparedPlanner]) -> Group:
+def peers_table(
+    plan: RedistributionPlan, peers: Sequence[ComparedPlanner], *, short: bool = False
+) -> Group:
     """What other planners do, priced by the same model; the bytes are those that are capped."""
     ours = "; ".join(step.kind.value for step in plan.array_steps)
     of_steps = plan.memory.of_steps
@@ -150,7 +158,8 @@ def peers_table(plan: RedistributionPlan, peers: Sequence[ComparedPlanner]) -> G
     rows += [_peer_cells(plan, row) for row in peers]
     capped = ">largest step" if of_steps else ">largest state"
     columns = ("planner", ">time", ">times this plan's", capped, "steps")
-    return table("the same redistribution by other planners, priced alike", columns, rows)
+    title = "the same redistribution by other planners, priced alike"
+    return table(title, columns, rows, least=("steps",) if short else ())
 
 
 def _peer_cells(plan: RedistributionPlan, row: ComparedPlanner) -> list[str]:

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from p2smt import __version__
 from p2smt.report.outputs.runs import (
@@ -23,13 +23,15 @@ from p2smt.report.outputs.runs import (
     RunScheduleOutput,
     RunVersions,
 )
-from p2smt.report.tables import table
+from p2smt.report.screen import COLUMNS, LINES, fitted, full_width, room
+from p2smt.report.tables import table, table_lines
+from p2smt.report.text import one_line
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult
 from p2smt.runtime.ranks.run_schedule import ScheduleResult
 from p2smt.runtime.summary import RequestResult, RunResult, Times
-from p2smt.units import format_bytes, format_time, plain
+from p2smt.units import counted, format_bytes, format_time, plain
 
 # A run as plain data: everything that is needed to repeat and to judge it.
 
@@ -149,8 +151,9 @@ def schedule_run_lines(result: ScheduleResult, options: RunOptions) -> Iterator[
     schedule, ranks = result.job.schedule, len(result.machines)
     verdict = "verified" if result.verified else "WRONG RESULT"
     size = format_bytes(result.payload_bytes(options))
-    yield f"{verdict}: {ranks} ranks, {options.backend}, {_data_type(options)}"
-    yield f"{schedule.name}: {schedule.contract.collective}, {len(schedule.steps)} steps, {size}"
+    yield f"{verdict}: {counted(ranks, 'rank')}, {options.backend}, {_data_type(options)}"
+    steps = counted(len(schedule.steps), "step")
+    yield f"{schedule.name}: {schedule.contract.collective}, {steps}, {size}"
     yield from result.errors[:MOST_ERRORS]
     if len(result.errors) > MOST_ERRORS:
         yield f".. and {len(result.errors) - MOST_ERRORS} more"
@@ -170,19 +173,33 @@ MOST_ERRORS = 20
 
 def run_tables(result: RunResult, options: RunOptions) -> Iterator[RenderableType]:
     """Verdict, then a line per request, step and baseline: predicted beside measured."""
-    ranks = len(result.machines)
-    verdict = "verified" if result.verified else "WRONG RESULT"
-    yield f"{verdict}: {ranks} ranks, {options.backend}, {options.data_type.value}"
+    yield _verdict(result, options)
     yield from _errors(result)
-    rows = [row for request in result.requests for row in _rows(request)]
     yield ""
+    yield _times_table(result)
+    yield from _speedups(result)
+
+
+def run_screen(result: RunResult, options: RunOptions) -> list[str]:
+    """Verdict, what is wrong and the speedups, then as much of the table as fits."""
+    said = [_verdict(result, options), *map(one_line, _errors(result)), *_speedups(result)]
+    head = fitted(full_width(said), LINES // 2)
+    return [*head, "", *fitted(table_lines(_times_table(result), COLUMNS), room([""], head))]
+
+
+def _verdict(result: RunResult, options: RunOptions) -> str:
+    verdict = "verified" if result.verified else "WRONG RESULT"
+    ranks = counted(len(result.machines), "rank")
+    return f"{verdict}: {ranks}, {options.backend}, {options.data_type.value}"
+
+
+def _times_table(result: RunResult) -> Group:
+    rows = [row for request in result.requests for row in _rows(request)]
     if any(_measured(request) for request in result.requests):
         heads = ["request and steps", ">predicted", ">measured", ">spread"]
-        yield table("median over the repetitions, slowest rank", heads, rows)
-    else:
-        heads = ["request and steps", ">predicted"]
-        yield table("nothing was timed", heads, [row[:2] for row in rows])
-    yield from _speedups(result)
+        return table("median over the repetitions, slowest rank", heads, rows)
+    heads = ["request and steps", ">predicted"]
+    return table("nothing was timed", heads, [row[:2] for row in rows])
 
 
 def _measured(result: RequestResult) -> bool:
@@ -262,10 +279,10 @@ def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str
     job, frame = result.job, result.job.frame
     verdict = "verified" if result.verified else "WRONG RESULT"
     shape = "x".join(map(str, frame.shape))
-    ranks = f"{job.ranks} ranks, {options.backend}"
+    ranks = f"{counted(job.ranks, 'rank')}, {options.backend}"
     yield f"{verdict}: {ranks}, {shape} {frame.element.value} on {mesh_text(frame.mesh)}"
     ends = (layout_text(frame.layout(state), frame.mesh) for state in (job.start, job.end))
-    yield f"{' to '.join(ends)}: {len(job.steps)} step{'s' * (len(job.steps) != 1)}"
+    yield f"{' to '.join(ends)}: {counted(len(job.steps), 'step')}"
     yield from result.errors[:MOST_ERRORS]
     if len(result.errors) > MOST_ERRORS:
         yield f".. and {len(result.errors) - MOST_ERRORS} more"

@@ -67,7 +67,7 @@ def solution_tables(solution: Solution) -> RenderableType:
     """The answer, its requests step by step, the next best ones, and what it is compared with."""
     best = solution.best
     if best is None:
-        return _nothing(solution)
+        return nothing_text(solution)
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
     topology = solution.problem.topology
     ranges = request_ranges(solution.problem, best)
@@ -87,7 +87,8 @@ def solution_tables(solution: Solution) -> RenderableType:
     return Group(*parts)
 
 
-def _nothing(solution: Solution) -> str:
+def nothing_text(solution: Solution) -> str:
+    """Why there is no answer, with what is proved all the same."""
     if solution.interrupted:
         text = "interrupted: no plan had been found"
     elif solution.status is Status.INFEASIBLE:
@@ -108,27 +109,33 @@ def _infeasible(solution: Solution) -> str:
 
 
 def _headline(solution: Solution, best: Alternative) -> str:
-    bounds = bound_text("proved", solution.bound_s, best.objective_s)
-    if solution.bounded:
-        links = bound_text("link-level", solution.physical_bound_s, best.objective_s)
-        bounds = f"{bounds}, {links}"
     what = "total" if solution.problem.objective == "sum" else "largest request"
     lines = [
         f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})"
         + after_comma(range_of(solution.problem, best)),
-        bounds,
+        bounds_text(solution, best),
         peak_line(best.peak_bytes),
     ]
     lines += gain_lines(solution)
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
-    lines += [f"note: {note}" for note in solution.notes]
-    for order in faster_orders(solution):
-        lines.append(
-            f"note: the {order.name} layout is faster ({format_time(order.objective_s)}), "
-            f"{_kept_out(order)}"
-        )
+    lines += [f"note: {note}" for note in (*solution.notes, *order_notes(solution))]
     return "\n".join(lines)
+
+
+def bounds_text(solution: Solution, best: Alternative) -> str:
+    """The bounds below the answer with their gaps."""
+    bounds = bound_text("proved", solution.bound_s, best.objective_s)
+    if not solution.bounded:
+        return bounds
+    return f"{bounds}, {bound_text('link-level', solution.physical_bound_s, best.objective_s)}"
+
+
+def order_notes(solution: Solution) -> Iterator[str]:
+    """The rank orders that are faster than the answer, and why none of them is it."""
+    for order in faster_orders(solution):
+        faster = format_time(order.objective_s)
+        yield f"the {order.name} layout is faster ({faster}), {_kept_out(order)}"
 
 
 def _kept_out(order: RankOrder) -> str:
@@ -147,6 +154,11 @@ def _matrix_table(solution: Solution, best: Alternative) -> Group:
 
 
 def _notes(solution: Solution, best: Alternative) -> list[str]:
+    notes = checked_notes(solution, best)
+    return [*notes, ""] if notes else []
+
+
+def checked_notes(solution: Solution, best: Alternative) -> list[str]:
     """What the programs were checked on, why none is missed, and the shards of each group."""
     with_programs = [answer for answer in best.requests if answer.program is not None]
     hows = dict.fromkeys(answer.checked for answer in with_programs)
@@ -164,7 +176,7 @@ def _notes(solution: Solution, best: Alternative) -> list[str]:
         if answer.request.kind is RequestKind.REDUCE_SCATTER
         and answer.shards != tuple(range(answer.hierarchy.size))
     ]
-    return [*notes, ""] if notes else []
+    return notes
 
 
 def _with_basis(notes: list[str], basis: str) -> list[str]:
@@ -313,7 +325,7 @@ def _cases(cases: Sequence[Perturbation]) -> Group:
 
 def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
     """How the answer stands once something is off, and one line on all of it."""
-    return [_cases(cases), _stability(cases)]
+    return [_cases(cases), stability(cases)]
 
 
 def _verdict(case: Perturbation) -> str:
@@ -329,7 +341,8 @@ def _slower(case: Perturbation) -> float:
     return 100 * (case.winner_s / case.optimum_s - 1)
 
 
-def _stability(cases: Sequence[Perturbation]) -> str:
+def stability(cases: Sequence[Perturbation]) -> str:
+    """In how many cases the answer stays the best, and what it loses at worst."""
     worst = max(cases, key=_slower)
     held = sum(case.holds is True for case in cases)
     text = f"proved to stay the best in {held} of {len(cases)} cases"

@@ -14,8 +14,12 @@ from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.wiring import WiredNodes
-from p2smt.report.outputs.fabrics import FabricCapacity, TopologyFabricOutput
-from p2smt.report.outputs.lists import ImportedLevel, TopologyImportOutput
+from p2smt.report.outputs.lists import (
+    FabricCapacity,
+    ImportedLevel,
+    TopologyFabricOutput,
+    TopologyImportOutput,
+)
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import (
@@ -59,7 +63,7 @@ def topology_tables(topology: Topology) -> RenderableType:
     rows = [
         row
         for j, level in enumerate(topology.levels)
-        for row in _level_rows(level, topology.devices_under(j))
+        for row in level_rows(level, topology.devices_under(j))
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
     head = f"{topology.name}: {topology.installed} devices; {topology.description}".rstrip("; ")
@@ -113,8 +117,8 @@ def _runs(topology: Topology) -> str:
     return f"{chosen}; {always}" if always else chosen
 
 
-def _level_rows(level: Level, under: int) -> list[list[str]]:
-    """A row per protocol; what they share stands in the first one."""
+def level_rows(level: Level, under: int) -> list[list[str]]:
+    """A row for each protocol of a level; what they share stands in the first one."""
     link = level.link
     dims = " " + "x".join(map(str, link.torus)) if link.torus else ""
     ports = f"{link.ports} per " + ("device" if under == 1 else f"{under} devices")

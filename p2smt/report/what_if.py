@@ -142,24 +142,26 @@ def solve_lines(rows: Sequence[SolvedChange], now: Solution) -> list[str]:
         return []
     base = now.best
     lines = [_of_solution(row, base) for row in rows]
-    return what_if_lines(lines, (_where(base), base.objective_s), "placement", "speed")
+    return what_if_lines(
+        lines, (_where(base, "this order of ranks"), base.objective_s), "placement", "speed"
+    )
 
 
 def _of_solution(row: SolvedChange, now: Alternative) -> _Line:
     if row.best is None:
         return _Line(row.change, "", 0.0, row.status, None, row.reason)
     same = row.best.placement == now.placement
-    where = "the same" if same else _where(row.best)
+    where = "the same" if same else _where(row.best, "another order of ranks")
     gain = None
     if row.gain is not None and row.low is not None and row.high is not None:
         gain = (row.gain, row.low, row.high)
     return _Line(row.change, where, row.best.objective_s, row.status, gain, row.reason)
 
 
-def _where(found: Alternative) -> str:
+def _where(found: Alternative, order: str) -> str:
     from p2smt.report.tipping_points import matrix_text
 
-    return "another order of ranks" if found.matrix is None else matrix_text(found.matrix)
+    return order if found.matrix is None else matrix_text(found.matrix)
 
 
 def solve_data(rows: Sequence[SolvedChange]) -> Iterator[WhatIfRow]:

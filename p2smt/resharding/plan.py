@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.step_time import StepTime
+from p2smt.display import Displayed, told
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.steps import ArrayStep, MemoryLimit, peak_bytes, peak_step_bytes
-from p2smt.resharding.types import ArrayType
+from p2smt.resharding.types import ArrayType, layout_text
 from p2smt.result import SearchLimits, SolveStats, Status
 
 
@@ -21,8 +22,8 @@ class PlannedStep:
     sources: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RedistributionPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class RedistributionPlan(Displayed):
     """The best steps found from source to destination.
 
     ``max_steps``: plans of at most so many steps were compared, of which it is one; None: of any
@@ -46,6 +47,11 @@ class RedistributionPlan:
     levels_only: bool
     limits: SearchLimits
     stats: SolveStats
+
+    def summary(self) -> str:
+        """From what to what, status and time."""
+        source, target = (layout_text(one.layout, one.mesh) for one in (self.source, self.target))
+        return f"{source} to {target}: {told(self.status.value, self.objective_s)}"
 
     @property
     def objective_s(self) -> float:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from p2smt.display import Displayed
+
 if TYPE_CHECKING:
     from p2smt.collectives.contract import Contract
 
@@ -164,8 +166,8 @@ class Sizes(NamedTuple):
                 return self.scratch
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+@dataclass(frozen=True, slots=True, repr=False)
+class Schedule(Displayed):
     """A schedule of one collective.
 
     contract: what it is given and what it must produce; also says whether it runs in place.
@@ -187,6 +189,11 @@ class Schedule:
     initial: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Its name, collective and size."""
+        size = f"{self.ranks} ranks, {len(self.steps)} steps"
+        return f"{self.name!r}: {self.contract.collective}, {size}"
 
     @property
     def ranks(self) -> int:

@@ -118,6 +118,12 @@ def listed_ranks(
     return HostRanks.of(cluster, listed, over_axes)
 
 
+def devices_on(topology: Topology, hosts: Sequence[str] | None) -> int:
+    """Devices that a run may have: those of its hosts; None: all."""
+    each = topology.devices_under(topology.node_level)
+    return topology.devices if hosts is None else len(hosts) * each
+
+
 def in_order(topology: Topology, listed: Sequence[str] | None, devices: int) -> bool:
     """Whether hosts need not be told apart: all of a regular cluster are listed in its order, and
     so many devices are all of it, so that a matrix says where ranks lie."""

@@ -10,6 +10,7 @@ from p2smt.cluster.file_model import build_topology
 from p2smt.cluster.topology import Topology
 from p2smt.cost.accuracy import PriceRange, summed
 from p2smt.cost.scene import Scene
+from p2smt.display import Displayed, told
 from p2smt.errors import InputError
 from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import FixedEntry, Matrix, ParallelismAxis, Placement
@@ -39,12 +40,12 @@ from p2smt.training.on_hosts import HostRanks
 from p2smt.training.pipeline import axis_requests, call_seconds, is_of_experts
 from p2smt.training.plan_block import efficiency_in, misstated, run_of, training_data
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
-from p2smt.training.strategy import Strategy
+from p2smt.training.strategy import Strategy, strategy_text
 from p2smt.training.validity import violations
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class TrainingPlan(Displayed):
     """A strategy on its matrix with programs.
 
     ``estimate``: with the programs; ``collectives_s``: an iteration with a single collective for
@@ -58,6 +59,12 @@ class TrainingPlan:
     solution: Solution | None
     max_length: int = DEFAULT_LENGTH
     experts: Solution | None = None
+
+    def summary(self) -> str:
+        """Model, devices, strategy and time."""
+        run = self.estimate.run
+        size = f"{run.model.name!r} on {run.strategy.devices} devices"
+        return f"{size}: {told(strategy_text(run.strategy), self.estimate.iteration_s)}"
 
     @property
     def solutions(self) -> tuple[Solution, ...]:

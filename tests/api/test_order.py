@@ -180,7 +180,11 @@ def test_a_plan_of_requests_is_ordered_by_their_time(files: dict[str, str]) -> N
     ("arguments", "message"),
     [
         (["{nodes}"], "give --hosts, or -t with a cluster's file"),
-        (["{named}", "--hosts", "n[1-5]"], "host 'n5': is not in test"),
+        (
+            ["{named}", "--hosts", "n[1-5]"],
+            "host 'n5': is not in test; the plan has only the hosts that it was made on",
+        ),
+        (["{named}", "--hosts", "n[1-5]", "-t", "{wide}"], "host 'n5': is not in test; it has"),
         (["{named}", "--hosts", "n1,n2,n3,n3"], "names 'n3' twice"),
         (["{nodes}", "--hosts", "n1,n2,n3,n3"], "host 'n3': is named twice"),
         (["{named}", "--hosts", "n[1-4]", "-t", "dgx-h100:4"], "names no hosts"),
@@ -188,7 +192,7 @@ def test_a_plan_of_requests_is_ordered_by_their_time(files: dict[str, str]) -> N
         (["{named}", "--to", "megatron"], "is nothing that starts ranks"),
         (["{named}", "--to", "slrum"], "did you mean 'slurm'?"),
         (["{named}", "-o", "{named}"], "is a file that is read"),
-        (["{cluster}"], "is not JSON"),
+        (["{cluster}"], "is a topology"),
         (["{named}", "-t", "none"], "none"),
     ],
 )

@@ -54,9 +54,9 @@ def test_placements_as_json() -> None:
 def test_placements_for_people(tiny: str) -> None:
     outcome = cli("placements", "-t", tiny, "--axes", "dp=2,tp=4")
     assert outcome.out.splitlines() == [
+        "complete: 2 placements of dp=2, tp=4 on node=2, gpu=4",
         "[[1,2],[2,2]]",
         "[[2,1],[1,4]]",
-        "complete: 2 placements of dp=2, tp=4 on node=2, gpu=4",
     ]
 
 
@@ -104,12 +104,14 @@ def test_the_best_programs_by_time(tiny: str) -> None:
     assert seconds == pytest.approx(sorted(seconds), rel=1e-9)
     assert data["programs"][0]["text"] == TEXT
     assert sum(data["count_by_length"]) == data["count"] == 4
-    lines = cli("programs", "-t", tiny, *SCENE, "tp=1GiB", "--top", "2").out.splitlines()
-    assert lines[0].split("  ")[-1] == TEXT
-    assert lines[-3].endswith("least time first")
-    assert lines[-2] == "programs complete for all sizes (small-model theorem)"
+    lines = cli(
+        "programs", "-t", tiny, *SCENE, "tp=1GiB", "--top", "2", "--details"
+    ).out.splitlines()
+    assert lines[-2].split("  ")[-1] == TEXT
+    assert lines[0].endswith("least time first")
+    assert lines[1] == "programs complete for all sizes (small-model theorem)"
     single = format_time(data["single_collective_s"])
-    assert lines[-1].startswith(f"single collective {single}, ring ")
+    assert lines[2].startswith(f"single collective {single}, ring ")
     assert data["program_gain"] == pytest.approx(data["single_collective_s"] / seconds[0] - 1)
     assert (data["gain_by_choice"], data["named_algorithm"]) == (0.0, None)
 
@@ -120,9 +122,9 @@ def test_the_best_programs_without_a_size_are_the_shortest() -> None:
     assert {program["seconds"] for program in data["programs"]} == {None}
     lines = cli("programs", "--factors", "2,2", "--top", "1").out.splitlines()
     assert lines == [
-        "all-reduce inside root",
         "complete: the best 1 program (1 of length 1), shortest first",
         "programs complete for all sizes (small-model theorem)",
+        "all-reduce inside root",
     ]
 
 
@@ -144,7 +146,9 @@ def test_cost_of_a_program(tiny: str) -> None:
 
 
 def test_cost_for_people(tiny: str) -> None:
-    lines = without_numbers(cli("cost", "-t", tiny, *SCENE, "tp=1GiB", "--program", TEXT).out)
+    lines = without_numbers(
+        cli("cost", "-t", tiny, *SCENE, "tp=1GiB", "--program", TEXT, "--details").out
+    )
     assert lines[:2] == [
         "steps",
         "instruction                           time  algorithm    bottleneck   range",
@@ -187,13 +191,17 @@ def test_near_optimal_placements_are_listed_or_counted(tiny: str) -> None:
     assert [one["gap"] for one in listed] == pytest.approx(
         [one["objective_s"] / least_s - 1 for one in listed]
     )
-    lines = solve(tiny, *both, "--within", "1000%", "--top", "1").out.splitlines()
+    lines = solve(tiny, *both, "--within", "1000%", "--top", "1", "--details").out.splitlines()
     assert "placements within 1000 % of the best: 2" in lines
-    assert "placements within 5 % of the best: 1" in solve(tiny, *both).out.splitlines()
+    assert (
+        "placements within 5 % of the best: 1" in solve(tiny, *both, "--details").out.splitlines()
+    )
 
 
 def test_solve_for_people(tiny: str) -> None:
-    outcome = solve(tiny, "--reduce-scatter", "tp=1GiB", "--fix", "dp=node:1", "--sensitivity")
+    outcome = solve(
+        tiny, "--reduce-scatter", "tp=1GiB", "--fix", "dp=node:1", "--sensitivity", "--details"
+    )
     assert [line for line in outcome.out.splitlines() if line != line.rstrip()] == []
     lines = without_numbers(outcome.out)
     assert lines[0].startswith("optimal: T per iteration (total), ")
@@ -214,7 +222,7 @@ def test_solve_for_people(tiny: str) -> None:
 
 
 def test_alternatives_name_their_programs_by_letter(tiny: str) -> None:
-    lines = solve(tiny, "--send", "tp=1MiB").out.splitlines()
+    lines = solve(tiny, "--send", "tp=1MiB", "--details").out.splitlines()
     start = lines.index("best placements")
     assert [line.split()[0::3][0] for line in lines[start + 2 : start + 4]] == ["1", "2"]
     assert all(
@@ -261,12 +269,12 @@ def test_no_time_at_all_is_not_settled(tiny: str) -> None:
 def test_a_bound_that_was_not_found_is_none(tiny: str, tmp_path: Path) -> None:
     """A plan holds 0 in its place, and reads as it was shown."""
     path = tmp_path / "plan.json"
-    shown = solve(tiny, "--time-limit", "0", "-o", str(path)).out.splitlines()
+    shown = solve(tiny, "--time-limit", "0", "-o", str(path), "--details").out.splitlines()
     assert shown[1] == "proved bound none, link-level bound none"
     data = solve(tiny, "--time-limit", "0", "--json").json()
     assert (data["bound_s"], data["physical_bound_s"]) == (None, None)
     assert (data["plan"]["bound_s"], data["plan"]["physical_bound_s"]) == (0.0, 0.0)
-    assert "link-level bound none" in cli("cost", str(path)).out.splitlines()
+    assert "link-level bound none" in cli("cost", str(path), "--details").out.splitlines()
     assert cli("verify", str(path)).code == 0
 
 
@@ -320,7 +328,7 @@ def test_an_open_bound_is_not_settled(tiny: str, monkeypatch: pytest.MonkeyPatch
 
     searched = JointSearch.run
     monkeypatch.setattr("p2smt.search.joint.JointSearch.run", truncated)
-    outcome = solve(tiny)
+    outcome = solve(tiny, "--details")
     assert outcome.code == 3
     lines = without_numbers(outcome.out)
     assert lines[0].startswith("feasible: T per iteration (total), ")
@@ -329,7 +337,7 @@ def test_an_open_bound_is_not_settled(tiny: str, monkeypatch: pytest.MonkeyPatch
 
 def test_large_groups_say_what_they_were_checked_on() -> None:
     axes = ("--axes", "dp=2048", "--fix", "dp=node:256,gpu:8", "--reduce-scatter", "dp=1GiB")
-    lines = cli("solve", "-t", "azure-ndv4:256", *axes, "--top", "1").out.splitlines()
+    lines = cli("solve", "-t", "azure-ndv4:256", *axes, "--top", "1", "--details").out.splitlines()
     basis = "programs complete for all sizes (small-model theorem)"
     assert f"checked on quotient 2x3; {basis}" in lines
     order = "the order of the shards is not computed for groups of 2048"

@@ -42,7 +42,7 @@ def test_every_kind_is_priced(cost: tuple[str, ...], option: str) -> None:
     assert (data["kind"], data["axes"], data["bytes"]) == (KINDS[option], ["tp"], 1_500_000_000)
     assert data["total_s"] == 3 * data["seconds"] == 3 * data["single_collective_s"]
     assert len(data["steps"]) == 1
-    lines = cli(*cost, option, "tp=1.5GB*3").out.splitlines()
+    lines = cli(*cost, option, "tp=1.5GB*3", "--details").out.splitlines()
     assert lines[2].startswith(KINDS[option])
     assert "3 times" in lines[-1]
 
@@ -79,7 +79,7 @@ def test_several_requests_are_all_priced(cost: tuple[str, ...]) -> None:
     assert data["objective_s"] == pytest.approx(sum(totals))
     largest = cli(*cost, *SEVERAL, "--objective", "max", "--json").json()
     assert largest["objective_s"] == max(totals)
-    out = cli(*cost, *SEVERAL).out
+    out = cli(*cost, *SEVERAL, "--details").out
     places = [out.index(name) for name in ("all-reduce tp 1 GiB", "all-reduce dp 64", "send tp")]
     assert places == sorted(places)
     assert " per iteration (total), " in out.splitlines()[-1]
@@ -100,7 +100,7 @@ def test_several_programs_of_one_request_are_compared(cost: tuple[str, ...]) -> 
     alone = cli(*cost, "--reduce", "tp=1GiB", "--program", TEXT, "--json").json()
     assert data["programs"][0] == {key: alone[key] for key in REQUEST}
     assert [p["program"] for p in data["programs"]] == [TEXT, "all-reduce inside root"]
-    lines = cli(*two).out.splitlines()
+    lines = cli(*two, "--details").out.splitlines()
     assert lines[0] == TEXT
     assert lines[-1].startswith(f"fastest: {TEXT} (")
 
@@ -118,22 +118,24 @@ def test_a_sweep_has_what_each_size_has_alone(cost: tuple[str, ...]) -> None:
 
 
 def test_a_sweep_for_people(cost: tuple[str, ...]) -> None:
-    lines = cli(*cost, "--reduce", "tp", "--sizes", "1KiB..8GiB").out.splitlines()
+    lines = cli(*cost, "--reduce", "tp", "--sizes", "1KiB..8GiB", "--details").out.splitlines()
     assert lines[0] == "all-reduce tp: time of one execution"
     assert lines[1].split()[:2] == ["size", "time"]
     assert [line.strip().split("  ")[0] for line in lines[2:4]] == ["1 KiB", "2 KiB"]
     assert len(lines) == 2 + 24
-    compared = cli(*cost, "--reduce", "tp", "--program", TEXT, "--sizes", "1KiB,1GiB").out
+    compared = cli(
+        *cost, "--reduce", "tp", "--program", TEXT, "--sizes", "1KiB,1GiB", "--details"
+    ).out
     assert f"A  {TEXT}" in compared
     assert compared.splitlines()[-1].startswith("fastest: ")
-    several = cli(*cost, *UNSIZED, "--sizes", "1KiB").out
+    several = cli(*cost, *UNSIZED, "--sizes", "1KiB", "--details").out
     assert several.count(": time of one execution") == 3
 
 
 def test_bus_bandwidth_is_that_of_nccl_tests(cost: tuple[str, ...]) -> None:
     factors = {"--reduce": 1.5, "--reduce-scatter": 0.75, "--all-to-all": 0.75, "--send": 1.0}
     for option, factor in factors.items():
-        line = cli(*cost, option, "tp", "--sizes", "1GB").out.splitlines()[2]
+        line = cli(*cost, option, "tp", "--sizes", "1GB", "--details").out.splitlines()[2]
         data = cli(*cost, option, "tp=1GB", "--json").json()
         shown = re.findall(r"([\d.]+) ([kMG]?)B/s", line)[0]
         scale = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[shown[1]]
@@ -210,9 +212,9 @@ def test_bad_input(
 
 def test_a_plan_is_shown_as_solve_shows_it(tiny: str, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
-    shown = cli("solve", "-t", tiny, *EVERY_KIND, "-o", path).out
+    shown = cli("solve", "-t", tiny, *EVERY_KIND, "-o", path, "--details").out
     assert ": assumed, no library runs here" in shown
-    costs = cli("cost", path)
+    costs = cli("cost", path, "--details")
     assert costs.code == 0
     table = shown[shown.index("requests: time per") : shown.index("checked on")].strip()
     assert table in costs.out
@@ -241,7 +243,7 @@ def test_programs_of_several_requests(tiny: str) -> None:
         del alone["schema_version"]
         assert request == {"kind": request["kind"], "axes": request["axes"], **alone}
     assert (data["requests"][3]["count"], data["requests"][3]["programs"]) == (0, [])
-    lines = cli(*every, *requests).out.splitlines()
+    lines = cli(*every, *requests, "--details").out.splitlines()
     assert lines[0] == "all-reduce tp"
     assert lines[-2:] == ["send tp", "complete: no programs, one fixed step"]
     best = cli(*every, *requests, "--top", "1", "--json").json()["requests"]

@@ -60,7 +60,7 @@ def test_without_hosts_all_that_there_are_count_and_one_stays_idle() -> None:
     data = cli(*solve("--json")).json()
     assert len(data["idle"]) == 1
     assert sorted([*set(data["hosts"]), *data["idle"]]) == ["n1", "n2", "n3", "n4", "n5"]
-    shown = cli(*solve())
+    shown = cli(*solve("--details"))
     assert f"idle: {data['idle'][0]}" in shown.out
 
 
@@ -76,7 +76,7 @@ def test_the_answer_stands_beside_the_orders_that_everyone_has() -> None:
         assert set(one["hosts"]) == set(LISTED)
     listed, alphabetical = data["orders"][:2]
     assert {**listed, "name": ""} == {**alphabetical, "name": ""}
-    text = cli(*solve("--hosts", "n[1-4]")).out
+    text = cli(*solve("--hosts", "n[1-4]", "--details")).out
     assert "hosts in the order of their ranks" in text
     assert "sorted, axes exchanged" in text
 
@@ -166,7 +166,7 @@ def test_a_plan_on_such_uplinks_that_is_not_the_best_is_refuted_without_times() 
 @pytest.mark.usefixtures("racks")
 def test_what_lies_around_the_answer() -> None:
     asked = ("--within", "10%", "--sensitivity", "--explain", "--compare", "mine=n4,n3,n2,n1")
-    text = cli(*solve("--hosts", "n[1-5]", *asked)).out
+    text = cli(*solve("--hosts", "n[1-5]", *asked, "--details")).out
     assert re.search(r"^mine  +\d", text, re.MULTILINE)
     assert "what binds the best order" in text
     assert "orders within 10 % of the best: 2 of the 30 looked at" in text
@@ -188,10 +188,10 @@ def test_uplinks_that_cannot_block_are_told() -> None:
     free = RACKS.replace("{name: rack, size: 2, link: {kind: switch, bandwidth: 1", "@")
     free = free.replace("@", "{name: rack, size: 2, link: {kind: switch, bandwidth: 3")
     Path("racks.yaml").write_text(free.replace(", bandwidth: 5 GB/s}", "}"))
-    outcome = cli(*solve("--hosts", "n[1-4]"))
+    outcome = cli(*solve("--hosts", "n[1-4]", "--details"))
     assert line in outcome.out
     assert any(line in note for note in cli(*solve("--hosts", "n[1-4]", "--json")).json()["notes"])
-    assert line in cli("compare", "-t", "racks.yaml", "--hosts", "n[1-4]", *AXES).out
+    assert line in cli("compare", "-t", "racks.yaml", "--hosts", "n[1-4]", *AXES, "--details").out
     Path("racks.yaml").write_text(RACKS)
     assert line not in cli(*solve("--hosts", "n[1-4]")).out
 

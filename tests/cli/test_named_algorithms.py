@@ -72,7 +72,7 @@ def test_a_send_has_no_choice() -> None:
 
 
 def test_the_answer_of_a_search_says_so() -> None:
-    outcome = cli("solve", *FOUR, "--algorithm", "nvls")
+    outcome = cli("solve", *FOUR, "--algorithm", "nvls", "--details")
     note = f"by ring, as nccl-2.30 cannot run it by nvls: {SPLIT[1]}"
     assert outcome.code == 0
     assert f"note: {note}" in outcome.out.splitlines()

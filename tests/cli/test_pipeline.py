@@ -46,7 +46,7 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
     data = verify(tmp_path, plan, "--json").json()
     assert (data["verdict"], data["violations"]) == ("valid", [])
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
-    costs = cli("cost", str(tmp_path / "plan.json")).out
+    costs = cli("cost", str(tmp_path / "plan.json"), "--details").out
     assert "all-reduce dp+tp 1 GiB in 8 chunks" in costs
     assert "steps: time of one execution, or per chunk" in costs
     assert "  reduce-scatter inside node, per chunk " in costs
@@ -55,7 +55,9 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
 
 
 def test_tables_show_chunks_where_there_are_several(tiny: str) -> None:
-    out = cli("solve", "-t", tiny, *REQUESTS[:-2], "--pipeline", "auto", "--top", "2").out
+    out = cli(
+        "solve", "-t", tiny, *REQUESTS[:-2], "--pipeline", "auto", "--top", "2", "--details"
+    ).out
     assert "all-reduce dp+tp 1 GiB in 64 chunks" in out
     assert "A/64 " in out
     assert "A/M: in M chunks" in out
@@ -136,7 +138,9 @@ def test_cost_of_a_program_in_chunks(tiny: str) -> None:
     assert auto["seconds"] <= four["seconds"] < whole["seconds"]
     for data in (whole, four, auto):
         assert data["physical_bound_s"] <= data["seconds"]
-    shown = cli("cost", "-t", tiny, *SCENE, "--program", PROGRAM, "--pipeline", "4").out
+    shown = cli(
+        "cost", "-t", tiny, *SCENE, "--program", PROGRAM, "--pipeline", "4", "--details"
+    ).out
     assert "steps of one chunk" in shown
     last = shown.splitlines()[-1]
     assert re.match(r"\S+ ms in 4 chunks, .*: assumed, no table measures .*; single coll", last)

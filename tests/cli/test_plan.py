@@ -60,7 +60,7 @@ def test_verify_says_valid(plan: Plan, tmp_path: Path) -> None:
         "link-level bound of the plan: not checked\n"
     )
     assert verify(tmp_path, plan) == Outcome(0, text, "")
-    costs = cli("cost", str(tmp_path / "plan.json")).out
+    costs = cli("cost", str(tmp_path / "plan.json"), "--details").out
     assert costs.startswith(text)
     for request in plan["requests"]:
         assert all(step["instruction"] in costs for step in request["steps"])

@@ -32,9 +32,9 @@ def told(seconds: float, data: dict[str, Any], basis: str = "basis") -> str:
 
 
 def both(command: str) -> tuple[str, dict[str, Any]]:
-    """What a command prints for people, and as data."""
+    """All that a command prints for people, and as data."""
     words = shlex.split(command)
-    return cli(*words).out, cli(*words, "--json").json()
+    return cli(*words, "--details").out, cli(*words, "--json").json()
 
 
 def test_cost_says_it_of_a_request_and_of_several() -> None:
@@ -69,7 +69,7 @@ def test_solve_its_file_and_cost_of_that_say_the_same(tmp_path: Path) -> None:
     assert cli(*shlex.split(SOLVED), "-o", str(path)).code == 0
     plan = json.loads(path.read_text())
     assert (plan["range_s"], plan["range_basis"]) == (data["range_s"], data["range_basis"])
-    assert f"per iteration (total), {known}" in cli("cost", str(path)).out
+    assert f"per iteration (total), {known}" in cli("cost", str(path), "--details").out
     costed = cli("cost", str(path), "--json").json()["requests"]
     assert [one["range_s"] for one in costed] == [one["range_s"] for one in plan["requests"]]
     assert all(one["basis"] in WORDS for one in costed)
@@ -110,12 +110,12 @@ def test_programs_and_the_single_collective_beside_them() -> None:
 def test_a_file_says_in_words_why_it_knows_no_more(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     options = "-t dgx-a100:2 --library none --axes dp=8,tp=2 --reduce dp=1GiB --reduce tp=1MiB"
-    said = cli("solve", *shlex.split(options), "-o", str(path))
+    said = cli("solve", *shlex.split(options), "-o", str(path), "--details")
     assert "assumed, no library runs here" in said.out
     plan = json.loads(path.read_text())
     assert plan["range_basis_why"] == "no library runs here"
     assert {one["basis_why"] for one in plan["requests"]} == {"no library runs here"}
-    assert "assumed, no library runs here" in cli("cost", str(path)).out
+    assert "assumed, no library runs here" in cli("cost", str(path), "--details").out
 
 
 def test_a_file_without_ranges_is_read_and_verified(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_a_race_shows_its_interleaving_and_writes_it(tmp_path: Path) -> None:
     assert outcome.code == 1, outcome.out + outcome.err
     assert "in no certain order" in said(outcome)
     assert "interleaving that shows it" in said(outcome)
+    assert outcome.out.endswith(f"trace written to {trace}\n")
     events = json.loads(trace.read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
 

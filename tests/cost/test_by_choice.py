@@ -268,7 +268,7 @@ def test_a_list_of_programs_names_it_too(ranges: Ranges) -> None:
     words = ("programs", "-t", "mi300x:2", "--axes", "dp=16", "--placement", matrix)
     asked = (*words, "--reduce", f"dp={size}B", "--top", "2")
     (line,) = choice_lines(gain)
-    assert line in cli(*asked).out.splitlines()
+    assert line in cli(*asked, "--details").out.splitlines()
     data = cli(*asked, "--json").json()
     assert data["single_collective_s"] == gain.singles_s
     assert data["program_gain"] == pytest.approx(gain.over_singles)

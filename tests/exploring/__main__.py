@@ -92,6 +92,7 @@ class Round:
         line += ["-p", "no:cacheprovider", "--explore-state", str(self.state.resolve())]
         line += ["--explore-until", str(self.end_s)]
         line += ["--explore-most", str(self.options.most)] if self.options.most else []
+        line += ["--explore-steadily"] if self.options.steadily else []
         log = (self.state / "logs" / f"{len(list((self.state / 'logs').iterdir()))}.txt").open("w")
         process = subprocess.Popen(
             [*line, *given(self.options)], stdout=log, stderr=log, start_new_session=True
@@ -154,6 +155,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--most", type=int, help="examples of each property, in all rounds")
+    parser.add_argument("--steadily", action="store_true", help="the same examples every time")
     parser.add_argument("--found", default=str(FOUND), help="the file of cases")
     parser.add_argument("--state", default=".explore", help="the folder of counts and logs")
     parser.add_argument("--plugin", action="append", default=[], help="of pytest")

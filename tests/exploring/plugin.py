@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--explore-state", type=Path, required=True)
     parser.addoption("--explore-until", type=float, required=True, help="time.time() of the end")
     parser.addoption("--explore-most", type=int)
+    parser.addoption("--explore-steadily", action="store_true")
 
 
 @dataclass
@@ -107,7 +108,7 @@ class Turn:
     state: Path
     end_s: float
 
-    def run(self, following: pytest.Item | None, most: int) -> Tried:
+    def run(self, following: pytest.Item | None, most: int, *, steadily: bool = False) -> Tried:
         """Tries it; a failing case is in the folder ``cases``, what pytest says in ``failures``."""
         function: Any = property_of(self.item)
         handle, before = function.hypothesis, function._hypothesis_internal_use_settings
@@ -120,7 +121,9 @@ class Turn:
             self._save,
         )
         handle.inner_test = recorded.function()
-        function._hypothesis_internal_use_settings = settings(before, **_anew(most))
+        function._hypothesis_internal_use_settings = settings(
+            before, **_anew(most), derandomize=steadily
+        )
         began_s = time.time()
         try:
             reports = runtestprotocol(self.item, log=False, nextitem=following)
@@ -155,7 +158,6 @@ def _anew(most: int) -> dict[str, Any]:
     """Settings of a turn: new examples alone; those that are known the tests try."""
     return {
         "max_examples": most,
-        "derandomize": False,
         "database": None,
         "deadline": None,
         "print_blob": True,
@@ -185,7 +187,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         turns.start(name, process)
         following = turns.take(items, process)
         turn = Turn(items[name], state, end_s)
-        new = turn.run(items[following] if following else None, most or TURN_EXAMPLES)
+        after = items[following] if following else None
+        steadily = bool(option("--explore-steadily"))
+        new = turn.run(after, most or TURN_EXAMPLES, steadily=steadily)
         turns.give_back(name, new)
         name = following or turns.take(items, process)
     turns.left_by(process, "")

@@ -31,6 +31,9 @@ UNRECORDED = {
     "run plan.json --backend gloo": MEASURED,
     "run plan.json --backend gloo --ranks 8": MEASURED,
     "topology detect": "reads this machine",
+    "solve -t dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1G --time-limit 5m": OWN,
+    "solve -t dgx-a100:2 --axes dp=2,tp=8 --reduce dp=5m": OWN,
+    "solve --axes dp=2,tp=8": OWN,
     "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
     "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
     "verify search.jsonl": LIMITED,
@@ -62,7 +65,7 @@ UNRECORDED = {
     "plan -t gpus.yaml --hosts job.txt --compare launch.sh --set SLURM_NNODES=12 "
     "--launcher megatron --max-cp 2 -o better.json": OWN,
     "verify better.json": OWN,
-    "order better.json --hosts job.txt --to hostlist": OWN,
+    "order better.json -t gpus.yaml --hosts 'n[08-19]' --to hostlist": OWN,
     "export better.json --to sbatch -o better.sh": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
     "--seq 8192 --pick fastest --what-if hosts=12 --what-if 'leaf*2'": OWN,

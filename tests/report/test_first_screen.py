@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -15,16 +15,18 @@ from p2smt.api.efficiencies import efficiency_of, known_of
 from p2smt.api.planning import Planned, plan
 from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.report.training.first_screen import (
+from p2smt.report.screen import (
     COLUMNS,
     LINES,
     ScreenBlock,
-    estimate_screen,
-    memory_words,
-    plan_screen,
+    fitted,
+    full_width,
+    indented,
+    room,
     screen,
     wrapped,
 )
+from p2smt.report.training.first_screen import estimate_screen, memory_words, plan_screen
 from p2smt.result import Status
 from p2smt.training.memory_verdict import FITS_PERCENT, USABLE_PERCENT
 from p2smt.training.prediction import RunEstimate
@@ -195,6 +197,13 @@ def test_memory_that_is_nearly_all_taken_is_tight() -> None:
     assert said == ["does not fit", "tight", "tight", "fits"]
 
 
+@pytest.mark.parametrize("number", ["7", "1,024", "1,048,576"])
+def test_a_number_stays_on_its_line(number: str) -> None:
+    text = f"optimal among hosts, their orders, a batch of {number}, and gpu[101,102,103]"
+    for width in range(14, 80):
+        assert any(number in line for line in wrapped(text, width)), width
+
+
 TEXTS = st.text(st.sampled_from("ab ,模\n\x1b\u0301"), max_size=200)
 
 
@@ -219,3 +228,40 @@ def test_what_weighs_least_goes_first(asked: list[tuple[int, str, int]]) -> None
     lost = [block.weight for block in blocks if block.label not in kept]
     there = [block.weight for block in blocks if block.label in kept]
     assert not lost or not there or max(lost) <= min(there)
+
+
+QUANTITIES = st.tuples(
+    st.decimals(0, 9999, places=2), st.sampled_from(["s", "ms", "us", "GB", "KiB", "GB/s", "%"])
+).map(lambda pair: f"{pair[0]} {pair[1]}")
+
+
+@given(st.lists(st.one_of(QUANTITIES, st.sampled_from(["of", "bound", "(gap"])), max_size=30))
+def test_a_number_stays_with_its_unit(parts: list[str]) -> None:
+    text = ", ".join(parts)
+    lines = wrapped(text, 20)
+    assert " ".join(lines) == text
+    assert not any(line.split()[-1].replace(".", "").isdigit() for line in lines if line)
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=200), max_size=40), st.integers(1, 30))
+@example(["ab " * 40] * 9, 7)
+def test_lines_that_are_left_out_are_counted(texts: list[str], most: int) -> None:
+    lines = full_width(texts)
+    shown = fitted(lines, most)
+    assert len(shown) <= most
+    assert all(cell_len(line) <= COLUMNS for line in shown)
+    if len(lines) > most:
+        assert shown == [*lines[: most - 1], f".. {len(lines) - most + 1} more lines: --details"]
+
+
+def test_what_stands_below_takes_its_room() -> None:
+    assert room([]) == LINES
+    assert room(["", "\nplan written to plan.json"], ["head"]) == LINES - 4
+    assert room(["line"] * 40) == 1
+
+
+def test_a_program_is_indented_on_every_line() -> None:
+    program = "; ".join(["all-reduce parallel node in root"] * 4)
+    (block,) = [ScreenBlock("requests", ("40 ms  all-reduce dp", indented(program, 10)), 8, 6)]
+    assert all(line.startswith(" " * 19) for line in block.lines[1:])
+    assert len(block.lines) == 4

@@ -33,7 +33,7 @@ WITHOUT_TIMES = (
     f"compare {HOSTS} --hosts n[1-4] listed '[0,4,1,5,2,6,3,7]'",
     "placements -t even.yaml -a dp=4,tp=2",
     f"programs {SCENE} --reduce dp --limit 2",
-    f"cost {SCENE} --reduce dp --symbolic --nominal --algorithm ring",
+    f"cost {SCENE} --reduce dp --symbolic --nominal --algorithm ring --details",
     "cost plan.json",
     "verify plan.json",
     "verify plan.json --prove",
@@ -54,7 +54,10 @@ REFUSED = (
     "verify array.json",
     "run array.json --backend reference",
 )
-TIMED = (f"cost {SCENE} --reduce tp=1GiB", f"programs {SCENE} --reduce tp=1GiB --limit 2")
+TIMED = (
+    f"cost {SCENE} --reduce tp=1GiB",
+    f"programs {SCENE} --reduce tp=1GiB --limit 2",
+)
 """No group leaves a rack, so what its uplinks carry does not matter."""
 NO_TIMES = ("wall_s", "time_limit_s", "samples_s")
 """Keys of seconds that the search took, or may take; and measured ones, in lists."""
@@ -66,6 +69,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("unstated")
     (path / "small.yaml").write_text(SMALL)
     (path / "even.yaml").write_text(EVEN + "assumed: [rack]\n" + H100)
+    named = EVEN.replace("library: none", "library: nccl-2.30")
+    (path / "named.yaml").write_text(named + "assumed: [rack]\n" + H100)
     (path / "stated.yaml").write_text(EVEN + H100)
     for words in (
         f"solve -t {path}/even.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB -o {path}/plan.json",
@@ -106,7 +111,7 @@ def test_no_time_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch, words: s
     told, data = cli(*shlex.split(words)), cli(*shlex.split(words), "--json")
     assert told.code == data.code in (0, 3), data.err
     assert list(seconds_in(data.json())) == []
-    shown = re.sub("here: .*", "", told.out)  # what the topology says of its levels
+    shown = re.sub("(?s)here: .*", "", told.out)  # what the topology says of its levels
     assert not re.search(r"\d (ns|us|ms|s)\b", shown), shown
     if not words.startswith("placements"):
         assert re.search(
@@ -128,14 +133,23 @@ def test_what_is_but_times_is_refused(
     assert {path.name for path in folder.iterdir()} <= {*_FILES, "new.json"}
 
 
-_FILES = ("small.yaml", "even.yaml", "stated.yaml", "plan.json", "array.json", "ring.xml")
+_FILES = (
+    "small.yaml",
+    "even.yaml",
+    "named.yaml",
+    "stated.yaml",
+    "plan.json",
+    "array.json",
+    "ring.xml",
+)
 
 
 def test_every_command_on_a_topology_is_tried() -> None:
     on_links = {path for path, option in EVERY if "--topology" in option.opts}
     tried = {(words.split()[0],) for words in (*WITHOUT_TIMES, *REFUSED)}
-    # measurements state the bandwidths; order takes plans of trainings, which there are none of
-    assert on_links - tried == {("calibrate",), ("order",)}
+    # measurements state the bandwidths; order takes plans of trainings, which there are none of;
+    # export has a test of its own
+    assert on_links - tried == {("calibrate",), ("order",), ("export",)}
 
 
 def test_a_plan_file_has_no_times_and_is_held_to_it(
@@ -158,6 +172,18 @@ def test_what_is_exported_is_told_without_a_time(folder: Path, tmp_path: Path, t
     assert done.code == 0, done.err
     assert "the bandwidth of rack uplinks is not stated, so no time is told" in done.out
     assert not re.search(r"\d (ns|us|ms|s)\b", done.out)
+
+
+def test_a_choice_is_told_of_communicators_in_one_rack(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    asked = ("export", "--to", "nccl-tuner", "-t", "named.yaml", "--comms")
+    inside = cli(*asked, "2x2")
+    assert (inside.code, "allreduce" in inside.out) == (0, True), inside.err
+    across = cli(*asked, "2x2,4x2")
+    assert (across.code, across.out) == (2, "")
+    assert "the bandwidth of rack uplinks in racks: is not stated, so no time is told" in across.err
 
 
 @pytest.mark.parametrize("words", TIMED)

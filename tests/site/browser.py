@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +55,9 @@ def browser(folder: Path) -> Iterator[Browser]:
     driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     if driver is None or chromium is None:
         pytest.skip("chromium or chromedriver is not installed")
-    process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [driver, "--port=0"], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
         ports = (re.search(r"successfully on port (\d+)", line) for line in process.stdout)
@@ -61,10 +65,13 @@ def browser(folder: Path) -> Iterator[Browser]:
         session = Browser(root).post(
             "", {"capabilities": {"alwaysMatch": _wanted(chromium, folder)}}
         )
-        yield Browser(f"{root}/{session['sessionId']}")
-        urlopen(Request(f"{root}/{session['sessionId']}", method="DELETE"), timeout=LIMIT_S).close()
+        own = f"{root}/{session['sessionId']}"
+        try:
+            yield Browser(own)
+        finally:  # or the browser outlives its driver, whose output it holds open
+            urlopen(Request(own, method="DELETE"), timeout=LIMIT_S).close()
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=LIMIT_S)
 
 

@@ -390,7 +390,7 @@ def test_a_plan_in_low_precision_is_proved_kept_and_verified(tmp_path: Path) -> 
     checked = cli("verify", path)
     assert checked.code == 0
     kept = json.loads(Path(path).read_text())
-    kept["training"]["efficiency"]["layers"]["core"] = 0.5
+    kept["training"]["efficiency"]["layers"]["core"] /= 2
     Path(path).write_text(json.dumps(kept))
     assert cli("verify", path).code == 1
 

@@ -273,7 +273,7 @@ def test_commands_take_the_file(file: str) -> None:
 
 
 def test_its_cost_is_told_from_the_time_of_the_training(file: str) -> None:
-    lines = cli("cost", file).out.splitlines()
+    lines = cli("cost", file, "--details").out.splitlines()
     said = data()["training"]["prediction"]
     total = format_time(data()["objective_s"])
     assert any(line.startswith(f"{total} of communication per iteration") for line in lines)

@@ -26,6 +26,7 @@ from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
+from p2smt.report.progress import counted
 
 SMALLER = (2**20, 2**25, 2**30)
 """Payloads besides the paper's, in bytes: 1 MiB, 32 MiB, 1 GiB."""
@@ -131,7 +132,7 @@ def _cell(value: object) -> object:
 
 def main(names: Sequence[str]) -> None:
     """Study the systems of these names, or all."""
-    for one in [system(name) for name in names] or SYSTEMS:
+    for one in counted([system(name) for name in names] or SYSTEMS, "systems"):
         found = study(one)
         write(HERE / "computed" / f"{one.name}.json", found)
         print(f"{one.name}: {len(found['runs'])} runs, {found['effort']['study_cpu_s']} CPU s")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -46,7 +47,7 @@ class CaseRows(Generic[C, R]):
         named = {str(case): case for case in self.cases}
         if unknown := set(arguments) - named.keys():
             raise InputError(f"cases {sorted(unknown)}", f"are none of {', '.join(named)}")
-        for case in [named[name] for name in arguments] or self.cases:
+        for case in counted([named[name] for name in arguments] or self.cases, "cases"):
             self._write({**self.read(), case: row_of(case)})
 
     def _write(self, rows: dict[C, R]) -> None:

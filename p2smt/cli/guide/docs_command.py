@@ -45,7 +45,7 @@ def docs(*, page: Text = argument("PAGE", "Which to show; without: lists them.")
 
 
 def pages() -> dict[str, Traversable]:
-    """The pages by name, such as ``planning`` or ``launchers/slurm``.
+    """The pages by name, such as ``planning`` or ``launchers/trainers``.
 
     Raises:
         InputError: this installation came without them.

@@ -1,4 +1,4 @@
-"""Two examples of each command: its help shows them, and a test runs them."""
+"""Two examples of each command: its help shows them, and a test runs all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from p2smt.cli.guide.commands import PATHS
 
 _TRAIN, _VERIFY, _RESHARD = (" ".join(words) for words in PATHS.values())
-_PLACED = "-t dgx-a100:4 --axes dp=8,tp=4 --placement '[[4,1],[2,4]]'"
+_PLACED = "-t dgx-a100:4 --axes dp=8,tp=4 --placement '[[4,2],[1,4]]'"
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -51,13 +51,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt crossings -t dgx-a100 --axes dp=16 --reduce dp --length 3",
         ),
         "run": (
-            "p2smt run plan.json --backend reference",
+            "p2smt run plan.json --payload 64KiB --backend reference",
             "p2smt run schedule.xml --payload 16MiB --backend gloo",
         ),
         "synthesize": (
             "p2smt synthesize --fabric ring:4 --collective all-gather --steps 2 --rounds 3 "
-            "--chunks 2",
-            "p2smt synthesize --fabric ring:4 --collective all-gather --pareto -o schedule.xml",
+            "--chunks 2 -o schedule.xml",
+            "p2smt synthesize --fabric ring:4 --collective all-gather --pareto -o frontier.xml",
         ),
         "redistribute": (
             _RESHARD,
@@ -102,7 +102,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "topology export": (
             "p2smt topology export dgx-h100:4 --to astra-sim",
-            "p2smt topology export gpus.yaml --to astra-sim -o network.yml",
+            "p2smt topology export cluster.yaml --to astra-sim -o network.yml",
         ),
         "docs": ("p2smt docs", "p2smt docs planning"),
         "report": (

@@ -9,6 +9,7 @@ import typer
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, opened, option
 from p2smt.cli.schedules.schedule_options import SIZES
+from p2smt.units import counted
 
 if TYPE_CHECKING:
     from p2smt.report.outputs.lists import ClassicOutput, ListedClassic
@@ -65,7 +66,9 @@ def _make(
         typer.echo(dump_schedule(schedule), nl=False)
     else:
         count = steps_in(text, output, schedule)
-        typer.echo(f"{count} steps of {schedule.ranks} ranks written to {output}")
+        typer.echo(
+            f"{counted(count, 'step')} of {counted(schedule.ranks, 'rank')} written to {output}"
+        )
     return 0
 
 

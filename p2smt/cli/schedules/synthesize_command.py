@@ -330,7 +330,7 @@ def synthesize(
     how: o.SearchOptions,
     parts: o.PartOptions,
     files: FileOptions,
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """Which rank sends which chunk over which link when: a schedule, or a proof that there is none.
 
@@ -348,12 +348,12 @@ def synthesize(
     try:
         setting = question.setting(rates, watch)
     except OutOfTimeError:
-        return show_unmade(question, watch.elapsed_s(), json)
+        return show_unmade(question, watch.elapsed_s(), shown.json)
     files.check(setting.collective, setting.root)
     limits = watch.left()
     if question.pareto:
-        return show_frontier(setting, question, limits, how.by(), files, json)
-    return show_synthesis(setting, question.size(), limits, how.by(), files, parts, json)
+        return show_frontier(setting, question, limits, how.by(), files, shown)
+    return show_synthesis(setting, question.size(), limits, how.by(), files, parts, shown)
 
 
 def show_frontier(
@@ -362,7 +362,7 @@ def show_frontier(
     limits: SearchLimits,
     solver: Solver,
     files: FileOptions,
-    as_json: bool,
+    shown: o.ShownOptions,
 ) -> int:
     """The exit code; files are written first, one of each kind for every point.
 
@@ -388,10 +388,11 @@ def show_frontier(
     lines = [line for each in written.values() for line in written_lines(each)]
     lines += [f"certificate written to {printable(path)}" for path in bounds.values()]
     tell_tables(
-        as_json,
+        shown.json,
         lambda: frontier_data(found, written, bounds),
         lambda: (frontier_tables(found),),
         lines,
+        details=shown.details,
     )
     if refused:
         raise refused[0]
@@ -407,7 +408,7 @@ def show_synthesis(
     solver: Solver,
     files: FileOptions,
     parts: o.PartOptions,
-    as_json: bool,
+    shown: o.ShownOptions,
 ) -> int:
     """The exit code; files are written first, as what is shown may go to a closed pipe."""
     from p2smt.cli.codes import INTERRUPTED
@@ -424,10 +425,11 @@ def show_synthesis(
         files.write(found, written)
     finally:  # what was found is shown also where a runtime would not run its file
         tell_tables(
-            as_json,
+            shown.json,
             lambda: synthesis_data(found, written),
             lambda: (synthesis_tables(found),),
             written_lines(written),
+            details=shown.details,
         )
     return INTERRUPTED if found.interrupted else answer_code(found.status)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,11 @@ def tuner_text(path: str, named: Text) -> str | None:
     from p2smt.files.yaml_text import read_bytes
     from p2smt.interop.tuners.formats import recognised
 
+    if not os.path.isfile("" if "\0" in path else path):  # a pipe would wait for its writer
+        if named is None:
+            return None
+        rule = "is not a regular file" if os.path.exists(path) else "does not exist"
+        raise InputError(f"file {path[:200]!r}", rule, "name a file")
     try:
         raw = read_bytes(path, f"file {path[:200]!r}", MOST_BYTES)
     except InputError:

@@ -332,7 +332,7 @@ def verify_schedule(
     from p2smt.interop.reading import NoKind
     from p2smt.interop.schedule_files import read_schedule, runnable, valid_as
     from p2smt.report.schedules.schedule_data import schedule_data, wrapped
-    from p2smt.report.text import no_time_line
+    from p2smt.report.text import no_time_line, printable
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s = asked.depth(), how.limits().time_limit_s
@@ -351,8 +351,7 @@ def verify_schedule(
     untimed = () if scene is None else unstated_levels(scene[0])
     devices = asked.devices(scene, schedule.ranks)
     cost = None if untimed else _cost(schedule, report, scene, devices)
-    if asked.trace is not None:
-        _write_trace(asked.trace, schedule, report, cost)
+    traced = asked.trace is not None and _write_trace(asked.trace, schedule, report, cost)
     notes = [no_time_line(untimed)] if untimed else []
     where = "" if cost is None or scene is None else _where(scene[0], devices, asked)
     if report.violations:
@@ -365,9 +364,11 @@ def verify_schedule(
         )
         print_json(data)
     else:
-        _show(schedule, report, runs, search, cost, where, asked=wanted is not None)
-        for line in wrapped(notes):
+        lines = _lines(schedule, report, runs, search, cost, where, asked=wanted is not None)
+        for line in wrapped([*lines, *notes]):
             typer.echo(line)
+        if traced:
+            typer.echo(f"trace written to {printable(asked.trace or '')}")
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 
 
@@ -429,7 +430,7 @@ def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch 
     return find_repair(schedule, report, limit_s) if report.violations else None
 
 
-def _show(
+def _lines(
     schedule: Schedule,
     report: Report,
     runs: Runnable,
@@ -438,35 +439,37 @@ def _show(
     where: str,
     *,
     asked: bool,
-) -> None:
+) -> list[str]:
     from p2smt.report.schedules import schedule_data as lines_of
 
-    lines = [
+    return [
         *lines_of.schedule_lines(schedule, report),
         *(lines_of.runnable_lines(runs) if asked or not runs else ()),
         *(() if search is None else lines_of.repair_lines(schedule, search)),
         *(() if cost is None else lines_of.cost_lines(schedule, cost)),
         *([where] if where else []),
     ]
-    for line in lines_of.wrapped(lines):
-        typer.echo(line)
 
 
-def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCost | None) -> None:
-    """The predicted timeline, or the interleaving that shows the first violation, or any run."""
+def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCost | None) -> bool:
+    """The predicted timeline, or the interleaving that shows the first violation, or any run.
+
+    Returns whether there is one: a schedule that cannot be run at all has none.
+    """
     from p2smt.files.write import write_atomically
     from p2smt.schedules.cost.trace import cost_trace, order_trace
     from p2smt.schedules.verify.verify import some_run
 
     if cost is not None:
         write_atomically(path, json_module.dumps(cost_trace(schedule, cost)))
-        return
+        return True
     broken = report.violations[0] if report.violations else None
     order = broken.order if broken and broken.order else some_run(schedule, report.fifo_depth)
     if not order:
         typer.echo("no trace is written: the schedule cannot be run at all", err=True)
-        return
+        return False
     write_atomically(path, json_module.dumps(order_trace(schedule, order, broken)))
+    return True
 
 
 def exit_code_of(verdict: Verdict) -> int:

@@ -13,7 +13,6 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from p2smt.cluster.topology import Topology
     from p2smt.interop.trainers.launch import Launch
     from p2smt.training.present.comparison import PresentRun
     from p2smt.training.present.priced import Launched
@@ -36,7 +35,9 @@ class CompareOptions:
         "its launcher does, tp-cp-ep-dp-pp.",
     )
     settings: Texts = option(
-        "NAME=VALUE", "What that FILE leaves open, by the names that errors ask for.", "--set"
+        "NAME=VALUE",
+        "What that FILE, or one in --measured, leaves open, by the names that errors ask for.",
+        "--set",
     )
 
     @property
@@ -45,8 +46,10 @@ class CompareOptions:
         text = self.compare or ""
         return os.path.isfile(text) or ("--" in text and " " in text) or "=" not in text
 
-    def read(self, model: Text, workload: t.WorkloadOptions, devices: int) -> Yours | None:
-        """What is given; None: nothing to compare with.
+    def read(
+        self, model: Text, workload: t.WorkloadOptions, devices: int, measured: Texts
+    ) -> Yours | None:
+        """What is given; None: nothing to compare with.  What is ``measured`` may be a file, too.
 
         Raises:
             InputError: it is neither a strategy nor a file that can be read, or options are given
@@ -54,12 +57,13 @@ class CompareOptions:
         """
         told = t.settings_of(self.settings)
         if self.compare is None:
-            for name, value in (("--launched", self.launched), ("--set", self.settings)):
+            left = None if measured else self.settings
+            for name, value in (("--launched", self.launched), ("--set", left)):
                 if value or value == "":
                     raise InputError(name, "tells what --compare leaves open", "give that, too")
             return None
         if not self.is_file:
-            if told:
+            if told and not measured:
                 rule = "tells what a launch file leaves open"
                 raise InputError("--set", rule, "drop it, or name the file")
             return Yours(self.compare, None, self.launched)
@@ -171,9 +175,3 @@ def _there(launch: Launch, found: Launched) -> bool:
     used = Counter(host for host, _ in launch.places)
     there = set(found.hosts or ())
     return bool(used) and all(host in there and n == each for host, n in used.items())
-
-
-def devices_of(topology: Topology, hosts: Sequence[str] | None) -> int:
-    """Devices that a run may have: those of its hosts."""
-    each = topology.devices_under(topology.node_level)
-    return topology.devices if hosts is None else len(hosts) * each

@@ -65,7 +65,7 @@ def estimate(
     what_if: Texts = o.WHAT_IF,
     measured: Texts = t.MEASURED,
     force: bool = t.FORCE,
-    details: bool = t.DETAILS,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """Time and memory of an iteration of one training run, by their parts."""
@@ -79,7 +79,7 @@ def estimate(
     from p2smt.report.text import printable
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
-    from p2smt.training.on_hosts import in_order
+    from p2smt.training.on_hosts import devices_on, in_order
     from p2smt.training.plan import training_plan
     from p2smt.training.strategy import (
         AXES,
@@ -93,7 +93,7 @@ def estimate(
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})
     topology = cluster.under(prices)
     listed = hosts_of(hosts, topology)
-    devices = _devices(topology, listed)
+    devices = devices_on(topology, listed)
     left_open = settings if file or not measured else None
     launch = t.launched(file, left_open, model, strategy, workload, devices)
     trained, batch = workload.of(model) if launch is None else (launch.model, launch.batch)
@@ -130,7 +130,7 @@ def estimate(
             *(
                 trained,
                 there,
-                chosen_on(_devices(there, own_hosts)),
+                chosen_on(devices_on(there, own_hosts)),
                 replace(batch, sequences=sequences),
             ),
             workload.efficiency if own is None else own.efficiency(found.efficiency),
@@ -151,7 +151,8 @@ def estimate(
     with t.hinting_at_part(topology, valid_on):
         found = again(topology, batch.sequences, most)
     own = t.anchor_of(
-        *(measured, trained, topology, batch, found.efficiency), workload.given(), force, settings
+        *(measured, trained, topology, batch, found.efficiency),
+        *(workload.given(), force, settings, listed),
     )
     base = topology if own is None else own.topology(topology)
     if own is not None:
@@ -187,12 +188,6 @@ def _valid_on(model: Transformer, batch: Batch, text: str) -> Callable[[Topology
         check(model, batch, spread_strategy(degrees or "tp=1", there.devices), there.devices)
 
     return valid_on
-
-
-def _devices(topology: Topology, hosts: Sequence[str] | None) -> int:
-    """Devices that a run may have: those of its hosts."""
-    each = topology.devices_under(topology.node_level)
-    return topology.devices if hosts is None else len(hosts) * each
 
 
 def _listed_on(

@@ -13,7 +13,7 @@ from p2smt.cli.codes import INTERRUPTED
 from p2smt.cli.output import command_line, note_beside
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
-from p2smt.cli.training.compare_options import CompareOptions, devices_of
+from p2smt.cli.training.compare_options import CompareOptions
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def plan(
     measured: Texts = t.MEASURED,
     force: bool = t.FORCE,
     output: Text = o.PLAN_FILE,
-    details: bool = t.DETAILS,
+    details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
     """The fastest strategy and placement to train a model, proved in the model of cost.
@@ -258,13 +258,14 @@ def plan(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.what_if import parse_changes
     from p2smt.files.write import check_svg_name
+    from p2smt.training.on_hosts import devices_on
 
     if beside.compare is None or not beside.is_file:
         workload.check_given({"model": model, "topology": cluster.topology})
     topology = cluster.under(links)
     listed = hosts_of(hosts, topology)
-    devices = devices_of(topology, listed)
-    yours = beside.read(model, workload, devices)
+    devices = devices_on(topology, listed)
+    yours = beside.read(model, workload, devices, measured)
     workload = workload if yours is None else yours.completed(workload)
     launch = None if yours is None else yours.launch
     trained, batch = workload.of(
@@ -285,7 +286,8 @@ def plan(
         check_svg_name(svg)
     question = strategies.question(trained, batch, topology, workload, memory)
     own = t.anchor_of(
-        *(measured, trained, topology, batch, question.efficiency), workload.given(), force
+        *(measured, trained, topology, batch, question.efficiency),
+        *(workload.given(), force, beside.settings),
     )
     question = _anchored(question, own)
     limits = how.limits()

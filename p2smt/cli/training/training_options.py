@@ -33,7 +33,6 @@ _EXAMPLES = {
     "sequence length": "--seq 8192",
 }
 """How what must be given is written."""
-DETAILS = flag("All tables behind the first screen.")
 FORCE = flag("Take a measurement that is 20 times off.")
 MEASURED = option(
     "STRATEGY|FILE: TIME[, MEMORY]",
@@ -52,10 +51,12 @@ def anchor_of(
     given_fields: Mapping[str, Any],
     force: bool,
     settings: Texts = None,
+    hosts: Sequence[str] | None = None,
 ) -> Anchor | None:
     """What the cluster reaches of the model, by --measured; None: nothing was measured.
 
-    ``settings``: what files in --measured leave open.
+    ``settings``: what files in --measured leave open; ``hosts``: as of
+    :func:`~p2smt.api.anchoring.anchor`.
 
     Raises:
         InputError: a run cannot be, or is far off.
@@ -70,8 +71,8 @@ def anchor_of(
 
     told = settings_of(settings)
     asked = topology, given_fields, trained, batch, told
-    runs = [parse_measured(text, *asked) for text in measured]
-    return anchor(trained, topology, batch, runs, efficiency, force=force)
+    runs = [parse_measured(text, *asked, hosts) for text in measured]
+    return anchor(trained, topology, batch, runs, efficiency, hosts=hosts, force=force)
 
 
 def launched(

@@ -64,6 +64,8 @@ def _packaged(name: str) -> Library:
 
     known = library_names()
     if name not in packaged_names():
-        remedy = did_you_mean(name, known) or f"the libraries are {', '.join(known)}, or none"
+        family = [one for one in packaged_names() if one.startswith(f"{name}-")]
+        near = f"did you mean {max(family)!r}?" if family else did_you_mean(name, known)
+        remedy = near or f"the libraries are {', '.join(known)}, or none"
         raise InputError(f"library {name[:60]!r}", "is not known", remedy)
     return packaged_library(name)

@@ -22,6 +22,7 @@ from itertools import pairwise, product
 from p2smt.cluster.topology import Topology
 from p2smt.cost.symbolic.curves import PayloadCurve, RootSum
 from p2smt.errors import InputError, TooLarge
+from p2smt.units import plain
 
 Rationals = tuple[Fraction, ...]
 """A number for each level, from the outermost."""
@@ -546,7 +547,7 @@ def exact(value: float) -> Fraction:
     found = near.limit_denominator(max(1, most))
     if abs(found - near) > error:
         rule = "has a denominator too large to be told from its rounding"
-        raise InputError(f"a load of {value:g}", rule, "take smaller groups or fewer ports")
+        raise InputError(f"a load of {plain(value, 6)}", rule, "take smaller groups or fewer ports")
     return found
 
 

@@ -36,7 +36,7 @@ def write_sbatch(plan: PlacedPlan, path: str, asked: AskedJob = USUAL) -> Export
         *(_pinned(plan) if asked.pinned else _ordered(plan, asked)),
         *_start(len(plan.places), order, command),
     ]
-    return Exported("\n".join(lines) + "\n", (*_notes(path, asked), *command.notes))
+    return Exported("\n".join(lines) + "\n", (*_notes(plan, path, asked), *command.notes))
 
 
 def _local_order(plan: PlacedPlan) -> tuple[int, ...]:
@@ -147,10 +147,15 @@ def _start(ranks: int, order: tuple[int, ...], command: JobCommand) -> Iterator[
     yield f"  {' '.join(words)}"
 
 
-def _notes(path: str, asked: AskedJob) -> Iterator[str]:
+def _notes(plan: PlacedPlan, path: str, asked: AskedJob) -> Iterator[str]:
     yield f"sbatch {shlex.quote(path)} ARGUMENTS: yours, such as data and tokenizer"
     if not asked.pinned:
         yield (
             "the job orders its hosts by p2smt order, which must be on the first of them; PLAN and "
             "TOPOLOGY of its environment name other files; --hosts pins hosts instead"
         )
+        if plan.problem.topology.hosts is not None:
+            yield (
+                "the plan knows no hosts but those that it was made on: sbatch "
+                "--export=ALL,TOPOLOGY=FILE names a topology that has what the job may get"
+            )

@@ -255,7 +255,12 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
         )
     values = [f"{name}={value}" for name, value in script.defaults.items() if value]
     shown = ", ".join(values[:6]) + (", .." if len(values) > 6 else "")
-    left = (f"left to the environment: {shown} (--set NAME=VALUE)",) if values else ()
+    left: tuple[str, ...] = ()
+    if values:
+        left = (f"left to the environment: {shown} (--set NAME=VALUE)",)
+    unread = ", ".join(script.sourced[:3]) + (", .." if len(script.sourced) > 3 else "")
+    if unread:
+        left += (f"not read, and taken to set nothing: {unread} (--set NAME=VALUE)",)
     return replace(next(iter(programs.values())), left=left, files=script.files)
 
 

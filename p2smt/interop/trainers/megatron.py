@@ -69,6 +69,10 @@ _MISSING = (
         "parameters in low precision alone without ZeRO (fp8_params=0 goes)",
         lambda _, __, some: some.low_precision and some.fp8_params and some.zero == 0,
     ),
+    MissingFeature(
+        "graphs of whole iterations with all experts on one rank",
+        _of_experts(lambda _, some: some.graphs == "full" and some.dispatcher != "flex"),
+    ),
     MissingFeature("dropout in graphs", lambda _, __, some: some.dropout and some.graphs != "none"),
     MissingFeature(
         "partial graphs beside overlap with biases, or with ZeRO-2 and 3",

@@ -91,6 +91,7 @@ def read_options(
         options.values[_SEQUENCE[0]] = (settings["seq"],)
     ranks = check_ranks(source, program.ranks, devices)
     options.check_known(_required(options, model, ranks), IGNORED)
+    _check_alone(options)
     trained = _model(options, model)
     strategy = _strategy(options, trained, ranks)
     batch = _batch(options, strategy)
@@ -105,6 +106,27 @@ def read_options(
     assumed = tuple(options.assumed)
     run = (trained, batch, strategy, ranks, order, assumed, ignored)
     return Launch("megatron", *run, mapped=mapped)
+
+
+_ALONE = (
+    ("--bf16", "--fp16"),
+    ("--swiglu", "--quick-geglu"),
+    ("--swiglu", "--squared-relu"),
+    (
+        *("--num-layers-per-virtual-pipeline-stage", "--num-virtual-stages-per-pipeline-rank"),
+        "--pipeline-model-parallel-layout",
+    ),
+)
+"""Options of which Megatron-LM starts with one at most (arguments.py 926-937, 1196-1205,
+argument_utils.py 320-324)."""
+
+
+def _check_alone(options: Options) -> None:
+    for names in _ALONE:
+        given = [name for name in names if name in options.values]
+        if len(given) > 1:
+            rule = f"has both {given[0]} and {given[1]}"
+            raise InputError(options.source, rule, "leave out one of them")
 
 
 def _required(options: Options, model: Transformer | None, ranks: int) -> list[str]:
@@ -389,6 +411,9 @@ def _strategy(options: Options, model: Transformer, devices: int) -> Strategy:
     )
     if model.experts is not None:
         found = _with_experts(options, found)
+    elif (ep := options.count("--expert-model-parallel-size", default=1)) > 1:
+        given = f"{options.source}: --expert-model-parallel-size {ep}"
+        raise InputError(given, "needs --num-experts", "add that, or leave it out")
     for name in _OF_EXPERTS:
         options.has(name)
     return _with_chunks(options, model, found)
@@ -431,7 +456,10 @@ def _with_chunks(options: Options, model: Transformer, found: Strategy) -> Strat
     ends = [options.has(name) for name in _ENDS]
     layers = model.layers + sum(ends)
     if each := options.count("--num-layers-per-virtual-pipeline-stage"):
-        found = replace(found, vpp=max(layers // found.pp // each, 1))
+        if layers % (found.pp * each):
+            given = f"{options.source}: --num-layers-per-virtual-pipeline-stage {each}"
+            raise InputError(given, f"times pp {found.pp} must divide the {layers} layers")
+        found = replace(found, vpp=layers // found.pp // each)
     if vpp := options.count("--num-virtual-stages-per-pipeline-rank"):
         found = replace(found, vpp=vpp)
     first, last = (options.count(name) for name in _FIRST_AND_LAST)

@@ -178,8 +178,11 @@ _ROW = re.compile(r"\s*[A-Za-z_]\w*\s*,[-+\s\d]+\w*\s*,[-+\s\d]+\w*\s*,\s*[A-Za-
 
 
 def looks_nccl(text: str) -> bool:
-    """Whether some line begins as a row does: a name, two sizes, a name, and as many columns."""
+    """Whether some line begins as a row does: a name, two sizes, a name, and as many columns.
+
+    A whole line: what a buffer makes a line of its own may begin anywhere in a long one.
+    """
     return any(
-        _ROW.fullmatch(piece) is not None and len(columns(piece, MOST)) >= NEEDED - 1
-        for _, piece, _ in buffered_lines(as_bytes(text))
+        _ROW.fullmatch(line) is not None and len(columns(line, MOST)) >= NEEDED - 1
+        for line in as_bytes(text).split("\n")
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.accuracy import PricedStep, PriceRange, outermost_crossed, price_range
@@ -97,8 +98,14 @@ class CommScene:
 
     @staticmethod
     def of(topology: Topology, member: CommMember, collective: str) -> CommScene:
-        """That of a communicator alone on the cluster."""
+        """That of a communicator alone on the cluster.
+
+        Raises:
+            InputError: nobody stated the bandwidth of a level that it crosses.
+        """
         groups = np.array([member.devices], dtype=np.int64)
+        level = outermost_crossed(topology, groups) or 0
+        check_stated(topology, topology.names[level:])
         footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
         operation = OPERATIONS[collective]
         choice = library_choice(topology, footprint, operation)
@@ -107,10 +114,9 @@ class CommScene:
             for i, way in enumerate(choice.ways)
             if carried(topology, footprint, operation, way) == way
         ]
-        level = outermost_crossed(topology, groups)
         model = library_model(topology, footprint, operation)
         local = member.comm.per_node
-        return CommScene(topology, collective, choice, model, tuple(able), level or 0, local)
+        return CommScene(topology, collective, choice, model, tuple(able), level, local)
 
     def own(self, size: int) -> Pair:
         """What the library takes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from p2smt.interop.tuners.choices import Chosen, FileVerdict
 from p2smt.interop.tuners.rules import size_range
+from p2smt.units import counted
 
 OWN = "the library's own choice"
 
@@ -14,8 +15,7 @@ def tuner_lines(found: FileVerdict) -> Iterator[str]:
     """The faults, a line each; the verdict; what runs by size; notes."""
     for fault in found.faults:
         yield str(fault)
-    count = len(found.faults)
-    said = "right" if not count else f"{count} fault{'s' * (count > 1)}"
+    said = counted(len(found.faults), "fault") if found.faults else "right"
     yield f"{found.format}: {said}"
     for row in found.choices.rows:
         sizes = size_range(row.first, row.last)

@@ -146,7 +146,7 @@ def write_tuner(writer: TunerWriter, topology: Topology, asked: AskedTuner, path
         lines, start = list[str](), (rows.changed, rows.pinned)
         for collective in COLLECTIVES:
             own = own_regions(topology, member, collective)
-            gains = _gains(topology, asked, member, collective)
+            gains = _gains(topology, asked, member, collective, own)
             runs += _runs(topology, asked, member, collective, own)
             lines += _lines(writer, member, collective, own, gains, rows)
         known = written.get(member.comm)
@@ -164,7 +164,7 @@ def write_tuner(writer: TunerWriter, topology: Topology, asked: AskedTuner, path
 
 def _check_library(writer: TunerWriter, topology: Topology) -> None:
     if topology.library_name.partition("-")[0] != writer.family:
-        given = f"--to {writer.name}: the library of {topology.name} is {topology.library_name}"
+        given = f"--to {writer.name}: library {topology.library_name or 'none'} of {topology.name}"
         rule = f"is no {writer.family.upper()}, which alone reads such a file"
         raise InputError(given, rule, f"name a topology with {writer.family.upper()}")
 
@@ -176,13 +176,16 @@ def _comments(writer: TunerWriter) -> tuple[str, ...]:
 
 
 def _gains(
-    topology: Topology, asked: AskedTuner, member: CommMember, collective: str
+    topology: Topology,
+    asked: AskedTuner,
+    member: CommMember,
+    collective: str,
+    own: Sequence[Region],
 ) -> list[tuple[Region, bool]]:
     """Rows that gain, those that were measured first; whether they are only predicted."""
     margin = DEFAULT_MARGIN if asked.margin is None else asked.margin
     found = [(one, False) for one in asked.measured.gains((collective, member.comm), margin)]
     if asked.model_only:
-        own = own_regions(topology, member, collective)
         found += [(one, True) for one in _predicted(topology, asked, member, collective, own)]
     return found
 

@@ -80,16 +80,24 @@ def cost_tables(problem: Problem, candidates: Sequence[Alternative]) -> Iterator
 def _answer(
     answer: RequestAnswer, topology: Topology, ranges: RequestRange
 ) -> Iterator[RenderableType]:
+    for steps in answer_steps(answer, ranges):
+        yield from (steps, "")
+    yield "; ".join(answer_parts(answer, topology, ranges.whole))
+
+
+def answer_steps(answer: RequestAnswer, ranges: RequestRange) -> Iterator[RenderableType]:
+    """The table of the steps; none where there is nothing to do."""
     title = "steps" if answer.chunks == 1 else "steps of one chunk"
     rows = [step.cells for step in shown_steps(answer, ranges)]
     if rows:
         known = RANGE if any(row[-1] for row in rows) else ""
         yield table(title, ["instruction", ">time", "algorithm", "bottleneck", known], rows)
-        yield ""
-    yield "; ".join(_parts(answer, topology, ranges.whole))
 
 
-def _parts(answer: RequestAnswer, topology: Topology, within: PriceRange | None) -> Iterator[str]:
+def answer_parts(
+    answer: RequestAnswer, topology: Topology, within: PriceRange | None
+) -> Iterator[str]:
+    """The time with its range; then what it is compared with, decided by and checked on."""
     seconds, bound = answer.seconds, answer.physical_bound_s
     yield format_time(seconds) + in_chunks(answer.chunks) + after_comma(within)
     if answer.request.times > 1:
@@ -194,7 +202,7 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
     Where nobody stated the bandwidth of uplinks, the placement alone.
     """
     if not report.unstated:
-        yield from _headline(plan)
+        yield from plan_headline(plan)
         yield ""
     levels = [level.name for level in plan.topology.levels]
     sizes = [(axis.name, axis.size) for axis in plan.axes]
@@ -209,7 +217,8 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
         yield request_table(map(planned, plan.requests, report.regimes))
 
 
-def _headline(plan: AnyPlan) -> Iterator[str]:
+def plan_headline(plan: AnyPlan) -> Iterator[str]:
+    """Its time, that of a training it is of, the bound, and the memory."""
     what = "total" if plan.objective == "sum" else "largest request"
     objective_s = told(plan.objective_s)
     training = None if isinstance(plan, OldPlanModel) else plan.training

@@ -196,27 +196,33 @@ WORTH_NAMING = 0.01
 MODEL_ONLY = "by the model only: no table has both algorithms"
 
 
-def gain_lines(solution: Solution) -> Iterator[str]:
-    """The gain over the default layout, and how much of it naming an algorithm would give."""
+def gain_lines(solution: Solution, *, short: bool = False) -> Iterator[str]:
+    """The gain over the default layout, and how much of it naming an algorithm would give.
+
+    ``short``: under a heading that says what it is, without the answer's own time.
+    """
     gain = solution.gain
     if gain is None:
         return
-    yield _over_default(gain)
+    yield _over_default(gain, short)
     if gain.programs is not None:
         yield from choice_lines(gain.programs, len(solution.problem.requests))
 
 
-def _over_default(gain: Gain) -> str:
+def _over_default(gain: Gain, short: bool) -> str:
     """How much it is, the ranges of both times, and whether who measures would find it."""
-    over = gain.over_default
+    over, none = gain.over_default, "none" if short else "no gain"
     if over < -SAME:
-        return f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
+        return f"{none}: {_percent(1 / (1 + over) - 1)} slower than the default layout"
     if over <= SAME:
-        return "no gain: the default layout takes no longer"
-    sides = (f"{format_time(one.seconds)}, {one.ends}" for one in gain.sides)
+        return f"{none}: the default layout takes no longer"
+    told = gain.sides[-1:] if short else gain.sides
+    sides = " against ".join(f"{format_time(one.seconds)}, {one.ends}" for one in told)
     why = next((f" ({one.why})" for one in gain.sides if one.basis is PriceBasis.ASSUMED), "")
-    against = " against ".join(sides)
-    return f"gain {_percent(over)} over the default layout, {against}: {gain.shown.value}{why}"
+    found = f"{gain.shown.value}{why}"
+    if short:
+        return f"{_percent(over)} over the default layout of {sides}: {found}"
+    return f"gain {_percent(over)} over the default layout, {sides}: {found}"
 
 
 def choice_lines(programs: ProgramGain, requests: int = 1) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
@@ -40,18 +40,24 @@ def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
     """A table for each request; with programs also which is the fastest where."""
     for request in range(len(sweep.problem.requests)):
         curves = sweep.curves(request)
-        if request:
-            yield ""
-        title = f"{sweep.problem.requests[request].name}: time of one execution"
-        if len(curves) == 1:
-            yield _alone(title, sweep, curves[0])
-            continue
-        yield _compared(title, sweep, curves)
-        yield ""
-        legend = zip(curve_names(curves)[1:], curves[1:], strict=True)
-        yield table("programs", ["", ""], [[name, str(curve.program)] for name, curve in legend])
-        yield ""
-        yield _fastest(sweep, request, curves)
+        yield from ("",) * (request > 0)
+        yield request_sweep(sweep, request)
+        if len(curves) > 1:
+            yield from ("", fastest_line(sweep, request, curves))
+
+
+def request_sweep(sweep: Sweep, request: int, *, short: bool = False) -> RenderableType:
+    """The times of one request; of several programs with what their letters are.
+
+    ``short``: on narrow screens without bounds, or ranges.
+    """
+    curves = sweep.curves(request)
+    title = f"{sweep.problem.requests[request].name}: time of one execution"
+    if len(curves) == 1:
+        return _alone(title, sweep, curves[0], short)
+    legend = zip(curve_names(curves)[1:], curves[1:], strict=True)
+    programs = table("programs", ["", ""], [[name, str(curve.program)] for name, curve in legend])
+    return Group(_compared(title, sweep, curves, short), "", programs)
 
 
 def _range(sweep: Sweep, answers: Sequence[RequestAnswer], n: int) -> str:
@@ -62,7 +68,7 @@ def _range(sweep: Sweep, answers: Sequence[RequestAnswer], n: int) -> str:
     return range_cell(range_of_request(topology, answers[n]).whole)
 
 
-def _alone(title: str, sweep: Sweep, curve: Curve) -> RenderableType:
+def _alone(title: str, sweep: Sweep, curve: Curve, short: bool) -> RenderableType:
     rows = [
         [
             format_bytes(answer.request.payload_bytes),
@@ -76,7 +82,7 @@ def _alone(title: str, sweep: Sweep, curve: Curve) -> RenderableType:
         for n, answer in enumerate(curve.answers)
     ]
     heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap", RANGE]
-    return table(title, heads, rows)
+    return table(title, heads, rows, ["link-level bound", "gap", "algorithm"] if short else ())
 
 
 def bus_bandwidth(answer: RequestAnswer) -> float:
@@ -96,7 +102,7 @@ def bus_bandwidth(answer: RequestAnswer) -> float:
     return factor * answer.request.payload_bytes / answer.seconds
 
 
-def _compared(title: str, sweep: Sweep, curves: Sequence[Curve]) -> RenderableType:
+def _compared(title: str, sweep: Sweep, curves: Sequence[Curve], short: bool) -> RenderableType:
     names = curve_names(curves)
     rows = []
     for n, size in enumerate(sweep.sizes):
@@ -110,10 +116,10 @@ def _compared(title: str, sweep: Sweep, curves: Sequence[Curve]) -> RenderableTy
         within = _range(sweep, curves[best].answers, n)
         rows.append([format_bytes(size), *times, names[best], within])
     heads = [">size", *(f">{name}" for name in names), "fastest", f"its {RANGE}"]
-    return table(title, heads, rows)
+    return table(title, heads, rows, [f"its {RANGE}"] if short else ())
 
 
-def _fastest(sweep: Sweep, request: int, curves: Sequence[Curve]) -> str:
+def fastest_line(sweep: Sweep, request: int, curves: Sequence[Curve]) -> str:
     """Which is the fastest where, in one line."""
     names = curve_names(curves)
     runs = [f"{names[curve]} {_span(first, last)}" for curve, first, last in sweep.fastest(request)]

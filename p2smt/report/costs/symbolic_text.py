@@ -31,7 +31,7 @@ from p2smt.report.outputs.symbolic import (
     SymbolicStepPart,
     SymbolicWayPart,
 )
-from p2smt.units import format_bytes
+from p2smt.units import exact_time, format_bytes
 
 _AT_MOST = r"\le"
 _LONGEST = 24
@@ -309,20 +309,18 @@ def _fill_data(fill: FillTerm) -> FillPart:
 
 
 def numbers_text(numbers: LinkNumbers, levels: Sequence[str]) -> str:
-    """Such as ``here: c = 0 s; alpha_node = 5e-06 s; beta_node = 1/25000000000 s/byte``."""
+    """Such as ``here: c = 0 s; alpha_node = 5 us; beta_node = 1/25000000000 s/byte``.
+
+    Times are told as far as floats have them; ``numbers`` of the data are exact.
+    """
     alphas = zip(levels, numbers.latency_s, strict=True)
     betas = zip(levels, numbers.s_per_byte, strict=True)
     parts = (
-        f"c = {_seconds(numbers.call_s)} s",
-        ", ".join(f"alpha_{name} = {_seconds(alpha)} s" for name, alpha in alphas),
+        f"c = {exact_time(float(numbers.call_s))}",
+        ", ".join(f"alpha_{name} = {exact_time(float(alpha))}" for name, alpha in alphas),
         ", ".join(f"beta_{name} = {beta} s/byte" for name, beta in betas),
     )
     return f"here: {'; '.join(parts)}"
-
-
-def _seconds(number: Fraction) -> str:
-    """A decimal, as far as a float has it; ``numbers`` of the data are exact."""
-    return f"{float(number):.15g}"
 
 
 def numbers_data(numbers: LinkNumbers) -> NumbersPart:

@@ -45,13 +45,13 @@ def names_of(shown: Sequence[int]) -> dict[int, str]:
     return {index: letters(n) for n, index in enumerate(shown)}
 
 
-def crossing_tables(setting: SymbolicSetting, found: CrossingTable) -> Iterator[RenderableType]:
-    """The programs that are best somewhere, and where."""
+def crossing_tables(
+    setting: SymbolicSetting, found: CrossingTable, *, short: bool = False
+) -> Iterator[RenderableType]:
+    """Where which programs are best, and these; ``short``: as in :func:`payload_tables`."""
     names, levels = names_of(found.shown), setting.scene.topology.names
     size, inner = " x ".join(map(str, setting.factors)), levels[-1]
     ports = ",".join(map(str, setting.ports))
-    yield _programs(found.forms, names, levels, f"{setting.kind.value} over {size}, ports {ports}")
-    yield ""
     ratios = found.rows[0].ratios
     fixed = f"latency ratios {_listed(ratios.latency[:-1])}, cost per call {ratios.call}"
     title = f"x = n beta_{inner} / alpha_{inner}; {fixed}"
@@ -64,16 +64,24 @@ def crossing_tables(setting: SymbolicSetting, found: CrossingTable) -> Iterator[
         cells = _cells_text(found.large, names)
         first, last = found.large[0].low, found.large[-1].high
         yield f"large payloads, bandwidth ratio of {levels[0]} from {first} to {last}: {cells}"
+    yield ""
+    title = f"{setting.kind.value} over {size}, ports {ports}"
+    yield _programs(found.forms, names, levels, title, short=short)
 
 
 def _programs(
-    forms: Sequence[NamedForm], names: dict[int, str], levels: Sequence[str], title: str
+    forms: Sequence[NamedForm],
+    names: dict[int, str],
+    levels: Sequence[str],
+    title: str,
+    *,
+    short: bool,
 ) -> RenderableType:
     rows = [
         (letter, str(forms[index].programs[0]), form_text(forms[index].form, levels))
         for index, letter in names.items()
     ]
-    return table(title, ("", "program", "cost"), rows)
+    return table(title, ("", "program", "cost"), rows, least=("cost",) if short else ())
 
 
 def _listed(numbers: Sequence[Fraction]) -> str:
@@ -158,8 +166,13 @@ def _large_cells(found: CrossingTable) -> list[LargePayloadCell]:
 # Which program of a request is best by its payload: a table for people, data for ``--json``.
 
 
-def payload_tables(problem: Problem, found: PayloadCells) -> Iterator[RenderableType]:
-    """The best programs of a request by its payload, with the topology's numbers."""
+def payload_tables(
+    problem: Problem, found: PayloadCells, *, short: bool = False
+) -> Iterator[RenderableType]:
+    """The best programs of a request by its payload, with the topology's numbers.
+
+    ``short``: without the costs where these take more room than there is.
+    """
     topology, several = problem.topology, found.matrices > 1
     under = f" under {topology.library_name}" if topology.library else ""
     title = f"{problem.requests[0].name} on {topology.name}{under}"
@@ -175,18 +188,18 @@ def payload_tables(problem: Problem, found: PayloadCells) -> Iterator[Renderable
         )
         for index, letter in names.items()
     ]
-    yield table(title, columns, rows)
-    yield ""
-    yield numbers_text(found.numbers, topology.names)
-    yield ""
     bounds = ["0 B", *(_bound(*pair) for pair in pairwise(found.cells))]
     ends = [*bounds[1:], "" if found.complete else "open"]
     best = [names[cell.best[0]] for cell in found.cells]
-    rows = list(zip(bounds, ends, best, strict=False))
-    yield table("payload", (">from", ">to", "best"), rows)
+    cells = list(zip(bounds, ends, best, strict=False))
+    yield table("payload", (">from", ">to", "best"), cells)
     if not found.complete:
         end = found.cells[-1].high if found.cells else None
         yield f"the time limit came: payloads from {exact_bytes(end or Fraction(0))} on are open"
+    yield ""
+    yield table(title, columns, rows, least=("cost",) if short else ())
+    yield ""
+    yield numbers_text(found.numbers, topology.names)
 
 
 def _names(found: PayloadCells) -> dict[int, str]:

@@ -18,7 +18,7 @@ from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
-from p2smt.report.outputs.fabrics import TopologyFabricOutput
+from p2smt.report.outputs.descriptions import with_descriptions
 from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
@@ -27,6 +27,7 @@ from p2smt.report.outputs.lists import (
     PlacementsOutput,
     SchemaOutput,
     TopologyCheckOutput,
+    TopologyFabricOutput,
     TopologyImportOutput,
     TopologyListOutput,
     TopologyShowOutput,
@@ -156,7 +157,7 @@ def schema_of(name: str) -> dict[str, Any]:
         remedy = did_you_mean(name, known) or "`p2smt schema` lists them"
         raise InputError(f"schema {name[:40]!r}", "there is none of that name", remedy)
     kind, _ = known[name]
-    found = {"$schema": DIALECT} | TypeAdapter(kind).json_schema()
+    found = {"$schema": DIALECT} | with_descriptions(TypeAdapter(kind).json_schema())
     if name in FILES:
         found["$comment"] = " ".join(filter(None, (found.get("$comment"), WHOLE)))
     return found

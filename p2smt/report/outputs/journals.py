@@ -113,5 +113,5 @@ class VerifyTunerOutput(Output):
     verdict: Literal["right", "faults"]
     format: str
     faults: Sequence[TunerFault]
-    notes: Sequence[str]
+    notes: Annotated[Sequence[str], Said("What was not looked at, and what else must be set.")]
     table: Sequence[TunerRow]

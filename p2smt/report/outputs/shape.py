@@ -26,6 +26,23 @@ _VERSION = {
     "description": "Goes up when a field changes its meaning or goes away.",
     "type": "integer",
 }
+_DEFAULTS: dict[str, Any] = {
+    "description": "Options taken from p2smt.toml or the environment; left out where none is.",
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "words": {
+                "description": "As on the command line.",
+                "type": "array",
+                "items": {"type": "string"},
+            },
+            "source": {"description": "The file and its table, or the name.", "type": "string"},
+        },
+        "required": ["words", "source"],
+        "additionalProperties": False,
+    },
+}
 _KEYWORDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -132,6 +149,7 @@ class Output(OutputPart):
         found: dict[str, Any] = handler(core)
         own = handler.resolve_ref_schema(found)
         own["properties"] = {"schema_version": _VERSION, **own.get("properties", {})}
+        own["properties"]["defaults"] = _DEFAULTS
         own["required"] = list(dict.fromkeys(("schema_version", *own.get("required", ()))))
         return found
 

@@ -12,7 +12,7 @@ from html import escape
 from itertools import pairwise
 
 from p2smt.report.page.story import BarPart, Bars, PlotPoint, Scatter, Stack
-from p2smt.units import plain
+from p2smt.units import counted, plain
 
 # Least distance of any two in OKLab under simulated colour blindness: 10.9; each 3:1 on white.
 COLOURS: Mapping[str, str] = {
@@ -140,7 +140,7 @@ def scatter(chart: Scatter, name: str) -> Iterator[str]:
     place = _Place(x_ticks[0], x_ticks[-1], max(y_ticks[-1], most))
     yield f'<svg class="scatter" id="{name}" width="100%" height="{SCATTER_PX}" role="group" '
     yield f'tabindex="0" aria-label="{text(chart.y_name)} by {text(chart.x_name)}: '
-    yield f'{len(chart.points)} points. Arrow keys go from one to the next.">'
+    yield f'{counted(len(chart.points), "point")}. Arrow keys go from one to the next.">'
     yield from _axes(chart, place, x_ticks, y_ticks)
     front = [chart.points[at] for at in front_of(chart.points)]
     for one, other in pairwise(front):

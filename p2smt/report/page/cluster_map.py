@@ -20,6 +20,7 @@ from p2smt.parallelism.placement import IntArray, rank_groups
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.report.page.reading import Names
 from p2smt.report.page.story import Drawn, Section, Table, clean
+from p2smt.units import counted
 
 INSIDE_RATIO, WHOLE_RATIO = 1.9, 3.6
 """Width over height of an entity, and of the whole cluster."""
@@ -46,7 +47,7 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
     own = views[0]
     sizes = " \u00d7 ".join(f"{level.size:,} {level.name}" for level in topology.levels)
     partly = "" if len(own.ranks) == topology.devices else ", not all of them with ranks"
-    lead = f"{len(own.ranks):,} ranks on {sizes}{partly}. One square is one device."
+    lead = f"{counted(len(own.ranks), 'rank')} on {sizes}{partly}. One square is one device."
     data = {
         "levels": [
             [level.name, level.size, columns]

@@ -1,4 +1,5 @@
-"""A story as one page that asks nothing of any other host, and runs no script but its own.
+"""A story as one page that asks nothing of any other host, and runs no script but its own; or as
+a part of somebody else's page, without script.
 
 Every text is escaped; data for the script is JSON without ``<``, ``>`` and ``&``; the policy names
 style and script by their hashes, so that the same story gives the same bytes.
@@ -36,7 +37,7 @@ HATCH = (
 
 def page(story: Story) -> str:
     """The page."""
-    style, script = _own("page.css"), _own("page.js")
+    style, script = _own("parts.css") + _own("page.css"), _own("page.js")
     data: dict[str, Any] = {}
     body = "".join(_body(story, data))
     return "".join(
@@ -77,20 +78,66 @@ def _hash(content: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
+# A part of somebody else's page.
+
+
+MOST_ROWS = 30
+"""Rows of a table there."""
+
+
+def fragment(story: Story) -> str:
+    """Verdict, numbers, and what needs no script, its style kept to itself."""
+    return "".join(_fragment(story))
+
+
+def _fragment(story: Story) -> Iterator[str]:
+    own = _own("parts.css").replace(":root", "&", 1)  # rules hold inside the part alone
+    yield f'<div class="p2smt"><style>.p2smt {{ {own} {_APART} }}</style>{HATCH}'
+    yield from _head(story, "p")
+    name = hashlib.sha256(repr(story).encode()).hexdigest()[:8]  # no other part's
+    shown = [one for one in story.sections if one.first or _still(one) or one.tables]
+    for number, section in enumerate(shown):
+        yield f"<details{' open' * (not number)}><summary>{text(section.title)}</summary>"
+        yield f'<p class="lead">{text(section.lead)}</p>'
+        if section.first is not None:
+            yield from _table(section.first, MOST_ROWS)
+        for at, picture in enumerate(_still(section)):
+            yield f'<div class="picture">{_chart(picture, f"p2smt-{name}-{number}-{at}")}</div>'
+        for one in section.tables:
+            yield from _table(one, MOST_ROWS)
+        yield "</details>"
+    yield "</div>\n"
+
+
+_APART = (
+    "& { color: var(--ink); background: #fff; font: 16px/1.5 system-ui, sans-serif; padding: 12px; "
+    "font-variant-numeric: tabular-nums; overflow-wrap: anywhere; } p { margin: 0 0 8px; } "
+    "table, tr { color: var(--ink) !important; background: #fff !important; }"  # in dark notebooks
+)
+
+
+def _still(section: Section) -> list[Stack | Bars | Scatter]:
+    """The pictures that need no script."""
+    return [one for one in section.pictures if not isinstance(one, Drawn)]
+
+
+def _chart(picture: Stack | Bars | Scatter, name: str) -> str:
+    match picture:
+        case Stack():
+            return "".join(stack(picture))
+        case Bars():
+            return "".join(bars(picture))
+        case Scatter():
+            return "".join(scatter(picture, name))
+
+
 # The body, from the verdict to the commands.
 
 
 def _body(story: Story, data: dict[str, Any]) -> Iterator[str]:
-    yield f'{HATCH}<header><p class="kicker">p2smt {text(story.kind)}</p>\n'
-    yield f"<h1><bdi>{text(story.title)}</bdi></h1>\n"
-    yield f'<p class="verdict">{text(story.verdict)}</p>\n'
-    for label, words in story.warnings:
-        yield f'<p class="warning" role="note"><b>{text(label)}:</b> {text(words)}</p>\n'
-    yield '<dl class="figures">'
-    for figure in story.figures:
-        yield f'<div><dd class="big">{text(figure.value)}</dd><dt>{text(figure.label)}</dt>'
-        yield f'<dd class="small">{text(figure.note)}</dd></div>'
-    yield '</dl>\n<nav aria-label="Sections">'
+    yield f"{HATCH}<header>"
+    yield from _head(story, "h1")
+    yield '<nav aria-label="Sections">'
     yield from (
         f'<a href="#{anchor}">{text(section.title)}</a>'
         for anchor, section in numbered(story.sections)
@@ -100,6 +147,20 @@ def _body(story: Story, data: dict[str, Any]) -> Iterator[str]:
         yield from _section(anchor, section, data)
     yield from _rests(story)
     yield "</main>\n"
+
+
+def _head(story: Story, title: str) -> Iterator[str]:
+    """From the title, a tag of that name, to the numbers."""
+    yield f'<p class="kicker">p2smt {text(story.kind)}</p>\n'
+    yield f'<{title} class="title"><bdi>{text(story.title)}</bdi></{title}>\n'
+    yield f'<p class="verdict">{text(story.verdict)}</p>\n'
+    for label, words in story.warnings:
+        yield f'<p class="warning" role="note"><b>{text(label)}:</b> {text(words)}</p>\n'
+    yield '<dl class="figures">'
+    for figure in story.figures:
+        yield f'<div><dd class="big">{text(figure.value)}</dd><dt>{text(figure.label)}</dt>'
+        yield f'<dd class="small">{text(figure.note)}</dd></div>'
+    yield "</dl>\n"
 
 
 def _section(anchor: str, section: Section, data: dict[str, Any]) -> Iterator[str]:
@@ -120,12 +181,10 @@ def _section(anchor: str, section: Section, data: dict[str, Any]) -> Iterator[st
 
 def _picture(picture: Picture, name: str, data: dict[str, Any]) -> Iterator[str]:
     match picture:
-        case Stack():
-            yield from stack(picture)
-        case Bars():
-            yield from bars(picture)
+        case Stack() | Bars():
+            yield _chart(picture, name)
         case Scatter():
-            yield from scatter(picture, name)
+            yield _chart(picture, name)
             yield f'<p class="live" id="{name}-told" role="status" aria-live="polite">'
             yield "Point at a strategy, or tab to the picture and use the arrow keys.</p>"
             told = [[one.name, one.told] for one in picture.points]
@@ -137,13 +196,14 @@ def _picture(picture: Picture, name: str, data: dict[str, Any]) -> Iterator[str]
             data[name] = {"kind": picture.kind, "name": picture.name, **picture.data}
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, most: int | None = None) -> Iterator[str]:
+    """A table, or its first rows."""
     right = [head.startswith(">") for head in table.heads]
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>'
     for head, number in zip(table.heads, right, strict=True):
         yield f'<th scope="col"{" class=n" * number}>{text(head.lstrip(">"))}</th>'
     yield "</tr></thead><tbody>"
-    for row in table.rows:
+    for row in table.rows[:most]:
         yield "<tr>"
         for at, (cell, number) in enumerate(zip(row, right, strict=True)):
             tag = "td" if at else "th"
@@ -151,6 +211,8 @@ def _table(table: Table) -> Iterator[str]:
             yield f"</{tag}>"
         yield "</tr>"
     yield "</tbody></table></div>"
+    if most is not None and len(table.rows) > most:
+        yield f'<p class="small">{most} of {len(table.rows):,} rows</p>'
 
 
 def _rests(story: Story) -> Iterator[str]:

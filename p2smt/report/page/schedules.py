@@ -37,7 +37,12 @@ class SentChunks:
 
 def schedule_story(path: str, names: Names) -> Story:
     """The story of a schedule in a file."""
-    schedule = read_schedule(path)
+    commands = names.commands(f"p2smt verify {clean(path)}")
+    return told_schedule(read_schedule(path), commands)
+
+
+def told_schedule(schedule: Schedule, commands: tuple[str, ...]) -> Story:
+    """The story of a schedule."""
     sent, stuck = messages_of(schedule)
     rounds = max((one.round for one in sent), default=0)
     report = verify(schedule) if len(schedule.steps) <= VERIFIED else None
@@ -61,7 +66,7 @@ def schedule_story(path: str, names: Names) -> Story:
             ("Chunks", "numbered as in the buffer that they are first read from"),
             *((("Format", clean(schedule.form)),)),
         ),
-        commands=names.commands(f"p2smt verify {clean(path)}"),
+        commands=commands,
         lacks=("times: `p2smt verify FILE --cost TOPOLOGY` predicts them",),
         kind="report of a schedule",
     )

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
 from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION
-from p2smt.plans.file_model import OldPlanModel, PlanModel
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.report.page.placements import placement_story
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Story
@@ -53,7 +53,7 @@ def one_story(path: str, names: Names) -> Story:
 
         return redistribution_story(data, path, names)
     if {"requests", "ranks", "matrix"} <= data.keys():
-        return _plan_story(data, path, names)
+        return _file_story(data, path, names)
     return _printed_story(data, path, names)
 
 
@@ -63,15 +63,25 @@ def _schedule_story(path: str, names: Names) -> Story:
     return schedule_story(path, names)
 
 
-def _plan_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
+def _file_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     source, old = f"plan {path[:200]!r}", data.get("schema_version") == OLD_VERSION
     plan = validated(OldPlanModel, data, source) if old else validated(PlanModel, data, source)
-    commands = _commands(plan, path)
+    range_s = read_saved(path).range_s if isinstance(plan, PlanModel) and plan.training else None
+    return plan_story(plan, names, path, _commands(plan, path), range_s)
+
+
+def plan_story(
+    plan: AnyPlan,
+    names: Names,
+    source: str,
+    commands: tuple[str, ...],
+    range_s: tuple[float, float] | None = None,
+) -> Story:
+    """The story of a plan that was read; ``range_s``: that of a training's iteration."""
     if isinstance(plan, PlanModel) and plan.training is not None:
-        found = of_plan(plan, plan.training, names, path)
-        found = replace(found, range_s=read_saved(path).range_s)
+        found = replace(of_plan(plan, plan.training, names, source), range_s=range_s)
         return training_story(found, names, commands)
-    return placement_story(plan, names, path, commands)
+    return placement_story(plan, names, source, commands)
 
 
 def _commands(plan: PlanModel | OldPlanModel, path: str) -> tuple[str, ...]:
@@ -100,7 +110,7 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
             return story
     plan = data.get("plan")
     if isinstance(plan, dict) and {"requests", "ranks", "matrix"} <= plan.keys():
-        return _plan_story(plan, path, names)
+        return _file_story(plan, path, names)
     from p2smt.report.page.any_answer import answer_story
 
     return answer_story(fields, names)

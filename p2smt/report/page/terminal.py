@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p2smt.report.page.story import Story
-from p2smt.report.training.first_screen import ScreenBlock, screen
-
-_MUST = 10
+from p2smt.report.screen import MUST, ScreenBlock, screen
 
 
 def story_lines(story: Story) -> list[str]:
@@ -16,8 +14,8 @@ def story_lines(story: Story) -> list[str]:
 
 
 def _blocks(story: Story) -> Iterator[ScreenBlock]:
+    yield ScreenBlock("verdict", (story.verdict,), MUST, 3)
     yield ScreenBlock("of", (story.title,), 9, 2)
-    yield ScreenBlock("verdict", (story.verdict,), _MUST, 3)
     for label, words in story.warnings:
         yield ScreenBlock("caution", (f"{label.lower()}: {words}",), 8, 2)
     for figure in story.figures:

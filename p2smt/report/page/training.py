@@ -30,7 +30,7 @@ from p2smt.report.page.words import count, format_time3, links_rest, part_words
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
-from p2smt.units import format_gigabytes, plain
+from p2smt.units import counted, format_gigabytes, plain
 
 _TOLD = 5e-4
 """The least part of a time that is told as a difference."""
@@ -235,7 +235,7 @@ def _points_section(found: Trained) -> Section:
         own = found.strategy, found.iteration_s, found.memory_bytes, part_words(found.parts)
         listed = sorted([*listed, own], key=lambda one: one[1])
     lead = (
-        f"{len(listed):,} strategies{near} are shown. "
+        f"{counted(len(listed), 'strategy', 'strategies')}{near} are shown. "
         "Filled points on the dashed line: nothing is both faster and smaller."
     )
     own_s, own_bytes = next(one[1:3] for one in listed if one[0] == found.strategy)

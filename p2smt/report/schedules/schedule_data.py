@@ -211,8 +211,8 @@ def _by_cause(violations: Sequence[Violation]) -> Iterable[list[Violation]]:
 def _what(schedule: Schedule) -> str:
     place = "in place" if schedule.in_place else "out of place"
     return (
-        f"{schedule.contract.collective} {place}, {schedule.ranks} ranks, "
-        f"{len(schedule.steps)} steps ({schedule.name}, {schedule.form})"
+        f"{schedule.contract.collective} {place}, {counted(schedule.ranks, 'rank')}, "
+        f"{counted(len(schedule.steps), 'step')} ({schedule.name}, {schedule.form})"
     )
 
 
@@ -239,10 +239,11 @@ def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
         yield f"  {one_line(detail, _WIDTH)}"
     if broken.order and broken.shortest is not None:
         length = "shortest" if broken.shortest else "short"
-        yield f"  a {length} interleaving that shows it, {len(broken.order)} steps:"
+        yield f"  a {length} interleaving that shows it, {counted(len(broken.order), 'step')}:"
         shown = list(_entries(broken))[-_STEPS:]
         if len(shown) < len(broken.order):
-            yield f"    .. {len(broken.order) - len(shown)} steps before (all with --json)"
+            before = counted(len(broken.order) - len(shown), "step")
+            yield f"    .. {before} before (all with --json)"
         for number, part in shown:
             yield f"    {schedule.steps[number]}{': ' * bool(part)}{part}"
 

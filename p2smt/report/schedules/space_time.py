@@ -18,6 +18,7 @@ from itertools import accumulate
 from math import hypot
 
 from p2smt.problems.schedule import Arrival, EdgeRow, SumSchedule
+from p2smt.units import counted
 
 MOST_ARROWS = 3000
 MOST_NAMED = 16
@@ -105,7 +106,8 @@ def space_time_svg(
 def _title(schedule: SumSchedule, title: str, bundled: bool) -> list[str]:
     rounds = sum(step.rounds for step in schedule.steps)
     sent = sum(len(step.sends) for step in schedule.steps)
-    size = f"{len(schedule.steps)} steps, {rounds} rounds, {sent} messages"
+    counts = {"step": len(schedule.steps), "round": rounds, "message": sent}
+    size = ", ".join(counted(count, noun) for noun, count in counts.items())
     seen = "thin: a rank's input; dashed: a sum of some inputs; thick: the whole sum"
     if bundled:
         seen = "an arrow is all that an edge carries in a step, the wider the more"
@@ -176,7 +178,7 @@ def _grid(page: _Page, schedule: SumSchedule) -> Iterator[str]:
     for number, (step, (left, right)) in enumerate(zip(schedule.steps, page.ends, strict=True)):
         size = f"width='{right - left}' height='{bottom - top}'"
         yield f"<rect x='{left}' y='{top}' {size} fill='#f6f6f6'/>"
-        rounds = "1 round" if step.rounds == 1 else f"{step.rounds} rounds"
+        rounds = counted(step.rounds, "round")
         yield _text(left, top - 6, f"{number + 1}: {rounds}", 11)
     for rank, row in enumerate(page.rows):
         right = page.ends[-1][1] if page.ends else _LEFT

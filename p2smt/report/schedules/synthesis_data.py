@@ -34,7 +34,7 @@ from p2smt.synthesis.question import (
     SynthesisSetting,
     shown_collective,
 )
-from p2smt.units import format_time, plain
+from p2smt.units import counted, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.problems.schedule import ScheduleClass
@@ -242,7 +242,8 @@ def setting_words(setting: SynthesisSetting) -> str:
     """Such as ``all-gather on dgx1, 8 ranks``."""
     root = f" of root {setting.root}" if setting.rooted else ""
     fabric = printable(setting.fabric.name)
-    return f"{shown_collective(setting.collective)}{root} on {fabric}, {setting.fabric.ranks} ranks"
+    ranks = counted(setting.fabric.ranks, "rank")
+    return f"{shown_collective(setting.collective)}{root} on {fabric}, {ranks}"
 
 
 def _size_words(found: Synthesis) -> str:

@@ -9,15 +9,9 @@ from rich.console import Group, RenderableType
 
 from p2smt.api.efficiencies import known_of
 from p2smt.cost.accuracy import PriceRange
+from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, screen, wrapped
 from p2smt.report.tables import table
-from p2smt.report.training.first_screen import (
-    COLUMNS,
-    LINES,
-    ScreenBlock,
-    memory_words,
-    screen,
-    wrapped,
-)
+from p2smt.report.training.first_screen import memory_words
 from p2smt.report.training.words import known_words, short_strategy, time_parts
 from p2smt.result import Status
 from p2smt.training.gain import RateGain

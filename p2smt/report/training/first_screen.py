@@ -1,24 +1,16 @@
-"""The first screen of `plan` and `estimate`: what to run and what is known of it.
-
-At most 20 lines of 80 columns, whatever the answer.  A screen is made of blocks, each with a label
-and lines; where there are more lines than fit, those of the least weight are left out.  All else is
-behind ``--details``.
-"""
+"""The first screen of `plan` and `estimate`: what to run and what is known of it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from rich.cells import cell_len, chop_cells, set_cell_size
 
 from p2smt.api.efficiencies import dispatcher_notes, known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.text import printable
+from p2smt.report.screen import COLUMNS, LINES, MUST, ScreenBlock, screen, wrapped
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
@@ -51,69 +43,9 @@ from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 if TYPE_CHECKING:
     from p2smt.api.host_plan import PlannedOnHosts
 
-LINES, COLUMNS = 20, 80
-_LABEL = 9
-_PIECE = re.compile(r"[^\s,]*,?\s*")
 _SHOWN_ROWS = 3
-_MUST = 10
-_MORE = " .."
 _MOVED = 0.1
 """Of a range's width its ends are rounded by at most so much: what lies in it is told by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenBlock:
-    """Texts under a label, each on lines of its own, at most ``most`` lines of it all.
-
-    ``weight``: what stays longest has most.
-    """
-
-    label: str
-    texts: tuple[str, ...]
-    weight: int
-    most: int = 3
-
-    @property
-    def lines(self) -> list[str]:
-        """Its lines."""
-        lines = [line for text in self.texts for line in wrapped(text, COLUMNS - _LABEL)]
-        if len(lines) > self.most:
-            lines = [*lines[: self.most - 1], _cut(lines[self.most - 1])]
-        heads = [self.label, *[""] * len(lines)]
-        return [f"{head:{_LABEL}}{line}" for head, line in zip(heads, lines, strict=False)]
-
-
-def _cut(line: str) -> str:
-    most = COLUMNS - _LABEL - len(_MORE)
-    return (set_cell_size(line, most) if cell_len(line) > most else line).rstrip(" ,;") + _MORE
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """A text on lines of a width, broken after a blank or a comma; a longer word anywhere.
-
-    Wide characters take two columns.
-    """
-    lines = [""]
-    for piece in _PIECE.findall(printable(text)):
-        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-        if cell_len(lines[-1].rstrip()) > width:
-            lines[-1:] = chop_cells(lines[-1].rstrip(), width)
-            lines[-1] += " " * piece.endswith(" ")
-    return [line.rstrip() for line in lines]
-
-
-def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
-    """The lines of blocks; where there are more, lines of the least weight go, the last first."""
-    kept = [block for block in blocks if block.texts]
-    while sum(len(one.lines) for one in kept) > lines:
-        at = min(range(len(kept)), key=lambda i: (kept[i].weight, -i))
-        if len(kept[at].lines) > 1:
-            kept[at] = replace(kept[at], most=len(kept[at].lines) - 1)
-        else:
-            del kept[at]
-    return [line for one in kept for line in one.lines]
 
 
 # `estimate`.
@@ -135,11 +67,11 @@ def estimate_screen(
     return screen(
         (
             *_asked(found),
-            ScreenBlock("time", (time_words(within),), _MUST),
+            ScreenBlock("time", (time_words(within),), MUST),
             ScreenBlock("", (_parts(found),), 3, 2),
             ScreenBlock("measured", measured, 9, 6),
             ScreenBlock("rate", (rate_words(found),), 8),
-            ScreenBlock("memory", (memory_words(found), *helps), _MUST, 4),
+            ScreenBlock("memory", (memory_words(found), *helps), MUST, 4),
             *_unmeasured(found),
             *_known_blocks(known),
             ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
@@ -153,7 +85,7 @@ def _asked(found: RunEstimate) -> Iterator[ScreenBlock]:
     """The strategy, and what is trained by it."""
     run = found.run
     where = f"{run.model.name} on {cluster_words(found.topology)}"
-    yield ScreenBlock("run", (_short(found),), _MUST)
+    yield ScreenBlock("run", (_short(found),), MUST)
     yield ScreenBlock("", (f"{where}, {batch_words(run.batch)}",), 9, 2)
     yield ScreenBlock("hosts", tuple(_hosts(found)), 9, 2)
 
@@ -232,7 +164,7 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
     """What to run on which of the hosts, the proof, and what a round batch would take."""
     room = LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
     answer = found.answer
-    stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, _MUST)
+    stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, MUST)
     proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
     if found.estimate is None:
         return screen((stopped, proof), room)
@@ -250,9 +182,9 @@ def hosts_screen(found: PlannedOnHosts, below: Sequence[str] = ()) -> list[str]:
         stopped,
         *_asked(one),
         why,
-        ScreenBlock("time", (time_words(_range_of(one)),), _MUST),
+        ScreenBlock("time", (time_words(_range_of(one)),), MUST),
         ScreenBlock("rate", (rate_words(one),), 8),
-        ScreenBlock("memory", (memory_words(one),), _MUST, 2),
+        ScreenBlock("memory", (memory_words(one),), MUST, 2),
         *_known_blocks(known_of(one)),
         *fastest,
         replace(proof, label="") if fastest else proof,
@@ -281,7 +213,7 @@ def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = 
     ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
     """
     stopped = "no strategy had been found" if found.plan is None else "the best found so far"
-    head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, _MUST, 1)
+    head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, MUST, 1)
     run = found.recommended
     return screen(
         (head, *(_nothing(found.answer) if run is None else _found(found, run, own))), _room(below)
@@ -297,11 +229,11 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     within = _range_of(estimate)
     yield from _asked(estimate)
     yield ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
-    yield ScreenBlock("time", (time_words(within),), _MUST)
+    yield ScreenBlock("time", (time_words(within),), MUST)
     if own is not None:
         yield ScreenBlock("measured", anchor_words(own, _best_words(found, run, own)), 9, 6)
     yield ScreenBlock("rate", (rate_words(estimate),), 8)
-    yield ScreenBlock("memory", (memory_words(estimate),), _MUST, 2)
+    yield ScreenBlock("memory", (memory_words(estimate),), MUST, 2)
     yield from _unmeasured(estimate)
     yield from _known_blocks(run.known)
     if run.number > 1:
@@ -413,7 +345,7 @@ def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
     question, short = answer.question, answer.shortfall
     trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
     yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
-    yield ScreenBlock("answer", (headline(answer),), _MUST)
+    yield ScreenBlock("answer", (headline(answer),), MUST)
     if short is not None:
         needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
         lacks = f"lacks {format_gigabytes(short.missing_bytes)}"

@@ -29,7 +29,7 @@ from p2smt.report.training.words import (
 )
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import AXES, EXPERT_AXES, strategy_text
-from p2smt.units import format_time
+from p2smt.units import counted, format_time
 
 MOST_BARS, MOST_NODES, MOST_IN_A_NODE = 10, 8, 16
 _WIDTH, _MARGIN, _BAR, _PITCH = 720, 16, 18, 52
@@ -188,7 +188,8 @@ def _nodes(drawn: _Drawn, topology: Topology, top: int) -> Iterator[str]:
     places[ranks.ravel()] = np.indices(ranks.shape).reshape(len(sizes), -1).T
     each, rows = _shape(topology)
     axes = " ".join(names[index] for index in chosen) or "one device"
-    more = "" if each * rows == topology.devices else f" (the first {each * rows} devices)"
+    first = counted(each * rows, "device")
+    more = "" if each * rows == topology.devices else f" (the first {first})"
     yield _text(_MARGIN, top + 2, f"a row for each node; places on {axes}{more}", 11)
     wide = _wide(drawn.placement)
     for device in range(min(each * rows, topology.devices)):

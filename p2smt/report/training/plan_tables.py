@@ -19,7 +19,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import key_of, strategy_text
-from p2smt.units import format_gigabytes, format_time, plain
+from p2smt.units import counted, format_gigabytes, format_time, plain
 
 _GAINS = 1e-6
 """Relative: programs that save less save nothing."""
@@ -98,7 +98,8 @@ def space_lines(answer: PlanAnswer) -> Iterator[str]:
         ("left open", counts.open),
     )
     told = ", ".join(f"{count:,} {way}" for way, count in ways if count)
-    yield f"{counts.strategies:,} strategies: {told}" if told else "no valid strategies"
+    every = counted(counts.strategies, "strategy", "strategies")
+    yield f"{every}: {told}" if told else "no valid strategies"
     if answer.question.free_bytes:
         question = answer.question
         sizes = (question.capacity_bytes, question.topology.known_device.memory_bytes)

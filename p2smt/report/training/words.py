@@ -18,7 +18,7 @@ from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
-from p2smt.units import format_time, plain
+from p2smt.units import counted, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.training.search.hosts.answer import HostsAnswer
@@ -50,7 +50,7 @@ def proof_words(answer: HostsAnswer) -> str:
     many = answer.searched
     least, most = answer.batches
     of = f"batches of {least:,} to {most:,}" if least < most else f"a batch of {most:,}"
-    space = f"strategies, up to {len(answer.listed)} hosts and their orders, {of}"
+    space = f"strategies, up to {counted(len(answer.listed), 'host')} and their orders, {of}"
     match answer.status:
         case Status.OPTIMAL:
             return f"optimal among {space}"

@@ -11,6 +11,7 @@ from p2smt.runtime.payload import RankReport, RunOptions, in_short
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.ranks.worker import run_worker, start_limit
 from p2smt.runtime.work import Work
+from p2smt.units import plain
 
 _RETRY_S = 0.2
 
@@ -37,7 +38,7 @@ def run_joined(work: Work, options: RunOptions, place: Place) -> list[RankReport
     thread.join(options.time_limit_s)
     where = f"rank {place.rank}"
     if not outcome:
-        text = f"no result within {options.time_limit_s:g} s (it was at {doing[-1]})"
+        text = f"no result within {plain(options.time_limit_s, 6)} s (it was at {doing[-1]})"
         raise ExecutionError(f"{where}: {text}")
     result = outcome[0]
     if isinstance(result, BackendError | ExecutionError | InputError):
@@ -59,6 +60,6 @@ def _reach_rank_0(place: Place, limit_s: float) -> None:
         except OSError as error:
             if time.monotonic() > end:
                 where = f"{place.host}:{place.port} ({error.strerror or error})"
-                text = f"rank 0 did not answer within {limit_s:g} s at {where}"
+                text = f"rank 0 did not answer within {plain(limit_s, 6)} s at {where}"
                 raise ExecutionError(f"rank {place.rank}: {text}") from None
             time.sleep(_RETRY_S)

@@ -23,6 +23,7 @@ from typing import IO, Any
 from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.payload import RankReport, RunOptions, named, report_of
 from p2smt.runtime.work import NodeSetup, Work
+from p2smt.units import plain
 
 _SETTLE_S = 1.0  # after a first failure: time for the others' to arrive, to tell cause from effect
 _GRACE_S = 5.0
@@ -228,7 +229,8 @@ class _Run:
                 doing.setdefault(text or "starting", []).append(int(rank))
         shown = "; ".join(f"{named(sorted(ranks))}: {text}" for text, ranks in doing.items())
         return ExecutionError(
-            f"no result within {self.options.time_limit_s:g} s ({shown or 'no rank answered'})"
+            f"no result within {plain(self.options.time_limit_s, 6)} s "
+            f"({shown or 'no rank answered'})"
         )
 
 

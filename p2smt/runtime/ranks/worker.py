@@ -27,6 +27,7 @@ from p2smt.runtime.ranks.place import Place, no_cuda, too_few_gpus
 from p2smt.runtime.schedules.job import ScheduleJob, check_backend
 from p2smt.runtime.schedules.rank import run_schedule_rank
 from p2smt.runtime.work import Work
+from p2smt.units import plain
 
 START_LIMIT_S = 60.0
 """Ranks must have joined after so long, or after half of the time limit if that is shorter."""
@@ -174,7 +175,7 @@ def _join(store: PrefixStore, place: Place, options: RunOptions) -> None:
             store.wait(
                 [f"told/{rank}" for rank in range(place.ranks) if rank not in missing], _TELL
             )
-    text = f"{named(missing)} did not start within {limit.total_seconds():g} s"
+    text = f"{named(missing)} did not start within {plain(limit.total_seconds(), 6)} s"
     raise ExecutionError(f"{text} (rank {place.rank} waited)")
 
 

@@ -32,6 +32,7 @@ from p2smt.runtime.schedules.rows import Chain, RankRows, chains_of, order_in_ra
 from p2smt.runtime.schedules.values import contributions_of, goals_of
 from p2smt.runtime.unwritten import fill_unwritten, is_unwritten
 from p2smt.schedules.model import Buffer, Connection, Schedule, Step
+from p2smt.units import plain
 
 
 def run_schedule_rank(job: ScheduleJob, options: RunOptions, site: Site, tell: Tell) -> RankReport:
@@ -198,7 +199,8 @@ class RankValues:
                 place = int(np.flatnonzero(off)[0])
                 what = "wrong value" if exact else "beyond the bound of rounding errors"
                 where = f"rank {self.rank}, output chunk {goal.chunk}, element {place}"
-                return f"{where}: {what}: expected {right[place]:g}, found {_shown(found[place])}"
+                expected = plain(float(right[place]), 6)
+                return f"{where}: {what}: expected {expected}, found {_shown(found[place])}"
         return ""
 
     def kept(self) -> list[torch.Tensor]:
@@ -234,7 +236,7 @@ class RankValues:
 def _shown(value: float) -> str:
     if is_unwritten(value):
         return "what was never written"
-    return f"{value:g}"
+    return plain(float(value), 6)
 
 
 # One rank of a schedule on real processes: a thread for each chain of its steps.

@@ -25,6 +25,7 @@ from p2smt.search.allocation.terms import term
 from p2smt.search.sensitivity import changes, perturbed
 from p2smt.search.solve import as_named
 from p2smt.solvers.ask import Solver
+from p2smt.units import plain
 
 _RESOLUTION = 2.0**32
 """Ticks of the best order."""
@@ -63,7 +64,8 @@ def check_listed(problem: Problem, within: float) -> None:
     if every is None or every > FEW_ORDERS:
         many = f"more than {FEW_ORDERS:,}" if every is None else f"{every:,}"
         rule = f"lists orders of hosts where at most {FEW_ORDERS:,} are possible, not {many}"
-        raise InputError(f"--within {100 * within:g}%", rule, "name fewer hosts, or drop it")
+        given = f"--within {plain(100 * within, 6)}%"
+        raise InputError(given, rule, "name fewer hosts, or drop it")
 
 
 def _number(problem: Problem) -> int | None:

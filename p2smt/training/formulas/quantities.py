@@ -180,6 +180,7 @@ def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
         "g": 1 + model.gated,
         "V": model.vocab,
         "tied": model.tied,
+        "mtp": model.mtp > 0,
         "s": batch.tokens,
     }
     return {name: np.array(float(number)) for name, number in numbers.items()}

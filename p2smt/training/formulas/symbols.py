@@ -25,6 +25,7 @@ f = _symbol("f")
 g = _symbol("g")
 V = _symbol("V")
 tied = _symbol("tied")
+mtp = _symbol("mtp")
 
 E = _symbol("E")
 r = _symbol("r")
@@ -147,6 +148,7 @@ MEANINGS: tuple[tuple[Symbol, str], ...] = (
     (g, "input matrices of the MLP: 2 if gated, else 1"),
     (V, "vocabulary"),
     (tied, "1 if embedding and logits are one matrix"),
+    (mtp, "1 if layers at its end predict further tokens"),
     (B, "sequences in an iteration"),
     (s, "tokens in a sequence"),
     (t, "tensor parallelism"),

@@ -17,17 +17,6 @@ from p2smt.cli.guide.places import found_command
 from tests.cli.tools import cli, process
 from tests.interpreter import assert_silent
 
-RUN = (
-    "models",
-    "placements",
-    "topology list",
-    "topology fabric",
-    "topology show",
-    "docs",
-    "schema",
-)
-"""Commands of which the first example is run: it needs no file, writes none, and is quick."""
-
 
 def leaves() -> Iterator[tuple[str, Any]]:
     """Every command that has no others, by what is typed for it."""
@@ -117,12 +106,6 @@ def test_examples_are_read(name: str, example: str) -> None:
     assert program == "p2smt"
     assert " ".join(words[: len(words) - len(rest)]) == name
     command.make_context(name, list(rest))
-
-
-@pytest.mark.parametrize("name", RUN)
-def test_examples_run(name: str) -> None:
-    done = cli(*shlex.split(EXAMPLES[name][0])[1:])
-    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(

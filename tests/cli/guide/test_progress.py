@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from p2smt.report.progress import LiveLine, clock_text, stage_text
+from p2smt.report import progress
+from p2smt.report.progress import LiveLine, clock_text, counted, stage_text
 from p2smt.result import SearchLimits, SearchStage, StopWatch
 from tests.cli.test_processes import CTRL_C, TERMINAL, interrupted
 from tests.cli.tools import DEEP, DEEP_REQUESTS
@@ -164,3 +166,39 @@ def test_limits_are_the_same_whoever_is_told() -> None:
     StopWatch.start(heard).left()
     StopWatch.start(StopWatch.start(heard).left()).tell("states", done=3)
     assert told == [SearchStage("states", done=3)]
+
+
+@pytest.mark.parametrize("every", [None, 3])
+def test_a_script_says_how_many_are_done_and_prints_beside_it(
+    monkeypatch: pytest.MonkeyPatch, every: int | None
+) -> None:
+    terminal = Terminal()
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", "CI": ""}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("FIRST_S", "EVERY_S"):
+        monkeypatch.setattr(progress, name, 0.001)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, terminal)
+    items = "abc" if every is None else iter("abc")
+    for done, item in enumerate(counted(items, "cases", every)):
+        for _ in range(60_000):  # a minute: it is written a thousand times a second
+            if f"{OFF}cases; {done} of 3; " in terminal.shown:
+                break
+            time.sleep(0.001)
+        sys.stdout.write(f"row {item}\n")
+    shown = re.findall(r"cases; (\d) of 3; |row (.)", terminal.shown)
+    assert [*dict.fromkeys(shown)] == [
+        ("0", ""),
+        ("", "a"),
+        ("1", ""),
+        ("", "b"),
+        ("2", ""),
+        ("", "c"),
+    ]
+    assert terminal.shown.endswith((OFF, "row c\n"))
+    assert sys.stdout is terminal
+
+
+def test_a_script_that_nobody_watches_prints_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(counted("abc", "cases")) == ["a", "b", "c"]
+    assert capsys.readouterr() == ("", "")

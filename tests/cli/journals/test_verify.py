@@ -123,8 +123,9 @@ def test_without_time_nothing_is_solved_again(folder: Path) -> None:
         (("list.jsonl", "--prove"), ("--prove", "is for plans")),
         (("list.jsonl", "--fix"), ("a journal", "takes no options of schedules")),
         (("list.jsonl", "--upto", "4"), ("a journal", "takes no options of schedules")),
-        (("tiny.yaml", "--all"), ("--all", "is for journals of searches")),
-        (("tiny.yaml", "--sample", "3"), ("--sample", "is for journals of searches")),
+        (("tiny.yaml",), ("is a topology", "does not take")),
+        (("some.yaml", "--all"), ("--all", "is for journals of searches")),
+        (("some.yaml", "--sample", "3"), ("--sample", "is for journals of searches")),
         (("none.jsonl",), ("journal", "none.jsonl", "does not exist")),
         (("empty.jsonl",), ("has no whole line", "nothing is on record")),
         (("torn.jsonl",), ("has no whole line", "nothing is on record")),
@@ -146,6 +147,7 @@ def test_bad_input(
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "torn.jsonl").write_text(text[:100])
     (tmp_path / "text.jsonl").write_text("a text")
+    (tmp_path / "some.yaml").write_text("a: 1")
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "renamed.txt").write_text(text)
     (tmp_path / "other.jsonl").write_text(_with(text, space="solv"))

@@ -34,6 +34,7 @@ class Whole(Inner):
 
 
 SEEN: Seen = []
+BESIDE = ("quiet", "no_config")
 
 
 @opened
@@ -71,7 +72,7 @@ def said(command: Callable[..., int], *words: str) -> str:
 
 
 def test_options_stand_in_the_place_of_their_group() -> None:
-    names = ["name", "first", "depth", "rules", "rate_limit", "quick", "to", "last", "quiet"]
+    names = ["name", "first", "depth", "rules", "rate_limit", "quick", "to", "last", *BESIDE]
     assert list(inspect.signature(everything).parameters) == names
     lines = [line.split() for line in said(everything, "--help").splitlines()]
     spelt = [words[1] if words[0] == "-d," else words[0] for words in lines if words]
@@ -101,7 +102,7 @@ def test_what_is_needed_must_be_given(words: tuple[str, ...]) -> None:
 
 
 def test_a_command_may_have_a_part_of_a_group_with_words_and_values_of_its_own() -> None:
-    assert list(inspect.signature(some).parameters) == ["quick", "rate_limit", "first", "quiet"]
+    assert list(inspect.signature(some).parameters) == ["quick", "rate_limit", "first", *BESIDE]
     assert "--rate-limit M" in said(some, "--help")
     assert said(some) == ""
     assert [(Whole(rate_limit="7"), None)] == SEEN

@@ -31,7 +31,7 @@ def test_fields_that_tools_rely_on() -> None:
 
 
 def test_the_table_says_time_proof_and_memory() -> None:
-    lines = cli(*arguments(steps="2")).out.splitlines()
+    lines = cli(*arguments(steps="2"), "--details").out.splitlines()
     assert lines[0].startswith("optimal: ")
     assert lines[0].endswith("proved among plans of at most 2 steps")
     assert "link-level bound" in lines[1]
@@ -45,7 +45,7 @@ def test_more_steps_are_never_slower() -> None:
 
 
 def test_too_few_steps_are_infeasible() -> None:
-    done = cli(*arguments(steps="1"))
+    done = cli(*arguments(steps="1"), "--details")
     assert (done.code, done.out) == (
         4,
         "infeasible: no plan of at most 1 step exists, whatever the memory; give more --steps\n",
@@ -67,9 +67,9 @@ def test_few_steps_under_a_cap_have_a_least_memory() -> None:
 
 
 def test_a_cap_on_steps_is_told() -> None:
-    done = cli(*arguments(memory="8KiB"))
+    done = cli(*arguments(memory="8KiB"), "--details")
     assert "pack buffer of a step 6 KiB (cap 8 KiB)" in done.out
-    kept = cli(*arguments(memory="8KiB"), "--keep-source")
+    kept = cli(*arguments(memory="8KiB"), "--keep-source", "--details")
     assert kept.code == 0
     assert "pack buffer of a step beside the source" in kept.out
 
@@ -117,7 +117,7 @@ def test_padding_is_named() -> None:
 
 def test_axes_of_one_device_are_named_by_no_type() -> None:
     """As everywhere else: only the given layouts name them."""
-    done = cli(*arguments(mesh="a=1,dp=2,tp=4", from_="S(a,dp),S(tp)"))
+    done = cli(*arguments(mesh="a=1,dp=2,tp=4", from_="S(a,dp),S(tp)"), "--details")
     assert done.out.splitlines()[6].split()[0] == "S(dp),S(tp)"
     data = cli(*arguments(mesh="a=1,dp=2,tp=4", from_="S(a,dp),S(tp)"), "--json").json()
     assert data["from"] == "S(a,dp),S(tp)"

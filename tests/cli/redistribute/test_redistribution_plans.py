@@ -81,7 +81,7 @@ def test_a_plan_against_its_own_restrictions(folder: Path, change: dict[str, Any
 
 
 def test_cost_shows_the_steps(folder: Path) -> None:
-    done = cli("cost", str(folder / "best.json"))
+    done = cli("cost", str(folder / "best.json"), "--details")
     assert done.code == 0
     assert "permute to S(b),S(a)" in done.out
     assert "optimality: not checked\n\nthe file says optimal: 10.04 us, proved among" in done.out

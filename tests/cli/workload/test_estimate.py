@@ -183,7 +183,7 @@ def test_a_plan_file_of_a_mixture_has_both_matrices() -> None:
     found = json.loads(Path("made.json").read_text())
     assert set(found["training"]["placement"]) == {one["matrix"] for one in found["requests"]}
     assert cli("verify", "made.json").code == 0
-    shown = cli("cost", "made.json").out
+    shown = cli("cost", "made.json", "--details").out
     assert "placement of experts\naxis  size  node  gpu\nep       8     1    8" in shown
 
 

@@ -154,7 +154,7 @@ def test_costs_of_hosts_in_their_order_are_those_that_compare_has() -> None:
     beside = cli("compare", "listed", "-t", "racks.yaml", *AXES, *hosts, "--json").json()
     (listed,) = [one for one in beside["orders"] if one["name"] == "listed"]
     assert found["objective_s"] == pytest.approx(listed["objective_s"], rel=1e-12)
-    text = cli("cost", "-t", "racks.yaml", *AXES, *hosts)
+    text = cli("cost", "-t", "racks.yaml", *AXES, *hosts, "--details")
     assert "checked on devices" in text.out
 
 

@@ -76,6 +76,18 @@ def test_slow_links_that_three_runs_tell_are_searched_with() -> None:
     assert one["iteration_s"] == pytest.approx(seconds(RUN, "slow.yaml"))
 
 
+def test_of_named_hosts_those_of_the_job_had_the_run(folder: Path) -> None:
+    """Two of the hosts of four, as listed: the same as on a topology of these two."""
+    tiny = (folder / "tiny.yaml").read_text()
+    (folder / "two.yaml").write_text(tiny + 'hosts: "n[1-2]"\n')
+    (folder / "four.yaml").write_text(tiny.replace("size: 2", "size: 4") + 'hosts: "n[1-4]"\n')
+    asked = (*TRAINED, "-s", "tp=4", "--measured", f"{RUN}: 12ms")
+    expected = answered("estimate", *asked, "-t", "two.yaml")["anchor"]
+    found = answered("estimate", *asked, "-t", "four.yaml", "--hosts", "n[2,4]")["anchor"]
+    assert found["runs"][0]["strategy"] == expected["runs"][0]["strategy"]
+    assert found["reached"] == pytest.approx(expected["reached"])
+
+
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_the_screen_says_it_in_twenty_lines(command: str) -> None:
     strategy = FEW if command == "plan" else ("-s", "tp=2")
@@ -156,6 +168,15 @@ def test_a_run_that_a_script_starts_anchors_as_its_strategy() -> None:
     assert found["anchor"] == expected["anchor"]
     itself = answered("estimate", "run.sh", "-t", "tiny.yaml", *LEFT, "--measured", "run.sh: 12ms")
     assert itself["anchor"]["scaled_s"] == pytest.approx(0.012)
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize("beside", [(), ("--compare", "run.sh"), ("--compare", "tp=2")])
+def test_plan_takes_what_such_a_script_leaves_open(beside: tuple[str, ...]) -> None:
+    told = ("--measured", "run.sh: 12ms", *LEFT)
+    found = answered("plan", *SCENE, *FEW, *told, *beside)["anchor"]
+    expected = answered("plan", *SCENE, *FEW, "--measured", f"{RUN}: 12ms")["anchor"]
+    assert found["runs"] == expected["runs"]
 
 
 def test_a_run_of_an_answer_anchors_on_its_own_placement(folder: Path) -> None:

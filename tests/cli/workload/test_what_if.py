@@ -153,6 +153,9 @@ def test_an_answer_on_named_hosts_chooses_its_own() -> None:
     assert (five["status"], five["reason"]) == ("infeasible", "12 ranks need 6 hosts")
     assert faster["iteration_s"] < found["objective_s"]
     assert cli("solve", *words, "--what-if", "hosts=9").code == 2
+    lines = cli("solve", *words, "--what-if", "leaf*2").out.splitlines()
+    (now,) = (line for line in lines if line.startswith("now "))
+    assert "this order of ranks" in now
 
 
 def test_a_levels_name_wins_over_a_word() -> None:

@@ -87,6 +87,8 @@ def test_calls_and_hops() -> None:
 
 
 def test_an_unknown_library() -> None:
+    with pytest.raises(InputError, match=r"did you mean 'nccl-2\.30'"):
+        library_of("nccl")
     with pytest.raises(InputError, match=r"'nccl-2\.2' is not known|nccl-2\.20"):
         library_of("nccl-2.2")
     with pytest.raises(InputError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from os import environ
 from pathlib import Path
 
@@ -17,6 +18,9 @@ BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Ranks that share a stream write whole lines: unbuffered, ``print`` writes a line's end apart."""
 
 PAGES = Path(__file__).parents[3] / "docs" / "launchers"
+PAGE = PAGES / "README.md"
+OURS = ("What a rank is", "Ranks host by host", "Hosts without names")
+"""Sections whose commands are p2smt's own; the others start ranks."""
 
 
 def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
@@ -29,9 +33,9 @@ def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
     return (done.stdout + notes).splitlines()
 
 
-def run_page(page: str, folder: Path, variables: dict[str, str]) -> None:
-    """Every command of the page; ranks may speak in any order."""
-    for command, lines in commands(PAGES / page):
+def run_section(section: str, folder: Path, variables: dict[str, str]) -> None:
+    """Every command of a section; ranks may speak in any order."""
+    for command, lines in commands(PAGE, section):
         found = printed(command, folder, variables)
         if not command.startswith(("p2smt", "cat")):
             assert sorted(found) == sorted(lines), command
@@ -42,9 +46,9 @@ def run_page(page: str, folder: Path, variables: dict[str, str]) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The plan of the first page, as its first command makes it, and a command p2smt."""
-    (tmp_path / "cluster.yaml").write_text(blocks(PAGES / "README.md", "yaml")[0])
+    (tmp_path / "cluster.yaml").write_text(blocks(PAGE, "yaml")[0])
     with_programs(tmp_path)
-    solve, _ = next(commands(PAGES / "README.md"))
+    solve, _ = next(commands(PAGE))
     printed(solve, tmp_path, path(tmp_path))
     return tmp_path
 
@@ -55,8 +59,15 @@ def path(folder: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_the_first_page(folder: Path) -> None:
-    run_page("README.md", folder, path(folder))
+def test_the_page(folder: Path) -> None:
+    for section in OURS:
+        run_section(section, folder, path(folder))
+
+
+def test_every_section_with_commands_is_run() -> None:
+    sections = re.findall(r"^## (.*)$", PAGE.read_text(), re.M)
+    run = {one for one in sections if blocks(PAGE, "console", one)}
+    assert run == {*OURS, "Slurm", "Open MPI", "torchrun"}
 
 
 @pytest.mark.exhaustive
@@ -75,15 +86,15 @@ def test_the_page_of_jobs(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
-def test_the_page_of_slurm(folder: Path) -> None:
+def test_the_section_of_slurm(folder: Path) -> None:
     if reason := why_no_slurm():
         pytest.skip(reason)
-    (job,) = blocks(PAGES / "slurm.md", "bash")
+    (job,) = blocks(PAGE, "bash", "Slurm")
     (folder / "job.sh").write_text(job)
     slurm = folder / "slurm"
     slurm.mkdir()
     with SlurmCluster.started(slurm, 4) as started:
-        run_page("slurm.md", folder, {**path(folder), **started.variables})
+        run_section("Slurm", folder, {**path(folder), **started.variables})
 
 
 @pytest.mark.exhaustive
@@ -91,14 +102,14 @@ def test_the_page_of_slurm(folder: Path) -> None:
 @needs_cores
 @pytest.mark.slow
 @pytest.mark.cluster
-def test_the_page_of_open_mpi(folder: Path) -> None:
-    run_page("open-mpi.md", folder, {**variables(folder / "agent"), **path(folder)})
+def test_the_section_of_open_mpi(folder: Path) -> None:
+    run_section("Open MPI", folder, {**variables(folder / "agent"), **path(folder)})
 
 
 @pytest.mark.exhaustive
 @pytest.mark.cluster
-def test_the_page_of_torchrun(folder: Path) -> None:
+def test_the_section_of_torchrun(folder: Path) -> None:
     pytest.importorskip("torch")
-    (program,) = blocks(PAGES / "torchrun.md", "python")
+    (program,) = blocks(PAGE, "python", "torchrun")
     (folder / "train.py").write_text(program)
-    run_page("torchrun.md", folder, cluster(folder / "bin"))
+    run_section("torchrun", folder, cluster(folder / "bin"))

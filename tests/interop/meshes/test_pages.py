@@ -61,14 +61,15 @@ def test_commands(page: str, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("page", "module", "ranks"), [("device-mesh", "mesh", 8), ("python", "programs", 16)]
+    ("page", "form", "module", "ranks"),
+    [("README.md", "device-mesh", "mesh", 8), ("python.md", "python", "programs", 16)],
 )
-def test_programs_for_torch(page: str, module: str, ranks: int, folder: Path) -> None:
-    for command in re.findall(r"^\$ (p2smt solve.*)$", (PAGES / f"{page}.md").read_text(), re.M):
+def test_programs_for_torch(page: str, form: str, module: str, ranks: int, folder: Path) -> None:
+    for command in re.findall(r"^\$ (p2smt solve.*)$", (PAGES / page).read_text(), re.M):
         run(command, folder)
-    plan = "plan.json" if page == "device-mesh" else "a100.json"
-    run(f"p2smt export {plan} --to {page} -o {module}.py", folder)
-    (program,) = blocks(PAGES / f"{page}.md", "python")
+    plan = "plan.json" if form == "device-mesh" else "a100.json"
+    run(f"p2smt export {plan} --to {form} -o {module}.py", folder)
+    (program,) = blocks(PAGES / page, "python")
     (folder / "train.py").write_text(program)
     start = f"{shlex.quote(sys.executable)} -m torch.distributed.run --standalone"
     run(f"OMP_NUM_THREADS=1 {start} --nproc-per-node={ranks} train.py", folder)

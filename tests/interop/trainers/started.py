@@ -86,8 +86,8 @@ def asked(model: Transformer, batch: Batch, strategy: Strategy) -> Started:
         chunks = (model.layers // count,) * count
     elif not chunks and model.mtp and (model.layers + 2) % count:
         each = (model.layers + 2 + model.mtp) // count
-        gives = min(each, 1 + model.mtp)
-        chunks = (each - 1 - (1 + model.mtp - gives), *(each,) * (count - 2), each - gives)
+        ends = 2 + model.mtp  # of the last chunk, and what it lacks of the first
+        chunks = (each - max(0, ends - each), *(each,) * (count - 2), max(0, each - ends))
     elif not chunks:
         whole = [(model.layers + 2) // count] * count
         whole[0] -= 1

@@ -73,6 +73,7 @@ NEEDS: list[Need] = [
     ("megatron", "flex dispatcher for one rank", ALIKE, Strategy(dp=2, dispatcher="flex")),
     ("megatron", "core of attention in 8 bits", ALIKE, replace(NARROW, fp8_attention=True)),
     ("megatron", "low precision alone", LLAMA_70B, Strategy(dtype="mxfp8")),
+    ("megatron", "all experts on one rank", ALIKE, Strategy(dp=2, graphs="full")),
     ("megatron", "dropout in graphs", LLAMA_70B, Strategy(graphs="full", dropout=True)),
     ("megatron", "graphs beside overlap", CLAMPED, OVERLAP),
     ("megatron", "graphs beside overlap", ALIKE, replace(OVERLAP, zero=2)),

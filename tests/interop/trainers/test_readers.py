@@ -9,6 +9,7 @@ from _pytest.tmpdir import TempPathFactory
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from p2smt.errors import InputError
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.launch import Launch
 from p2smt.interop.trainers.launches import read_launch
@@ -121,3 +122,38 @@ def test_strategies_for_deepspeed_are_read_back(
         replace(found.strategy, flash=strategy.flash, dropout=strategy.dropout), strategy, model
     )
     assert found.batch == batch
+
+
+SCRIPT = """TP=2
+source ./site.sh
+torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\
+    --num-attention-heads 8 --vocab-size 1000 --seq-length 1024 --micro-batch-size 1 \\
+    --global-batch-size 16 --bf16 --tensor-model-parallel-size $TP
+"""
+
+
+def test_what_a_file_beside_may_set_is_said() -> None:
+    said = "not read, and taken to set nothing: ./site.sh (--set NAME=VALUE)"
+    assert said in read_launch(SCRIPT, {}).assumed
+    assert read_launch(SCRIPT, {"TP": "4"}).strategy.tp == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ("--fp16", "has both --bf16 and --fp16; leave out one of them"),
+        ("--swiglu --squared-relu", "has both --swiglu and --squared-relu"),
+        (
+            "--num-layers-per-virtual-pipeline-stage 1 --num-virtual-stages-per-pipeline-rank 2",
+            "has both --num-layers-per-virtual",
+        ),
+        (
+            "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
+            "3: times pp 2 must divide the 4 layers",
+        ),
+        ("--expert-model-parallel-size 4", "size 4: needs --num-experts"),
+    ],
+)
+def test_options_that_contradict_one_another_are_refused(options: str, rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        read_launch(f"{SCRIPT.rstrip()} {options}\n", {})

@@ -42,7 +42,7 @@ Need = tuple[str, str, Transformer, Strategy]
 def starts(trainer: Trainer, run: Run, written: Exported) -> bool:
     """Whether the trainer, by the oracle, runs what was asked for."""
     try:
-        found = ORACLE_OF[trainer.name](run[0], run[2], written)
+        found = ORACLE_OF[trainer.name](run[0].seen(run[1].tokens), run[2], written)
     except Refused:
         return False
     return same_run(found, run)

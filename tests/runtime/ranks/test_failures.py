@@ -209,7 +209,7 @@ def test_without_gpus(tmp_path: Path, option: tuple[str, str]) -> None:
 
 def test_a_wrong_result(tmp_path: Path) -> None:
     program = "all-reduce inside node; all-reduce inside root"
-    outcome = run_to_end(*on_pairs(tmp_path, "--repeat", "1", program=program))
+    outcome = run_to_end(*on_pairs(tmp_path, "--repeat", "1", "--details", program=program))
     assert (outcome.code, outcome.err) == (1, "")
     assert outcome.out.startswith("WRONG RESULT: 4 ranks, gloo, float32\n")
     assert "all-reduce dp: rank 3, element 0: wrong value: expected " in outcome.out

@@ -208,13 +208,15 @@ FORBIDDEN = ("dp within l1 (dp across l1 forbidden)", "tp within l1 (tp across l
 def test_forbidden_rules_are_named_as_given() -> None:
     given = ("--forbid", "dp across l1", "--forbid", "tp across l1", "--require", "dp across l2")
     options = ("placements", "--levels", "4,8", "--axes", "dp=8,tp=4", *given)
-    assert f"exclude each other: {'; '.join(FORBIDDEN)}" in cli(*options).out
+    assert f"exclude each other: {'; '.join(FORBIDDEN)}" in cli(*options, "--details").out
     assert cli(*options, "--json").json()["conflict"] == list(FORBIDDEN)
 
 
 def test_solve_names_forbidden_rules_as_given(tiny: str) -> None:
     forbidden = ("--forbid", "dp across node", "--fix", "dp=node:2")
-    done = cli("solve", "-t", tiny, "--axes", "dp=2,tp=4", "--reduce", "dp=1MiB", *forbidden)
+    done = cli(
+        "solve", "-t", tiny, "--axes", "dp=2,tp=4", "--reduce", "dp=1MiB", *forbidden, "--details"
+    )
     assert done.code == 4
     assert "exclude each other: dp within node (dp across node forbidden); dp=node:2" in done.out
 

@@ -98,7 +98,7 @@ def _none(name: str, note: str) -> PeerRow:
 
 def _dtensor(plan: RedistributionPlan) -> Iterator[PeerRow]:
     if find_spec("torch") is None:
-        yield _none("dtensor", "torch is not installed: pip install torch==2.13.0")
+        yield _none("dtensor", "torch is not installed: pip install 'p2smt[torch]'")
         return
     source, target = plan.source, plan.target
     notes = []

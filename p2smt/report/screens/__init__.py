@@ -1,0 +1,1 @@
+"""First screens of answers, by what they are of: the verdict, then what matters next."""
