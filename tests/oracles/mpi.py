@@ -126,9 +126,7 @@ def _joined(parts: Sequence[frozenset[int]], which: Iterable[int]) -> frozenset[
     return frozenset(chunk for part in which for chunk in parts[part])
 
 
-def _ring(
-    members: Sequence[int], parts: Sequence[frozenset[int]], *, add: bool = False
-) -> Phase:
+def _ring(members: Sequence[int], parts: Sequence[frozenset[int]], *, add: bool = False) -> Phase:
     """Part i begins behind member i where it is added up, and at member i where it is spread."""
     p, shift = len(members), 1 if add else 0
     return [
@@ -185,8 +183,7 @@ def _up(members: Sequence[int], every: frozenset[int]) -> Phase:
 
 def _down(members: Sequence[int], every: frozenset[int]) -> Phase:
     return [
-        [Sent(s.target, s.source, s.chunks) for s in step]
-        for step in reversed(_up(members, every))
+        [Sent(s.target, s.source, s.chunks) for s in step] for step in reversed(_up(members, every))
     ]
 
 
@@ -282,7 +279,9 @@ def rounds(found: Iterable[Phase], sizes: Sequence[int]) -> list[int]:
     for phase in found:
         for step in phase:
             met = [
-                next(j for j, (_, u) in enumerate(pairwise(unders)) if s.source // u != s.target // u)
+                next(
+                    j for j, (_, u) in enumerate(pairwise(unders)) if s.source // u != s.target // u
+                )
                 for s in step
             ]
             if met:

@@ -34,8 +34,8 @@ from p2smt.cost.algorithms import (
 )
 from p2smt.cost.loads.level_use import Footprint, LevelUse, Profile, new_entities
 
-Crossing = Callable[[int], float]
-Steps = Callable[[Profile], Profile]
+_Crossing = Callable[[int], float]
+_Steps = Callable[[Profile], Profile]
 _ROOTED = (Collective.REDUCE, Collective.BROADCAST)
 
 
@@ -162,7 +162,7 @@ def _by_roots(
 
 def _of_roots(
     between: Algorithm, operation: Operation, nodes: int
-) -> tuple[Crossing, Steps] | None:
+) -> tuple[_Crossing, _Steps] | None:
     """What one rank a node sends, of whole nodes that an entity holds."""
     if between is Algorithm.RING:
         passes = {Collective.ALL_REDUCE: 2, Collective.ALL_GATHER: 1}.get(operation)  # type: ignore[call-overload]
@@ -181,7 +181,7 @@ def _edges(p: int, d: int) -> range:
     return range(0, p - d, 2 * d)
 
 
-def _tree(p: int) -> Crossing:
+def _tree(p: int) -> _Crossing:
     """Messages between the root's entity, of members 0 to q - 1, and the others."""
     return lambda q: float(sum(r < q <= r + d for d in distances(p) for r in _edges(p, d)))
 
@@ -197,7 +197,7 @@ def _tree_steps(profile: Profile) -> Profile:
     return tuple(crossed.count(j) for j in range(len(profile)))
 
 
-def _twice(steps: Steps) -> Steps:
+def _twice(steps: _Steps) -> _Steps:
     return lambda profile: tuple(2 * count for count in steps(profile))
 
 
