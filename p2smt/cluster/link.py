@@ -63,9 +63,8 @@ class Algorithm(Enum):
     ROOTS_NEAREST = "roots-nearest"
 
 
-MPI_ALGORITHMS: tuple[Algorithm, ...] = tuple(Algorithm)[
-    tuple(Algorithm).index(Algorithm.PAT) + 1 :
-]
+_EVERY = tuple(Algorithm)
+MPI_ALGORITHMS: tuple[Algorithm, ...] = _EVERY[_EVERY.index(Algorithm.PAT) + 1 :]
 """What MPI libraries run beside these (:mod:`p2smt.cost.library.mpi`)."""
 OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT, *MPI_ALGORITHMS)
 """What is known to libraries only: without one nothing runs them."""

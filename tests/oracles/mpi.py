@@ -49,7 +49,7 @@ def phases(algorithm: Algorithm, operation: Operation, p: int, local: int = 1) -
         case Algorithm.BRUCK, RequestKind.ALL_TO_ALL:
             return [_bruck_exchange(p)]
         case Algorithm.PAIRWISE, Collective.REDUCE_SCATTER:
-            return [_others(p, lambda s, t: frozenset({t}), add=True)]
+            return [_others(p, lambda _, t: frozenset({t}), add=True)]
         case Algorithm.PAIRWISE, RequestKind.ALL_TO_ALL:
             return [_others(p, lambda s, t: frozenset({s * p + t}))]
         case Algorithm.LINEAR, Collective.ALL_REDUCE:
@@ -78,13 +78,16 @@ def _by_roots(algorithm: Algorithm, operation: Operation, p: int, local: int) ->
         return [up, _ring(roots, [frozenset(node) for node in nodes]), down]
     up = _together(_up(node, every) for node in nodes)
     parts = _parts(p, len(roots))
-    between = {
-        Algorithm.ROOTS_RING: [_ring(roots, parts, add=True) + _ring(roots, parts)],
-        Algorithm.ROOTS_TREE: [_up(roots, every), _down(roots, every)],
-        Algorithm.ROOTS_DOUBLING: [_doubling(roots, every)],
-        Algorithm.ROOTS_NEAREST: [_nearest(roots, parts)],
-    }
-    return [up, *between[algorithm], down]
+    match algorithm:
+        case Algorithm.ROOTS_RING:
+            between = [_ring(roots, parts, add=True) + _ring(roots, parts)]
+        case Algorithm.ROOTS_TREE:
+            between = [_up(roots, every), _down(roots, every)]
+        case Algorithm.ROOTS_DOUBLING:
+            between = [_doubling(roots, every)]
+        case _:
+            between = [_nearest(roots, parts)]
+    return [up, *between, down]
 
 
 def _parts(p: int, count: int) -> list[frozenset[int]]:
@@ -287,3 +290,7 @@ def rounds(found: Iterable[Phase], sizes: Sequence[int]) -> list[int]:
             if met:
                 counts[min(met)] += 1
     return counts
+
+
+def _apart(sent: Sent, under: int) -> bool:
+    return sent.source // under != sent.target // under

@@ -87,7 +87,7 @@ def _bruck(operation: Operation, p: int) -> Rule | None:
 def _pairwise(operation: Operation, p: int) -> Rule | None:
     if operation not in (Collective.REDUCE_SCATTER, RequestKind.ALL_TO_ALL):
         return None
-    return exchange_rule(p, new_entities)
+    return exchange_rule(p, lambda profile: outermost(profile, p - 1))
 
 
 def _linear(operation: Operation, p: int) -> Rule | None:
@@ -123,6 +123,7 @@ _FLAT: dict[Algorithm, Callable[[Operation, int], Rule | None]] = {
     Algorithm.LINEAR: _linear,
     Algorithm.ROOTED: _rooted,
 }
+_PASSES: dict[Operation, int] = {Collective.ALL_REDUCE: 2, Collective.ALL_GATHER: 1}
 _ROOTS = {
     Algorithm.ROOTS_TREE: Algorithm.ROOTED,
     Algorithm.ROOTS_RING: Algorithm.RING,
@@ -152,7 +153,8 @@ def _by_roots(
         return _sum(_sum(up, _tree_steps(inside)), outer_steps(across))
 
     def within(q: int) -> float:
-        return tree(q) + ((local - q) / p if gathers else tree(q))
+        """Of the root's entity, which also has what the root sends to other nodes."""
+        return tree(q) + ((local - q) / p if gathers else tree(q)) + crossing(1)
 
     return (
         Rule(within, _nowhere, steps),
@@ -165,7 +167,7 @@ def _of_roots(
 ) -> tuple[_Crossing, _Steps] | None:
     """What one rank a node sends, of whole nodes that an entity holds."""
     if between is Algorithm.RING:
-        passes = {Collective.ALL_REDUCE: 2, Collective.ALL_GATHER: 1}.get(operation)  # type: ignore[call-overload]
+        passes = _PASSES.get(operation)
         if passes is None:
             return None
         return (

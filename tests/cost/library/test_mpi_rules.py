@@ -76,7 +76,7 @@ def cluster(sizes: tuple[int, ...], algorithm: Algorithm, operation: Operation) 
     runs = tuple((name, (one,) if name == operation.value else old) for name, old in gloo.runs)
     calls = (("inside", "p2p", "simple"), 1e-3), (("network", "p2p", "simple"), 1.0)
     own = replace(gloo, name="of-mpi", runs=runs, hops=calls, sent_as=())
-    return Topology("here", "", levels, library=own)
+    return Topology("here", levels, library=own)
 
 
 @pytest.mark.parametrize(("algorithm", "operation"), CASES)
