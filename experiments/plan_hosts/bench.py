@@ -1,9 +1,10 @@
 """The table of the page: ``python -m experiments.plan_hosts.bench [CASE] [SECONDS]`` prints it.
 
-llama-3-70b in sequences of 8,192 tokens on DGX H100 nodes under leaf switches, whose uplinks are
-oversubscribed where a leaf is full: 30 hosts of 32 under four leaves, with batches of 960 to 1,056
-and with 1,024 alone, and 256 hosts under 16 unequal leaves.  Then a mixture, deepseek-v3 in fp8 and
-sequences of 4,096 tokens, on 30 of the 32 hosts.
+llama-3-70b in sequences of 8,192 tokens on DGX H100 nodes under leaf switches, each of whose
+uplinks carries a part of what its nodes send together, as ``topology import --oversubscription``
+has it: 30 hosts of 32 under four leaves, with batches of 960 to 1,056 and with 1,024 alone, and
+256 hosts under 16 unequal leaves.  Then a mixture, deepseek-v3 in fp8 and sequences of 4,096
+tokens, on 30 of the 32 hosts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import p2smt
-from p2smt.cluster.hosts import Hosts
+from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Topology
 from p2smt.training.search.hosts.answer import HostsAnswer
 from p2smt.training.search.hosts.search import plan_on_hosts
@@ -56,7 +57,7 @@ CASES = (
 
 
 def cluster(leaves: Sequence[int], ratio: int) -> Topology:
-    """DGX H100 nodes under leaf switches; of a full leaf the uplink carries a part of its nodes."""
+    """DGX H100 nodes under leaf switches, each of whose uplinks carries a part of its nodes."""
     base = p2smt.load_topology("dgx-h100:2")
     node, gpu = base.levels
     full = max(leaves)
@@ -79,7 +80,11 @@ def cluster(leaves: Sequence[int], ratio: int) -> Topology:
         replace(node, size=full),
         gpu,
     )
-    return replace(base, levels=levels, hosts=Hosts(names, slots, switches))
+    full_rate = link.pieces[0].bandwidth_bytes_per_s
+    uplinks = tuple(
+        Uplink(0, leaf, full_rate * size / full) for leaf, size in enumerate(leaves) if size != full
+    )
+    return replace(base, levels=levels, hosts=Hosts(names, slots, switches, uplinks))
 
 
 def answer(case: Case, ratio: int, limit_s: float) -> HostsAnswer:

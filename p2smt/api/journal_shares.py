@@ -79,8 +79,8 @@ def _pairs(question: PlanQuestion, sizes: AxisSizes, copies: int, path: Sequence
     """
     levels, own = question.topology.sizes, len(AXES) - 1
     if question.numbered_once:
-        mine = tuple(rule for rule in question.rules if rule.axis < len(AXES))
-        return _divided_count(levels, sizes[: own + 1], mine, rows_of(path, AXES), copies)
+        ruled = tuple(rule for rule in question.rules if rule.axis < len(AXES))
+        return _divided_count(levels, sizes[: own + 1], ruled, rows_of(path, AXES), copies)
     rows = rows_of(path[:own], AXES)
     others = rows_of(path[own:], EXPERT_AXES[1:])
     attention = [rule for rule in question.rules if rule.axis < len(AXES)]

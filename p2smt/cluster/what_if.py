@@ -89,7 +89,7 @@ def parse_change(
             count = parse_count(value, given)
             return ClusterChange(text, _hosts(topology, count, given, even), hosts=count)
         case (_, "=", "memory") if MEMORY in words:
-            return _memory(text, topology, parse_bytes(value, given))
+            return _memory(text, topology, _positive_bytes(value, given))
         case (_, "=", "batch") if BATCH in words:
             return ClusterChange(text, (topology,), sequences=parse_count(value, given))
     raise _unknown(given, name, topology, words)
@@ -139,6 +139,14 @@ def _trimmed(topology: Topology, name: str, size: int, given: str) -> Topology:
         return trimmed(topology, {name: size})
     except InputError as error:
         raise InputError(given, error.rule, error.remedy) from None
+
+
+def _positive_bytes(value: str, given: str) -> int:
+    try:
+        return parse_bytes(value, given)
+    except InputError:
+        rule = "must be more than 0 of a device, with a unit"
+        raise InputError(given, rule, f"write it like {_EXAMPLES[MEMORY]}") from None
 
 
 def _memory(text: str, topology: Topology, size_bytes: int) -> ClusterChange:

@@ -136,6 +136,15 @@ class Alternative:
             return self.rank_list
         return Placement(self.matrix or ())
 
+    def devices_by_host(self, topology: Topology) -> tuple[tuple[str, int], ...]:
+        """The host of each rank (empty where nodes have no names) with the device there, which mean
+        the same on every choice of hosts."""
+        each = topology.devices_under(topology.node_level)
+        hosts = rank_hosts(topology, self.ranks)
+        if hosts is None:
+            return tuple(("", device) for device in self.ranks)
+        return tuple((host, one % each) for host, one in zip(hosts, self.ranks, strict=True))
+
     @property
     def ranks(self) -> tuple[int, ...]:
         """The device of each rank, ranks being row-major over the axes."""

@@ -90,6 +90,16 @@ def room(below: Sequence[str], head: Sequence[str] = ()) -> int:
     return max(1, LINES - len(head) - len(full_width(below)))
 
 
+WRITTEN = "plan written to "
+
+
+def plan_words(below: Sequence[str]) -> str:
+    """What comes after an answer, whose ``below`` lines may say that it is in a file: to write it,
+    and what then is exported."""
+    name = next((line.removeprefix(WRITTEN) for line in below if line.startswith(WRITTEN)), "")
+    return f"export {name}" if name else "-o PLAN, export PLAN"
+
+
 def full_width(texts: Iterable[str]) -> list[str]:
     """Texts without a label on lines of their own."""
     return [line for text in texts for part in text.split("\n") for line in wrapped(part, COLUMNS)]

@@ -141,16 +141,17 @@ def solve_lines(rows: Sequence[SolvedChange], now: Solution) -> list[str]:
     if now.best is None:
         return []
     base = now.best
-    lines = [_of_solution(row, base) for row in rows]
+    where = base.devices_by_host(now.problem.topology)
+    lines = [_of_solution(row, where) for row in rows]
     return what_if_lines(
         lines, (_where(base, "this order of ranks"), base.objective_s), "placement", "speed"
     )
 
 
-def _of_solution(row: SolvedChange, now: Alternative) -> _Line:
+def _of_solution(row: SolvedChange, now: Sequence[tuple[str, int]]) -> _Line:
     if row.best is None:
         return _Line(row.change, "", 0.0, row.status, None, row.reason)
-    same = row.best.placement == now.placement
+    same = row.where == now
     where = "the same" if same else _where(row.best, "another order of ranks")
     gain = None
     if row.gain is not None and row.low is not None and row.high is not None:

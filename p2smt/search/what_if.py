@@ -19,7 +19,8 @@ from p2smt.result import Status
 class SolvedChange:
     """A change and the best answer then; ``best`` None with the ``reason`` where there is none.
 
-    ``within``: the range of its time.  ``gain``: how much longer the answer of now takes, from
+    ``where``: the host and the device there of each rank.  ``within``: the range of its time.
+    ``gain``: how much longer the answer of now takes, from
     ``low`` to ``high`` where links are as fast, or as slow, as they may be, alike in both.
     """
 
@@ -31,6 +32,7 @@ class SolvedChange:
     low: float | None = None
     high: float | None = None
     reason: str = ""
+    where: tuple[tuple[str, int], ...] = ()
 
 
 def solved_changes(texts: Sequence[str], problem: Problem) -> tuple[ClusterChange, ...]:
@@ -90,11 +92,12 @@ def _answer(now: Solution, change: str, found: Solution) -> SolvedChange:
         reason = "no placement obeys the restrictions"
         return SolvedChange(change, found.status, reason=reason)
     within = range_of(found.problem, found.best)
+    where = found.best.devices_by_host(found.problem.topology)
     if now.best is None or not _seconds(found):
-        return SolvedChange(change, found.status, found.best, within)
+        return SolvedChange(change, found.status, found.best, within, where=where)
     gains = [a / b - 1 for a, b in zip(_ends(now), _ends(found), strict=True)]
     ends = min(gains), max(gains)
-    return SolvedChange(change, found.status, found.best, within, gains[0], *ends)
+    return SolvedChange(change, found.status, found.best, within, gains[0], *ends, where=where)
 
 
 def _seconds(found: Solution) -> float:

@@ -38,6 +38,10 @@ _MOST_STEPS = 20_000
 _CONTINUED = re.compile(r"\\\n\s*\Z")
 """A line that goes on behind the end."""
 _DEEPEST = 40
+_SETTING_UP = re.compile(
+    r"(activate|conda\.sh|setup-env\.sh|setvars\.sh|profile|rc)\Z|/etc/|modules?/"
+)
+"""Files that put programs and libraries where they are found."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh"))
 
 
@@ -53,7 +57,8 @@ class ShellCommand:
 class Script:
     """What a script runs, in order.
 
-    ``sourced``: files that it reads and that are not at hand; ``defaults``: variables that it
+    ``sourced``: files that it reads, which are not looked at; ``doubted``: variables that one of
+    them may set anew, with its name; ``defaults``: variables that it
     leaves to its environment, with the values that they have if nobody sets them; ``files``: those
     that it writes from here-documents, by the names that it gives them.
     """
@@ -62,6 +67,7 @@ class Script:
     sourced: tuple[str, ...]
     defaults: Mapping[str, str]
     files: Mapping[str, str]
+    doubted: Mapping[str, str]
 
 
 def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
@@ -87,7 +93,8 @@ def read_script(text: str, settings: Mapping[str, str], source: str) -> Script:
     except RecursionError:
         raise InputError(source, "is nested too deeply to be read") from None
     sourced = tuple(dict.fromkeys(shell.sourced))
-    return Script(tuple(shell.commands), sourced, shell.variables.defaults, shell.files)
+    told = shell.variables.defaults, shell.files, shell.doubted
+    return Script(tuple(shell.commands), sourced, *told)
 
 
 class _Exit(Exception):
@@ -104,6 +111,7 @@ class _Shell:
     commands: list[ShellCommand] = field(default_factory=list)
     sourced: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    doubted: dict[str, str] = field(default_factory=dict)
     steps: int = 0
     depth: int = 0
     inner_line: int | None = None
@@ -276,7 +284,7 @@ class _Shell:
             case "eval":
                 self._inner(" ".join(words[1:]), line)
             case "source" | ".":
-                self.sourced += words[1:2]
+                self._source(words[1:2])
             case "read" | "mapfile" | "readarray":
                 self._read(words)
             case "shift":
@@ -288,6 +296,19 @@ class _Shell:
             case _:
                 self._external(words, line)
         return None
+
+    def _source(self, files: Sequence[str]) -> None:
+        """A file may set what was set before: variables, whose names then ask for it.  Arrays, as
+        of options, are taken to be the script's own, and files that set up a shell to set none."""
+        self.sourced += files
+        for file in files:
+            if _SETTING_UP.search(file):
+                continue
+            for name, value in self.variables.values.items():
+                known = isinstance(value, str) and not unknowns([value])
+                if known and name not in self.variables.settings:
+                    self.variables.values[name] = unknown([name])
+                    self.doubted.setdefault(name, file)
 
     def _read(self, words: Sequence[str]) -> None:
         """What comes from files or commands is not known: the names of its variables ask for it."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from types import MappingProxyType
 
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -97,13 +98,14 @@ class Options:
 
     Names are given with their dashes; several are synonyms.  ``source`` names the file in errors;
     ``values`` of each option in order; ``read``: those that were asked for; ``assumed``: what
-    stands in place of options that are not given, in words.
+    stands in place of options that are not given, in words; ``doubted``: as of a script.
     """
 
     source: str
     values: dict[str, tuple[str, ...]]
     read: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
+    doubted: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(words: Sequence[str], source: str) -> Options:
@@ -131,7 +133,7 @@ class Options:
             asked = unknowns(values)
             wanted += filter(_OPTIONS.search, asked) if name in ignored else asked
         if wanted:
-            raise missing(self.source, wanted)
+            raise missing(self.source, wanted, self.doubted)
 
     def has(self, *names: str) -> bool:
         """Whether an option is there."""
@@ -171,11 +173,18 @@ class Options:
         return [name for name in self.values if name not in self.read]
 
 
-def missing(source: str, names: Iterable[str]) -> InputError:
-    """The error of a file that leaves something open, naming all that would tell it."""
+def missing(
+    source: str, names: Iterable[str], doubted: Mapping[str, str] = MappingProxyType({})
+) -> InputError:
+    """The error of a file that leaves something open, naming all that would tell it.
+
+    ``doubted``: variables that a file beside it may set anew, with its name.
+    """
     once = list(dict.fromkeys(names))
     settings = (name if name == "--model" else f"--set {_quoted(name)}=.." for name in once)
-    return InputError(source, f"does not say {', '.join(once)}", f"give {' '.join(settings)}")
+    doubts = (f" ({doubted[one]} may set it)" if one in doubted else "" for one in once)
+    said = ", ".join(map("".join, zip(once, doubts, strict=True)))
+    return InputError(source, f"does not say {said}", f"give {' '.join(settings)}")
 
 
 def _grouped(words: Sequence[str]) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -213,7 +222,7 @@ class Started:
     """A program with its options, and how many ranks its starter makes (0: it does not say).
 
     ``left``: the values of variables that the script leaves to its environment, in words, or none;
-    ``files``: those that it writes before, by name.
+    ``files``: those that it writes before, by name; ``doubted``: as of a script.
     """
 
     program: str
@@ -222,6 +231,7 @@ class Started:
     ranks: int
     left: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    doubted: Mapping[str, str] = field(default_factory=dict)
 
 
 LAUNCH = "launch"
@@ -260,8 +270,9 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
         left = (f"left to the environment: {shown} (--set NAME=VALUE)",)
     unread = ", ".join(script.sourced[:3]) + (", .." if len(script.sourced) > 3 else "")
     if unread:
-        left += (f"not read, and taken to set nothing: {unread} (--set NAME=VALUE)",)
-    return replace(next(iter(programs.values())), left=left, files=script.files)
+        left += (f"not read, and taken to set nothing else: {unread} (--set NAME=VALUE)",)
+    chosen = next(iter(programs.values()))
+    return replace(chosen, left=left, files=script.files, doubted=script.doubted)
 
 
 def _program(command: ShellCommand) -> Started:

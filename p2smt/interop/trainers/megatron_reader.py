@@ -85,6 +85,7 @@ def read_options(
     """The run of a program's options; the rest as :func:`read_megatron`."""
     options = Options.of(program.words, source)
     options.assumed += program.left
+    options.doubted = program.doubted
     told = {name: tuple(value.split()) for name, value in settings.items() if name[:2] == "--"}
     options.values.update(told)
     if "seq" in settings and not options.has(*_SEQUENCE):

@@ -134,7 +134,7 @@ def read_torchtitan(
     if "activation_checkpoint.mode" not in fields.values:
         wanted.append("activation_checkpoint.mode")
     if wanted or model is None:
-        raise missing(source, wanted)
+        raise missing(source, wanted, program.doubted if program else {})
     if fields.flag("fault_tolerance.enable", False):
         rule = "joins replicas of several jobs, whose traffic between them is not priced"
         asked = f"{source}: fault_tolerance.enable"

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 
 from p2smt.api.efficiencies import known_of
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, screen, wrapped
+from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, plan_words, screen, wrapped
 from p2smt.report.tables import table
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.first_screen import memory_words
@@ -54,7 +54,7 @@ def compare_screen(
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
             ScreenBlock("caution", tuple(_cautions(found)), 5, 2),
-            ScreenBlock("next", ("-o PLAN, export PLAN --to sbatch; all tables: --details",), 1, 1),
+            ScreenBlock("next", (f"{plan_words(below)} --to sbatch; all tables: --details",), 1, 1),
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),
     )

@@ -10,7 +10,7 @@ from p2smt.api.efficiencies import dispatcher_notes, known_of, launcher_notes
 from p2smt.api.planning import Planned, Recommended, TrainerOptions, Why
 from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.screen import COLUMNS, LINES, MUST, ScreenBlock, screen, wrapped
+from p2smt.report.screen import COLUMNS, LINES, MUST, ScreenBlock, plan_words, screen, wrapped
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
@@ -197,7 +197,7 @@ def hosts_screen(
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", ("-o PLAN, export PLAN --to hostlist; all tables: --details",), 2, 2),
+        ScreenBlock("next", (f"{plan_words(below)} --to hostlist; all tables: --details",), 2, 2),
     )
     return screen(blocks, room)
 
@@ -222,7 +222,8 @@ def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = 
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, MUST, 1)
     run = found.recommended
     return screen(
-        (head, *(_nothing(found.answer) if run is None else _found(found, run, own))), _room(below)
+        (head, *(_nothing(found.answer) if run is None else _found(found, run, own, below))),
+        _room(below),
     )
 
 
@@ -230,7 +231,9 @@ def _room(below: Sequence[str]) -> int:
     return LINES - sum(len(wrapped(line, COLUMNS)) for line in below)
 
 
-def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[ScreenBlock]:
+def _found(
+    found: Planned, run: Recommended, own: Anchor | None, below: Sequence[str]
+) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
     yield from _asked(estimate)
@@ -252,7 +255,7 @@ def _found(found: Planned, run: Recommended, own: Anchor | None) -> Iterator[Scr
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
-    yield ScreenBlock("next", (_next(found.options, answer.question.launcher),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, below),), 2, 2)
 
 
 def _measured_block(
@@ -341,13 +344,13 @@ def _sequence_s(found: RunEstimate) -> float:
     return found.iteration_s / found.run.batch.sequences
 
 
-def _next(options: Sequence[TrainerOptions], launcher: str) -> str:
+def _next(options: Sequence[TrainerOptions], launcher: str, below: Sequence[str]) -> str:
     """The export that a trainer takes which has the strategy and the groups of its placement."""
     able = [one for one in options if not one.lacks]
     placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
-    export = f", export PLAN --to {placed[0].format}" if placed else " writes it"
+    export = f"{plan_words(below)} --to {placed[0].format}" if placed else "-o PLAN writes it"
     nobody = ", no trainer here numbers ranks so" if able and not placed else ""
-    return f"-o PLAN{export}{nobody}; all tables: --details"
+    return f"{export}{nobody}; all tables: --details"
 
 
 def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:

@@ -137,7 +137,7 @@ class PlacedPairs:
     def numbered_once(attention: PlacedSide, experts: PlacedSide) -> PlacedPairs:
         """The pairs in which experts have the ranks of attention."""
         known = {one.tobytes(): at for at, one in enumerate(experts.joined)}
-        mine, found = attention.joined, {}
+        mine, found = attention.joined, dict[int, Matrix]()
         sizes = experts.joined[:1].prod(axis=2).ravel().tolist()
         at, others = experts_numbered(mine, sizes) if len(mine) and sizes else ((), ())
         for one, theirs in zip(at, others, strict=True):
@@ -224,7 +224,8 @@ class PairedCandidates(PlacedCandidates):
             OutOfTimeError: they were not listed before the watch expired.
         """
         if not self.candidates.question.numbered_once:
-            return PlacedPairs(*(self._side(key) for key in self._side_keys(block)))
+            one, other = map(self._side, self._side_keys(block))
+            return PlacedPairs(one, other)
         if block not in self._numbered:
             sides = (self._side(key) for key in self._side_keys(block))
             self._numbered[block] = PlacedPairs.numbered_once(*sides)

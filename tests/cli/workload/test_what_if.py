@@ -209,6 +209,7 @@ def test_an_unproved_answer_is_marked() -> None:
         ("hosts*2", "hosts=30"),
         ("hosts=0", "hosts=0"),
         ("memory=lots", "memory=lots"),
+        ("memory=0", "must be more than 0 of a device, with a unit; write it like memory=141GB"),
         ("batch=1.5", "batch=1.5"),
     ],
 )

@@ -146,13 +146,22 @@ def test_what_is_said_to_be_known_holds_in_every_environment(
 
 
 def test_what_is_missing_is_asked_for_by_the_names_that_would_tell_it() -> None:
-    text = "H=$(head -n 1 hosts)\nif [ -f x ]; then TP=2; else TP=4; fi\nsource conf.sh\n"
+    text = "source conf.sh\nH=$(head -n 1 hosts)\nif [ -f x ]; then TP=2; else TP=4; fi\n"
     text += "torchrun --a $H --tp $TP --pp $PP"
     script = read_script(text, {}, "run.sh")
-    assert unknowns(script.commands[-1].words) == ("H", "line 2", "PP")
+    assert unknowns(script.commands[-1].words) == ("H", "line 3", "PP")
     assert script.sourced == ("conf.sh",)
-    told = {"H": "h1", "line 2": "yes", "PP": "3"}
+    told = {"H": "h1", "line 3": "yes", "PP": "3"}
     assert ours(text, told) == [("--a", "h1", "--tp", "2", "--pp", "3")]
+
+
+def test_a_file_may_set_variables_of_before_but_no_array() -> None:
+    text = "TP=2\nA=(--cp 4)\nsource conf.sh\nPP=3\ntorchrun $TP $PP ${A[@]}"
+    script = read_script(text, {}, "run.sh")
+    assert unknowns(script.commands[-1].words) == ("TP",)
+    assert script.commands[-1].words[2:] == ("3", "--cp", "4")
+    assert script.doubted == {"TP": "conf.sh"}
+    assert ours(text, {"TP": "8"}) == [("8", "3", "--cp", "4")]
 
 
 def test_settings_win_over_the_script_and_defaults_are_told() -> None:

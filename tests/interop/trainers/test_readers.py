@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -132,10 +133,18 @@ torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\
 """
 
 
-def test_what_a_file_beside_may_set_is_said() -> None:
-    said = "not read, and taken to set nothing: ./site.sh (--set NAME=VALUE)"
-    assert said in read_launch(SCRIPT, {}).assumed
-    assert read_launch(SCRIPT, {"TP": "4"}).strategy.tp == 4
+def test_what_a_file_beside_may_set_is_asked_for_and_what_it_cannot_is_said() -> None:
+    rule = re.escape("does not say TP (./site.sh may set it); give --set TP=..")
+    with pytest.raises(InputError, match=rule):
+        read_launch(SCRIPT, {})
+    said = "not read, and taken to set nothing else: ./site.sh (--set NAME=VALUE)"
+    found = read_launch(SCRIPT, {"TP": "4"})
+    assert said in found.assumed
+    assert found.strategy.tp == 4
+    first, second, rest = SCRIPT.split("\n", 2)
+    assert read_launch("\n".join([second, first, rest]), {}).strategy.tp == 2
+    for file in ("env/bin/activate", "~/.bashrc", "/etc/profile.d/x.sh", "c/etc/conda.sh"):
+        assert read_launch(SCRIPT.replace("./site.sh", file), {}).strategy.tp == 2
 
 
 @pytest.mark.parametrize(
@@ -156,4 +165,4 @@ def test_what_a_file_beside_may_set_is_said() -> None:
 )
 def test_options_that_contradict_one_another_are_refused(options: str, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
-        read_launch(f"{SCRIPT.rstrip()} {options}\n", {})
+        read_launch(f"{SCRIPT.rstrip()} {options}\n", {"TP": "2"})
