@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from p2smt.report.screen import COLUMNS, LINES, names_block
+from p2smt.report.screens.checks import checked_screen
 from tests.cli.tools import RACKS, cli
 
 TWO = "--axes dp=8,tp=4 --reduce dp=1GiB --reduce tp=64MiB*128"
@@ -74,7 +75,19 @@ COMMANDS = (
      "--library none", "fitted to 46 times"),
     (f"calibrate --runs {ROOT}/experiments/training_runs/runs.csv", "6 efficiencies fitted to "),
 )  # fmt: skip
+CHECKS = (
+    ("verify set.json", "valid: "),
+    ("verify moved.json", "valid: 1 step"),
+    ("verify plan.json", "valid: 2 requests"),
+    ("verify gather.xml", "valid: allgather"),
+    (f"verify {ROOT}/examples/lost_dependency.xml --fix --trace trace.json", "invalid: allreduce"),
+    ("verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce inside root; "
+     "all-gather inside node'", "invalid: 1 size"),
+)  # fmt: skip
+"""Commands of `verify`, and how their answers begin."""
 WRITTEN = {
+    "set.json": "crossings --factors 4,8 --sufficient -o set.json",
+    "gather.xml": "classics ring-all-gather -o gather.xml",
     "plan.json": COMMANDS[1][0],
     "hosts.json": COMMANDS[5][0],
     "moved.json": MOVED,
@@ -143,6 +156,36 @@ def test_a_long_sweep_is_told_at_some_of_its_sizes() -> None:
     sizes = [" ".join(line.split()[:2]) for line in lines if re.match(r" *\d+ [KMG]iB  ", line)]
     assert (sizes[0], sizes[-1], len(sizes)) == ("1 KiB", "8 GiB", 12)
     assert lines[-1] == "12 more sizes: --details"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("command", "verdict"), CHECKS)
+def test_a_check_begins_with_its_verdict(command: str, verdict: str) -> None:
+    written(command)
+    done, details = cli(*shlex.split(command)), cli(*shlex.split(command), "--details")
+    lines = done.out.splitlines()
+    assert lines[0].startswith(verdict)
+    assert len(lines) <= LINES
+    assert max(map(cell_len, lines)) <= COLUMNS
+    assert done.code == details.code == int(verdict.startswith("invalid"))
+    assert sorted(figures(done.out) - figures(details.out)) == []
+
+
+@given(
+    lines=st.lists(
+        st.sampled_from(["a: b c", "  more of it:", "    listed", "w " * 90]), max_size=60
+    ),
+    at=st.integers(0, 60),
+)
+def test_a_verdict_comes_first_and_what_stays_last(lines: list[str], at: int) -> None:
+    said = [*lines[:at], "valid: it", *lines[at:]]
+    shown = checked_screen(said, ["written to x"])
+    assert shown[0] == "valid: it"
+    assert shown[-1] == "written to x"
+    assert len(shown) <= LINES
+    assert max(map(cell_len, shown)) <= COLUMNS
+    whole = "the rest: --details" not in shown
+    assert whole == (len(" ".join(shown).split()) == len(" ".join([*said, "written to x"]).split()))
 
 
 @given(names=st.lists(st.text("ab-1", min_size=1, max_size=30), min_size=1, max_size=40))
