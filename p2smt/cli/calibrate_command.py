@@ -54,7 +54,7 @@ def calibrate(
     efficiency: Text = option("NAME", "Of --runs only this one, such as nemo-h100."),
     note: Text = option("TEXT", "Kept in the file: what this cluster is, its settings."),
     output: Text = option("FILE", "Write the topology, or the efficiency, here.", "-o"),
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """Fit a topology to measured times: its links, or what its library makes of them.
 
@@ -68,13 +68,13 @@ def calibrate(
     if runs is not None or efficiency is not None:
         others = files or from_nccl_tests or from_osu or topology or library or note is not None
         _check_runs(runs, bool(others), backend)
-        return calibrate_runs(str(runs), efficiency, output, json)
+        return calibrate_runs(str(runs), efficiency, output, shown)
     if backend is None:
         source = _source(files or [], from_nccl_tests, from_osu)
         cluster = _of_files(topology, library, use)
         paths, ran = _named_files(files or [], algorithm)
         found = _from_files(paths, cluster, collective, ranks, ran, source)
-        return _finish(noted(found, note), algorithm, allow_above_nominal, output, json)
+        return _finish(noted(found, note), algorithm, allow_above_nominal, output, shown)
     if files or from_nccl_tests or from_osu or collective is not None:
         rule = "measures here; FILE, --from-nccl-tests, --from-osu and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
@@ -82,7 +82,7 @@ def calibrate(
     measured = _measure(backend, cluster, ranks, sizes, repeat, time_limit)
     if measured is None:
         return 0
-    return _finish(noted(measured, note), algorithm, allow_above_nominal, output, json)
+    return _finish(noted(measured, note), algorithm, allow_above_nominal, output, shown)
 
 
 MOST_NOTED = 500
@@ -228,13 +228,17 @@ def _operation(name: str) -> Operation:
 
 
 def _finish(
-    found: Measurements, algorithm: str | None, allow: bool, output: str | None, as_json: bool
+    found: Measurements,
+    algorithm: str | None,
+    allow: bool,
+    output: str | None,
+    shown: o.ShownOptions,
 ) -> int:
     """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
     from p2smt.calibration.build import doubts, useless
-    from p2smt.report.calibration import calibration_data, calibration_tables
+    from p2smt.report.calibration import calibration_data, calibration_screen, calibration_tables
     from p2smt.report.text import printable
 
     algorithms = _what_ran(algorithm, found.topology)
@@ -245,16 +249,21 @@ def _finish(
         write_topology(calibration, output)
     lines = []
     if found.wrong:
-        lines.append(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
+        lines.append(f"left out, wrong results: {printable(', '.join(found.wrong))[:500]}")
     if output is not None:
-        lines.append(f"\ntopology written to {printable(output)}")
+        lines.append(f"topology written to {printable(output)}")
     tell_tables(
-        as_json,
+        shown.json,
         lambda: calibration_data(calibration, found.wrong),
-        lambda: (calibration_tables(calibration),),
-        lines,
+        lambda: (
+            (calibration_tables(calibration),)
+            if shown.details
+            else calibration_screen(calibration, lines)
+        ),
+        ["", *lines] if lines and shown.details else (),
+        details=shown.details,
     )
-    for line in () if as_json else doubts(calibration):
+    for line in () if shown.json else doubts(calibration):
         typer.echo(f"warning: {printable(line)}", err=True)
     return NOT_SETTLED if useless(calibration.tables) else OK
 
@@ -273,13 +282,13 @@ def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | N
 # With --runs: efficiencies from measured training runs.
 
 
-def calibrate_runs(path: str, name: str | None, output: str | None, as_json: bool) -> int:
+def calibrate_runs(path: str, name: str | None, output: str | None, shown: o.ShownOptions) -> int:
     """Fit a constant per framework and device; write that of ``name`` as a file.
 
     Raises:
         InputError: the runs cannot be fitted, or ``name`` is none of what was.
     """
-    from p2smt.report.calibration import efficiency_data, efficiency_tables
+    from p2smt.report.calibration import efficiency_data, efficiency_screen, efficiency_tables
     from p2smt.report.text import printable
     from p2smt.training.measured.file import read_runs
     from p2smt.training.measured.fit import fits, step_s
@@ -289,12 +298,17 @@ def calibrate_runs(path: str, name: str | None, output: str | None, as_json: boo
     chosen = _chosen(found, name, output is not None)
     if output is not None:
         _write(chosen[0], path, output)
-    lines = [] if output is None else [f"\nefficiency written to {printable(output)}"]
+    lines = [] if output is None else [f"efficiency written to {printable(output)}"]
     tell_tables(
-        as_json,
+        shown.json,
         lambda: efficiency_data(chosen, runs),
-        lambda: (efficiency_tables(chosen, runs),),
-        lines,
+        lambda: (
+            (efficiency_tables(chosen, runs),)
+            if shown.details
+            else efficiency_screen(chosen, runs, lines)
+        ),
+        ["", *lines] if lines and shown.details else (),
+        details=shown.details,
     )
     return OK
 

@@ -86,7 +86,7 @@ def opened(command: Command) -> Command:
     """
     hints, given = get_type_hints(command), inspect.signature(command).parameters
     opens = {name: hints[name] for name in given if is_dataclass(hints[name])}
-    of = command.__name__
+    of = command.__name__.replace("_", " ")
     inside: dict[str, list[inspect.Parameter]] = {
         name: [*_of_group(of, opens[name], one.default)]
         if name in opens

@@ -211,54 +211,61 @@ def fabric(
         needed=True,
     ),
     rates: o.FabricOptions,
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """One fabric: who can send to whom, and what they share."""
-    from p2smt.report.topologies import fabric_data, fabric_tables
+    from p2smt.report.topologies import fabric_data, fabric_screen, fabric_tables
 
     found = rates.fabric(spec)
-    tell_tables(json, lambda: fabric_data(found), lambda: (fabric_tables(found),))
+    tell_tables(
+        shown.json,
+        lambda: fabric_data(found),
+        lambda: (fabric_tables(found),) if shown.details else fabric_screen(found),
+        details=shown.details,
+    )
     return 0
 
 
 @app.command("list")
 @opened
-def list_presets(*, json: bool = o.JSON) -> int:
+def topology_list(*, shown: o.ShownOptions) -> int:
     """The presets, each with its levels; and the fabrics."""
-    from p2smt.cluster.file import load_topology, preset_names, profiles
-    from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
+    from p2smt.cluster.file import preset_names, profiles
+    from p2smt.fabric.file import FAMILIES, fabric_names
     from p2smt.report.outputs.lists import TopologyListOutput
-    from p2smt.report.tables import show
-    from p2smt.report.topologies import preset_table, profile_table, wiring_table
+    from p2smt.report.screens.lists import topologies_screen
+    from p2smt.report.topologies import list_tables
 
-    differing = [one for name in preset_names() for one in profiles(name)]
-    if json:
-        names = [name for name, _, _ in differing]
-        print_json(
-            TopologyListOutput(presets=preset_names(), profiles=names, fabrics=fabric_names())
-        )
-        return 0
-    show(preset_table([load_topology(name) for name in preset_names()]))
-    typer.echo()
-    show(profile_table(differing))
-    typer.echo()
-    show(wiring_table([preset_wiring(name) for name in fabric_names()], FAMILIES))
+    presets, fabrics = preset_names(), fabric_names()
+    differing = [one for name in presets for one in profiles(name)]
+    names = [name for name, _, _ in differing]
+    tell_tables(
+        shown.json,
+        lambda: TopologyListOutput(presets=presets, profiles=names, fabrics=fabrics),
+        lambda: (
+            list_tables(differing)
+            if shown.details
+            else topologies_screen(presets, names, fabrics, FAMILIES)
+        ),
+        details=shown.details,
+    )
     return 0
 
 
 @app.command("show")
 @opened
-def show_one(*, spec: str = SPEC, json: bool = o.JSON) -> int:
+def show_one(*, spec: str = SPEC, shown: o.ShownOptions) -> int:
     """One topology: levels, links, protocols and sources."""
     from p2smt.cluster.file import dump_topology
     from p2smt.report.outputs.lists import TopologyShowOutput
-    from p2smt.report.topologies import topology_tables
+    from p2smt.report.topologies import topology_screen, topology_tables
 
     found = given.topology_of(spec)
     tell_tables(
-        json,
+        shown.json,
         lambda: TopologyShowOutput(topology=dump_topology(found), devices=found.installed),
-        lambda: (topology_tables(found),),
+        lambda: (topology_tables(found),) if shown.details else topology_screen(found),
+        details=shown.details,
     )
     return 0
 

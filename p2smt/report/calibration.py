@@ -25,10 +25,11 @@ from p2smt.report.outputs.calibrate import (
     PredictedRow,
     RefusedRun,
 )
+from p2smt.report.screen import LINES, composed, fitted, full_width
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.training.measured.fit import mean_error, median_error
-from p2smt.units import format_bandwidth, format_bytes, format_time, plain
+from p2smt.units import counted, format_bandwidth, format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
@@ -59,6 +60,30 @@ def calibration_tables(calibration: Calibration) -> RenderableType:
     return Group(*parts)
 
 
+def calibration_screen(calibration: Calibration, below: Sequence[str]) -> list[str]:
+    """How well the fit meets the measurements, then what was fitted."""
+    errors = [found.median_error for found in _fits(calibration)]
+    many = sum(found.times for found in calibration.tables) or sum(
+        len(found.samples) for level in calibration.levels for found in level.collectives
+    )
+    verdict = f"fitted to {counted(many, 'time')}"
+    if errors:
+        worst = max(found.max_error for found in _fits(calibration))
+        verdict += f": median errors up to {_percent(max(errors))}, the largest {_percent(worst)}"
+    shown = _constants(calibration) if calibration.constants else _pieces(calibration)
+    last = [only_reduced(calibration)] * bool(unmeasured(calibration))
+    last += [f"{counted(len(calibration.unexplained), 'time')} not explained"] * bool(
+        calibration.unexplained
+    )
+    return composed([verdict], shown, [*last, "errors of each table: --details", *below])
+
+
+def _fits(calibration: Calibration) -> list[TableFit | CollectiveFit]:
+    """What errors are known of: measured tables, or collectives of a level."""
+    each = [found for level in calibration.levels for found in level.collectives]
+    return [*(calibration.tables or each)]
+
+
 def unmeasured(calibration: Calibration) -> tuple[str, ...]:
     """What a training sends and no table measured, where all of them are of all-reduce."""
     measured = {found.operation.value for found in calibration.tables}
@@ -81,9 +106,7 @@ def _table_row(found: TableFit) -> list[str]:
 
 def _constant_tables(calibration: Calibration) -> list[RenderableType]:
     """The constants of a library, and the times that they do not explain."""
-    columns = ["level", "what", "of", ">value", "", ">before"]
-    rows = [_constant_row(calibration, found) for found in calibration.constants]
-    parts: list[RenderableType] = [table(calibration.topology.library_name, columns, rows)]
+    parts: list[RenderableType] = [_constants(calibration)]
     if calibration.unexplained:
         columns = ["operation", ">size", ">measured", ">predicted", "from"]
         shown = [
@@ -97,6 +120,12 @@ def _constant_tables(calibration: Calibration) -> list[RenderableType]:
         if len(shown) > MAX_ROWS:
             parts.append(f"and {len(shown) - MAX_ROWS} more")
     return parts
+
+
+def _constants(calibration: Calibration) -> Group:
+    columns = ["level", "what", "of", ">value", "", ">before"]
+    rows = [_constant_row(calibration, found) for found in calibration.constants]
+    return table(calibration.topology.library_name, columns, rows)
 
 
 def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
@@ -119,14 +148,11 @@ def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
 
 def _level_tables(calibration: Calibration) -> list[RenderableType]:
     """Pieces, errors and outliers of every level, outermost first."""
-    links = [level.link for level in calibration.topology.levels]
-    pairs = list(zip(calibration.levels, links, strict=True))
-    pieces = [row for level, link in pairs for row in _piece_rows(level, link)]
     errors = [row for level in calibration.levels for row in _error_rows(level)]
     held_out = "held-out error of 1, 2, 3 pieces"
     columns = ["level", "collective", ">times", ">median error", ">largest", ">outliers", held_out]
     parts: list[RenderableType] = [
-        table("pieces", ["level", "for", "piece", ">latency", ">bandwidth/port"], pieces),
+        _pieces(calibration),
         "",
         table("the calibrated model against the measurements", columns, errors),
     ]
@@ -136,6 +162,14 @@ def _level_tables(calibration: Calibration) -> list[RenderableType]:
         if len(outliers) > MAX_ROWS:
             parts.append(f"and {len(outliers) - MAX_ROWS} more")
     return parts
+
+
+def _pieces(calibration: Calibration) -> Group:
+    """The pieces of every level, outermost first."""
+    links = [level.link for level in calibration.topology.levels]
+    pairs = zip(calibration.levels, links, strict=True)
+    rows = [row for level, link in pairs for row in _piece_rows(level, link)]
+    return table("pieces", ["level", "for", "piece", ">latency", ">bandwidth/port"], rows)
 
 
 def _piece_rows(level: LevelFit, link: Link) -> Iterator[list[str]]:
@@ -279,6 +313,20 @@ def efficiency_tables(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> Rend
     return Group(*parts, *(["", *notes] if notes else []))
 
 
+def efficiency_screen(
+    fits: Sequence[EfficiencyFit], runs: MeasuredRuns, below: Sequence[str]
+) -> list[str]:
+    """The constants with the errors where they did not see the runs."""
+    columns = ["efficiency", ">of the peak", ">runs", ">groups", ">mean error", ">median", ">max"]
+    made = table("errors of runs whose group was left out", columns, map(_row, fits), [">groups"])
+    many = sum(len(fit.runs) for fit in fits)
+    verdict = f"{counted(len(fits), 'efficiency', 'efficiencies')} fitted to {counted(many, 'run')}"
+    notes = counted(len(_notes(fits, runs)), "note")
+    told = [f"{fit.efficiency.name}: {fit.cannot_tell}" for fit in fits if fit.cannot_tell]
+    unsaid = fitted(full_width(map(printable, told)), LINES // 2)
+    return composed([verdict], made, [*unsaid, f"groups, {notes}: --details", *below])
+
+
 def _row(fit: EfficiencyFit) -> list[str]:
     found = fit.efficiency
     largest = max(map(abs, fit.errors))
@@ -311,7 +359,7 @@ def _notes(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> list[str]:
         (len(runs.refused), "of models or states that are not predicted"),
     )
     told = [f"{fit.efficiency.name}: {fit.cannot_tell}" for fit in fits if fit.cannot_tell]
-    return told + [f"{count} run{'s' * (count != 1)} {text}" for count, text in texts if count]
+    return told + [f"{counted(count, 'run')} {text}" for count, text in texts if count]
 
 
 def efficiency_data(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> CalibrateRunsOutput:

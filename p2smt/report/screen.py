@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.console import RenderableType
 
+from p2smt.report.tables import table_lines
 from p2smt.report.text import printable
 
 LINES, COLUMNS = 20, 80
@@ -111,3 +113,22 @@ def fitted(lines: Sequence[str], lines_most: int = LINES, what: str = "lines") -
         return [*lines]
     kept = lines_most - 1
     return [*lines[:kept], f".. {len(lines) - kept} more {what}: --details"]
+
+
+def composed(
+    head: Iterable[str], body: RenderableType, below: Iterable[str] = (), what: str = "lines"
+) -> list[str]:
+    """The verdict, then tables as far as they fit, then what stays below them."""
+    first, last = full_width(head), full_width(below)
+    return [*first, *fitted(table_lines(body, COLUMNS), room(last, first), what), *last]
+
+
+def names_block(label: str, names: Sequence[str], lines: int = 2, weight: int = 5) -> ScreenBlock:
+    """As many of the names as so many lines hold, and how many there are more."""
+    text = ""
+    for kept in range(len(names), 0, -1):
+        more = f" ({len(names) - kept} more: --details)" if kept < len(names) else ""
+        text = ", ".join(names[:kept]) + more
+        if len(wrapped(text, COLUMNS - _LABEL)) <= lines:
+            break
+    return ScreenBlock(label, (text,) if names else (), weight, lines)

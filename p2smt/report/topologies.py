@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
-from p2smt.cluster.file import dump_topology
+from p2smt.cluster.file import dump_topology, load_topology, preset_names
 from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
 from p2smt.fabric.wiring import WiredNodes
 from p2smt.report.outputs.lists import (
     FabricCapacity,
@@ -20,9 +21,11 @@ from p2smt.report.outputs.lists import (
     TopologyFabricOutput,
     TopologyImportOutput,
 )
+from p2smt.report.screen import composed
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import (
+    counted,
     exact_bandwidth,
     format_bandwidth,
     format_bytes,
@@ -58,31 +61,58 @@ def profile_table(profiles: Sequence[tuple[str, str, str]]) -> Group:
     return table("profiles: presets as a system was measured", ["name", "what", "differs"], rows)
 
 
+def list_tables(differing: Sequence[tuple[str, str, str]]) -> list[RenderableType]:
+    """Every preset, what profiles change of them, and the fabrics."""
+    presets = preset_table([load_topology(name) for name in preset_names()])
+    wirings = wiring_table([preset_wiring(name) for name in fabric_names()], FAMILIES)
+    return [presets, "", profile_table(differing), "", wirings]
+
+
 def topology_tables(topology: Topology) -> RenderableType:
     """A topology: its levels and links, the algorithms it runs, and where its numbers are from."""
+    sources = [f"source: {printable(source)}" for source in topology.sources]
+    return Group(_head(topology), "", _levels(topology), "", *_about(topology), *sources)
+
+
+def topology_screen(topology: Topology) -> list[str]:
+    """The same but the sources, which are counted."""
+    below = [*_about(topology), _sources_left(topology.sources)]
+    return composed([_head(topology)], _levels(topology), below)
+
+
+def _sources_left(sources: Sequence[str]) -> str:
+    return f"numbers are from {counted(len(sources), 'source')}: --details"
+
+
+def _head(topology: Topology) -> str:
+    devices = counted(topology.installed, "device")
+    return printable(f"{topology.name}: {devices}; {topology.description}".rstrip("; "))
+
+
+def _levels(topology: Topology) -> Group:
     rows = [
         row
         for j, level in enumerate(topology.levels)
         for row in level_rows(level, topology.devices_under(j))
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
-    head = f"{topology.name}: {topology.installed} devices; {topology.description}".rstrip("; ")
-    runs = f"runs: {_runs(topology)}"
-    sources = [f"source: {printable(source)}" for source in topology.sources]
-    levels = table("levels, outermost first", columns, rows)
+    return table("levels, outermost first", columns, rows)
+
+
+def _about(topology: Topology) -> list[str]:
+    device = [_device(topology.device)] if topology.device else []
     fabrics = map(_fabric, topology.levels)
-    about = [*_hosts(topology), *([_device(topology.device)] if topology.device else []), runs]
-    return Group(printable(head), "", levels, "", *fabrics, *about, *sources)
+    return [*fabrics, *_hosts(topology), *device, f"runs: {_runs(topology)}"]
 
 
 def extent(topology: Topology) -> str:
     """How large a topology is, in a few words; levels need not be full where hosts are named."""
     levels = ", ".join(f"{level.name} {level.size}" for level in topology.levels)
     if topology.hosts is None:
-        return f"{topology.devices} devices ({levels})"
+        return f"{counted(topology.devices, 'device')} ({levels})"
     most = "at most " if topology.installed < topology.devices else ""
-    count = len(topology.hosts.names)
-    return f"{count} hosts, {topology.installed} devices ({most}{levels})"
+    hosts = counted(len(topology.hosts.names), "host")
+    return f"{hosts}, {counted(topology.installed, 'device')} ({most}{levels})"
 
 
 def _hosts(topology: Topology) -> list[str]:
@@ -158,21 +188,35 @@ def wiring_table(wirings: Sequence[WiredNodes], families: Sequence[str]) -> Grou
 
 
 def fabric_tables(fabric: Fabric) -> RenderableType:
-    """A fabric: its size, unit, and its capacities by their bandwidth."""
+    """A fabric: its size, unit, its capacities by their bandwidth, symmetries and sources."""
+    sources = [f"source: {printable(source)}" for source in fabric.sources]
+    named = [f"symmetry: {_cycles(image)}" for image in fabric.symmetries]
+    return Group(*_fabric_head(fabric), "", _capacities(fabric), *named, *sources)
+
+
+def fabric_screen(fabric: Fabric) -> list[str]:
+    """The same, symmetries and sources counted."""
+    told = [f"{counted(len(fabric.symmetries), 'named symmetry', 'named symmetries')}: --details"]
+    below = told * bool(fabric.symmetries) + [_sources_left(fabric.sources)] * bool(fabric.sources)
+    return composed(_fabric_head(fabric), _capacities(fabric), below)
+
+
+def _fabric_head(fabric: Fabric) -> list[str]:
+    size = f"{counted(fabric.ranks, 'rank')}, {counted(len(fabric.edges), 'edge')}"
+    unit = "none" if fabric.unit is None else format_bandwidth(float(fabric.unit))
+    about = [printable(fabric.description)] if fabric.description else []
+    return [printable(f"{fabric.name}: {size}"), *about, f"unit: {unit}"]
+
+
+def _capacities(fabric: Fabric) -> Group:
     edges = Counter(n for edge in fabric.edges for n in edge.loads)
     kinds = Counter((c.bandwidth, edges[n]) for n, c in enumerate(fabric.capacities))
     rows = [
         [str(count), str(rate), _rate(fabric.unit, rate), str(loads)]
         for (rate, loads), count in sorted(kinds.items())
     ]
-    head = f"{fabric.name}: {fabric.ranks} ranks, {len(fabric.edges)} edges"
-    unit = "none" if fabric.unit is None else format_bandwidth(float(fabric.unit))
     columns = [">capacities", ">units", ">bandwidth", ">edges that load it"]
-    about = [printable(fabric.description)] if fabric.description else []
-    sources = [f"source: {printable(source)}" for source in fabric.sources]
-    shared = table("capacities, in chunks a round", columns, rows)
-    named = [f"symmetry: {_cycles(image)}" for image in fabric.symmetries]
-    return Group(printable(head), *about, f"unit: {unit}", "", shared, *named, *sources)
+    return table("capacities, in chunks a round", columns, rows)
 
 
 def fabric_data(fabric: Fabric) -> TopologyFabricOutput:

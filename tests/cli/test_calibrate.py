@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def test_files_of_one_and_several_nodes_give_a_topology(folder: Path) -> None:
     out = folder / "out.yaml"
     files = (str(folder / "inside.txt"), str(folder / "across.json"))
-    done = cli("calibrate", "--from-nccl-tests", *files, "-o", str(out))
+    done = cli("calibrate", "--from-nccl-tests", *files, "-o", str(out), "--details")
     assert done.code == 0, done.err
     assert "pieces\n" in done.out
     assert f"topology written to {out}" in done.out
@@ -108,7 +108,7 @@ def fitted(folder: Path, *names: str) -> Outcome:
 
 
 def test_a_library_keeps_nominal_rates_and_gets_constants(tables: Path) -> None:
-    done = fitted(tables, "one.txt", "two.txt", "four.txt")
+    done = fitted(tables, "one.txt", "two.txt", "four.txt", "--details")
     assert done.code == 0, done.err
     assert "left out" in done.out
     found, start = load_topology(str(tables / "out.yaml")), load_topology("dgx-h100:4")

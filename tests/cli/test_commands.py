@@ -350,14 +350,18 @@ def test_topologies(tiny: str) -> None:
     assert cli("topology", "show", tiny, "--json").json()["devices"] == 8
     assert cli("topology", "check", tiny).out == "valid: tiny, 8 devices (node 2, gpu 4)\n"
     assert cli("topology", "check", tiny, "--json").json()["verdict"] == "valid"
-    assert cli("topology", "list").out.splitlines()[1].split() == ["name", "levels", "what"]
+    assert cli("topology", "list", "--details").out.splitlines()[1].split() == [
+        "name",
+        "levels",
+        "what",
+    ]
 
 
 @pytest.mark.parametrize("name", ["azure-ndv4", "tpu-v5p", "mi300x", "dgx1-v100:4"])
 def test_show_has_a_row_per_protocol(name: str) -> None:
     levels = cli("topology", "show", name, "--json").json()["topology"]["levels"]
     rows = [p for level in levels for p in level["link"].get("protocols", [level["link"]])]
-    lines = cli("topology", "show", name).out.splitlines()
+    lines = cli("topology", "show", name, "--details").out.splitlines()
     first = lines.index("levels, outermost first") + 2
     assert lines[first + len(rows)] == ""
     assert all("B/s" in line for line in lines[first : first + len(rows)])

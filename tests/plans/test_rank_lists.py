@@ -179,7 +179,7 @@ def test_a_changed_plan_is_refuted(plan: Plan, tmp_path: Path, name: str) -> Non
     change, message = LIES[name]
     change(changed)
     (tmp_path / "plan.json").write_text(json.dumps(changed))
-    outcome = cli("verify", str(tmp_path / "plan.json"))
+    outcome = cli("verify", str(tmp_path / "plan.json"), "--details")
     assert outcome.code == 1, outcome
     assert message in outcome.out
 

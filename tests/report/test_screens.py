@@ -7,9 +7,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from p2smt.report.screen import COLUMNS, LINES
+from p2smt.report.screen import COLUMNS, LINES, names_block
+from p2smt.report.screens.checks import checked_screen
 from tests.cli.tools import RACKS, cli
 
 TWO = "--axes dp=8,tp=4 --reduce dp=1GiB --reduce tp=64MiB*128"
@@ -26,6 +29,9 @@ MOVED = (
     "--from S(dp,tp),R --to R,S(dp,tp) -o moved.json"
 )
 MIXTURE = "--dispatch ep=56MiB,experts=256,active=8,groups=8,top_groups=4"
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "tests/interop/nccl_tests/nccl_tables"
 
 COMMANDS = (
     (f"solve -t dgx-a100:4 {TWO}", "optimal: "),
@@ -54,8 +60,34 @@ COMMANDS = (
     (f"run -t dgx-a100:1 {PLACED.replace('16', '8').replace('[2,8]', '[1,8]')}=1MiB "
      "--backend reference", "verified: "),
     ("show plan.json", "verdict "),
+    ("topology list", "29 presets, 4 profiles, 6 fabrics: "),
+    ("topology show dgx-h100", "dgx-h100: 16 devices"),
+    ("topology show gb200-nvl72", "gb200-nvl72: "),
+    ("topology fabric dgx1", "dgx1: 8 ranks, 32 edges"),
+    ("topology fabric torus:4x4", "torus:4x4: 16 ranks"),
+    ("models", "83 models: "),
+    ("schema", "54 schemas: "),
+    ("classics", "24 classic algorithms: "),
+    ("convert plan.json made.xml", "4 files written"),
+    (f"calibrate --from-nccl-tests {TABLES}/aws-p5-1n8g-batch-allreduce.txt -t aws-p5:1",
+     "fitted to 64 times"),
+    (f"calibrate --from-nccl-tests {TABLES}/b200-vultr-2n16g-alltoall.txt -t dgx-b200:2 "
+     "--library none", "fitted to 46 times"),
+    (f"calibrate --runs {ROOT}/experiments/training_runs/runs.csv", "6 efficiencies fitted to "),
 )  # fmt: skip
+CHECKS = (
+    ("verify set.json", "valid: "),
+    ("verify moved.json", "valid: 1 step"),
+    ("verify plan.json", "valid: 2 requests"),
+    ("verify gather.xml", "valid: allgather"),
+    (f"verify {ROOT}/examples/lost_dependency.xml --fix --trace trace.json", "invalid: allreduce"),
+    ("verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce inside root; "
+     "all-gather inside node'", "invalid: 1 size"),
+)  # fmt: skip
+"""Commands of `verify`, and how their answers begin."""
 WRITTEN = {
+    "set.json": "crossings --factors 4,8 --sufficient -o set.json",
+    "gather.xml": "classics ring-all-gather -o gather.xml",
     "plan.json": COMMANDS[1][0],
     "hosts.json": COMMANDS[5][0],
     "moved.json": MOVED,
@@ -124,6 +156,45 @@ def test_a_long_sweep_is_told_at_some_of_its_sizes() -> None:
     sizes = [" ".join(line.split()[:2]) for line in lines if re.match(r" *\d+ [KMG]iB  ", line)]
     assert (sizes[0], sizes[-1], len(sizes)) == ("1 KiB", "8 GiB", 12)
     assert lines[-1] == "12 more sizes: --details"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("command", "verdict"), CHECKS)
+def test_a_check_begins_with_its_verdict(command: str, verdict: str) -> None:
+    written(command)
+    done, details = cli(*shlex.split(command)), cli(*shlex.split(command), "--details")
+    lines = done.out.splitlines()
+    assert lines[0].startswith(verdict)
+    assert len(lines) <= LINES
+    assert max(map(cell_len, lines)) <= COLUMNS
+    assert done.code == details.code == int(verdict.startswith("invalid"))
+    assert sorted(figures(done.out) - figures(details.out)) == []
+
+
+@given(
+    lines=st.lists(
+        st.sampled_from(["a: b c", "  more of it:", "    listed", "w " * 90]), max_size=60
+    ),
+    at=st.integers(0, 60),
+)
+def test_a_verdict_comes_first_and_what_stays_last(lines: list[str], at: int) -> None:
+    said = [*lines[:at], "valid: it", *lines[at:]]
+    shown = checked_screen(said, ["written to x"])
+    assert shown[0] == "valid: it"
+    assert shown[-1] == "written to x"
+    assert len(shown) <= LINES
+    assert max(map(cell_len, shown)) <= COLUMNS
+    whole = "the rest: --details" not in shown
+    assert whole == (len(" ".join(shown).split()) == len(" ".join([*said, "written to x"]).split()))
+
+
+@given(names=st.lists(st.text("ab-1", min_size=1, max_size=30), min_size=1, max_size=40))
+def test_names_are_shown_or_counted(names: list[str]) -> None:
+    shown = " ".join(line.strip() for line in names_block("x", names, 2).lines)
+    told, more, rest = shown.removeprefix("x").partition(" (")
+    left = int(rest.split()[0]) if more else 0
+    assert len(names_block("x", names, 2).lines) <= 2
+    assert len(told.split(", ")) + left == len(names)
 
 
 @pytest.mark.exhaustive

@@ -30,6 +30,7 @@ ROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "calibrate": ("tables", "efficiencies"),
         "classics": ("classics",),
         "schema": ("schemas",),
+        "topology list": ("presets",),
     }
 )
 """The table of each command: the first of these keys that its answer has, or two rows' keys."""

@@ -12,6 +12,8 @@ from p2smt.cli.schedules.schedule_options import SIZES
 from p2smt.units import counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from p2smt.report.outputs.lists import ClassicOutput, ListedClassic
     from p2smt.schedules.classics import Classic, Value
     from p2smt.schedules.model import Schedule
@@ -25,22 +27,26 @@ def classics(
     sizes: Texts = SIZES,
     output: Text = option("FILE", "A file named .xml, .json or .yaml.", "-o", "--output"),
     force: bool = o.FORCE,
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """List the classic algorithms, or write one as a schedule."""
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import tell_tables
     from p2smt.errors import InputError
     from p2smt.report.outputs.lists import ClassicsOutput
+    from p2smt.report.screens.lists import classics_screen
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
-        return _make(name, ranks, sizes or [], output, force, json)
+        return _make(name, ranks, sizes or [], output, force, shown.json)
     if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
-    if json:
-        print_json(ClassicsOutput(classics=[_listed(classic) for classic in CLASSICS.values()]))
-    else:
-        _list(list(CLASSICS.values()))
+    found = [_listed(classic) for classic in CLASSICS.values()]
+    tell_tables(
+        shown.json,
+        lambda: ClassicsOutput(classics=found),
+        lambda: (_table([*CLASSICS.values()]),) if shown.details else classics_screen(found),
+        details=shown.details,
+    )
     return 0
 
 
@@ -113,11 +119,11 @@ def _listed(classic: Classic) -> ListedClassic:
     )
 
 
-def _list(found: list[Classic]) -> None:
-    from p2smt.report.tables import show, table
+def _table(found: list[Classic]) -> RenderableType:
+    from p2smt.report.tables import table
 
     rows = [
         [c.name, c.collective, c.sizes, " ".join(c.parameters)]
         for c in sorted(found, key=lambda c: c.collective)
     ]
-    show(table("classic algorithms", ["name", "collective", "ranks", "parameters"], rows))
+    return table("classic algorithms", ["name", "collective", "ranks", "parameters"], rows)

@@ -27,7 +27,7 @@ def convert(
     ),
     asked: ScheduleOptions = part("collective", "root", "out_of_place", "sizes"),
     force: bool = o.FORCE,
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """Write a schedule, or the groups of a plan's request, in another format: what it computes
     is kept."""
@@ -40,7 +40,7 @@ def convert(
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()
-        _export(source, target, request, group, algorithm, force=force, as_json=json)
+        _export(source, target, request, group, algorithm, force=force, shown=shown)
         return 0
     _refuse(request, group, algorithm)
     schedule = read_schedule(text, source, asked.reading())
@@ -50,7 +50,7 @@ def convert(
     count = steps_in(made, target, schedule)
     steps, ranks = counted(count, "step"), counted(schedule.ranks, "rank")
     tell(
-        json,
+        shown.json,
         lambda: converted_data([(target, count, schedule.ranks, None)], lost=lost),
         lambda: [f"{steps} of {ranks} written to {target}"],
     )
@@ -65,7 +65,7 @@ def _export(
     algorithm: str | None,
     *,
     force: bool,
-    as_json: bool,
+    shown: o.ShownOptions,
 ) -> None:
     """The groups of a request of a plan, what they are, and what they take."""
     from p2smt.cli import given
@@ -75,6 +75,7 @@ def _export(
     from p2smt.interop.plan_export import export_plan
     from p2smt.plans.file import read_plan
     from p2smt.report.schedules.schedule_data import converted_data, export_lines
+    from p2smt.report.screens.lists import converted_screen
 
     number = 1 if request is None else given.count_of(request, "request")
     chosen = None if group is None else given.count_of(group, "group")
@@ -84,7 +85,12 @@ def _export(
         raise InputError(target, "is the plan itself", "name another file: the plan is kept")
     write_all_atomically({file.path: file.text for file in made.files})
     rows = [(f.path, f.steps, f.content.schedule.ranks, f.group) for f in made.files]
-    tell(as_json, lambda: converted_data(rows, made.plan_s), lambda: export_lines(made))
+    lines = [*export_lines(made)]
+    tell(
+        shown.json,
+        lambda: converted_data(rows, made.plan_s),
+        lambda: lines if shown.details else converted_screen(lines),
+    )
 
 
 def _note_loss(text: str) -> list[str]:

@@ -116,19 +116,25 @@ def tuner_text(path: str, named: Text) -> str | None:
     return text if named is not None or recognised(text) is not None else None
 
 
-def verify_tuner(text: str, named: Text, comms: Text, json: bool) -> int:
+def verify_tuner(text: str, named: Text, comms: Text, shown: o.ShownOptions) -> int:
     """Say what a library makes of a file; exit code 1 if something of it cannot be meant."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import tell
     from p2smt.interop.tuners.choices import parse_comms
     from p2smt.interop.tuners.formats import judged, tuner_format
     from p2smt.interop.tuners.words import tuner_lines
+    from p2smt.report.screens.checks import checked_screen
     from p2smt.report.text import printable
 
     form = None if named is None else tuner_format(named)
     asked: tuple[Comm, ...] = () if comms is None else parse_comms(comms)
     found = judged(text, asked, form)
-    tell(json, lambda: _data(found), lambda: map(printable, tuner_lines(found)))
+    lines = [*map(printable, tuner_lines(found))]
+    tell(
+        shown.json,
+        lambda: _data(found),
+        lambda: lines if shown.details else checked_screen(lines, verdict=f"{found.format}: "),
+    )
     return REFUTED if found.faults else OK
 
 

@@ -11,17 +11,20 @@ import typer
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
-from p2smt.cli.output import note, print_json, tell
+from p2smt.cli.output import note, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 from p2smt.cli.schedules.tuner_files import tuner_text, verify_tuner
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from p2smt.cluster.topology import Topology
     from p2smt.plans.check.plan import PlanReport
     from p2smt.plans.file_model import AnyPlan
     from p2smt.plans.solution import PlanProof, ProofStatus
+    from p2smt.report.outputs.shape import Output
     from p2smt.resharding.plan import RedistributionPlan
     from p2smt.resharding.search import RedistributionProof
     from p2smt.schedules.cost.predict import ScheduleCost
@@ -64,7 +67,7 @@ def verify(
         "NxR,..", "Files for libraries: the job's communicators, nodes x ranks per node."
     ),
     how: o.SearchOptions = part("time_limit"),
-    json: bool = o.JSON,
+    shown: o.ShownOptions,
 ) -> int:
     """Check a plan, a program, the journal of a search, or a schedule in every interleaving.
 
@@ -79,23 +82,23 @@ def verify(
         _refuse_proof(prove)
         _refuse_fabric(fabric)
         asked.refuse("a file for a library", "drop them")
-        return verify_tuner(text, as_format, comms, json)
+        return verify_tuner(text, as_format, comms, shown)
     if as_format is not None or comms is not None:
         raise InputError("--as and --comms", "are for files that libraries read", "drop them")
     if file is not None and is_journal_file(file):
         asked.refuse("a journal", "drop them")
         _refuse_proof(prove)
         _refuse_fabric(fabric)
-        return verify_journal_file(file, json, sample, every, how)
+        return verify_journal_file(file, shown, sample, every, how)
     if every or sample is not None:
         name = "--all" if every else "--sample"
         raise InputError(name, "is for journals of searches", "drop it")
     if file is not None:
-        return _verify_file(file, asked, prove, json, fabric, how)
+        return _verify_file(file, asked, prove, shown, fabric, how)
     _refuse_proof(prove)
     _refuse_fabric(fabric)
     asked.refuse_for_program(how.time_limit)
-    return verify_program(program or "", levels, kind, algorithm, asked, json)
+    return verify_program(program or "", levels, kind, algorithm, asked, shown)
 
 
 def _refuse_fabric(fabric: Text) -> None:
@@ -110,7 +113,12 @@ def _refuse_proof(prove: bool) -> None:
 
 
 def _verify_file(
-    file: str, asked: ScheduleOptions, prove: bool, json: bool, fabric: Text, how: o.SearchOptions
+    file: str,
+    asked: ScheduleOptions,
+    prove: bool,
+    shown: o.ShownOptions,
+    fabric: Text,
+    how: o.SearchOptions,
 ) -> int:
     from p2smt.api.files import is_certificate
     from p2smt.interop.schedule_files import require_json, schedule_text
@@ -125,16 +133,36 @@ def _verify_file(
         asked.refuse_for_plan()
         if is_certificate(file):
             _refuse_proof(prove)
-            return verify_certificate(file, json, fabric)
+            return verify_certificate(file, shown, fabric)
         _refuse_fabric(fabric)
         if is_least_set(file):
-            return verify_least_set(file, json, prove, how)
+            return verify_least_set(file, shown, prove, how)
         if is_redistribution(file):
-            return verify_redistribution(file, json, prove, how)
-        return verify_plan(file, json, prove, how)
+            return verify_redistribution(file, shown, prove, how)
+        return verify_plan(file, shown, prove, how)
     _refuse_proof(prove)
     _refuse_fabric(fabric)
-    return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, json)
+    return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, shown)
+
+
+def _tell(
+    shown: o.ShownOptions,
+    data: Callable[[], Output],
+    lines: Callable[[], Iterable[str]],
+    below: Sequence[str] = (),
+    written: Sequence[str] = (),
+    whole: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> None:
+    """Print what a check says, what stays ``below``, and files; ``whole``: how all is laid."""
+    from p2smt.report.screens.checks import checked_screen
+
+    def told() -> Iterable[str]:
+        said = lines()
+        if shown.details:
+            return [*whole([*said, *below]), *written]
+        return checked_screen(said, below, written)
+
+    tell(shown.json, data, told)
 
 
 def _code(valid: bool, proof: ProofStatus | None) -> int:
@@ -155,7 +183,7 @@ def _code(valid: bool, proof: ProofStatus | None) -> int:
 # Plans.
 
 
-def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+def verify_plan(file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOptions) -> int:
     """Check a plan file: meaning, times, restrictions; and whether it is the best, if asked."""
     from p2smt.plans.file import read_plan
     from p2smt.plans.file_model import PlanModel
@@ -171,7 +199,7 @@ def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int
         if plan.hosts is not None:
             what = f"sought is {of_hosts}"
         note(f"{what}; of strategies `p2smt plan` proves the best")
-    tell(json, lambda: report_data(report, proof), lambda: report_lines(report, proof))
+    _tell(shown, lambda: report_data(report, proof), lambda: report_lines(report, proof))
     if proof is not None and proof.solution.interrupted:
         return INTERRUPTED
     return _code(report.valid, None if proof is None else proof.status)
@@ -189,7 +217,9 @@ def _proof(plan: AnyPlan, source: str, report: PlanReport, how: o.SearchOptions)
     return prove(plan, source, limits=limits, report=report, progress=tell_times)
 
 
-def verify_redistribution(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+def verify_redistribution(
+    file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOptions
+) -> int:
     """Check a plan: rules, meaning, memory, times; and whether it is the fastest, if asked."""
     from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines
     from p2smt.resharding.check import check_redistribution
@@ -199,7 +229,9 @@ def verify_redistribution(file: str, json: bool, prove: bool, how: o.SearchOptio
     proof = None
     if prove and report.valid and report.plan is not None:
         proof = _fastest(report.plan, how)
-    tell(json, lambda: checked_plan_data(report, proof), lambda: checked_plan_lines(report, proof))
+    _tell(
+        shown, lambda: checked_plan_data(report, proof), lambda: checked_plan_lines(report, proof)
+    )
     return _code(report.valid, None if proof is None else proof.status)
 
 
@@ -216,7 +248,7 @@ def _fastest(plan: RedistributionPlan, how: o.SearchOptions) -> RedistributionPr
 # Certificates and journals.
 
 
-def verify_certificate(file: str, json: bool, fabric: Text) -> int:
+def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     """Derive a bound again by fractions alone; ``fabric``: whether it is about that one."""
     from p2smt.api.files import verify_bound
     from p2smt.fabric.file import load_fabric
@@ -224,11 +256,11 @@ def verify_certificate(file: str, json: bool, fabric: Text) -> int:
 
     known = None if fabric is None else load_fabric(fabric)
     report, name = verify_bound(file, known), None if known is None else known.name
-    tell(json, lambda: certificate_data(report, name), lambda: certificate_lines(report, name))
+    _tell(shown, lambda: certificate_data(report, name), lambda: certificate_lines(report, name))
     return OK if report.valid else REFUTED
 
 
-def verify_least_set(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+def verify_least_set(file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOptions) -> int:
     """Check a certificate by fractions alone; ``prove``: list the programs again, too."""
     from p2smt.plans.crossings.check import check_least_set
     from p2smt.plans.crossings.file import read_least_set
@@ -242,8 +274,8 @@ def verify_least_set(file: str, json: bool, prove: bool, how: o.SearchOptions) -
         cut = complete is None
     if cut:
         note("the time limit came before the programs were listed")
-    tell(
-        json,
+    _tell(
+        shown,
         lambda: certificate_data(report, complete),
         lambda: certificate_lines(report, complete),
     )
@@ -260,7 +292,7 @@ def is_journal_file(file: str) -> bool:
 
 
 def verify_journal_file(
-    file: str, json: bool, sample: Text, every: bool, how: o.SearchOptions
+    file: str, shown: o.ShownOptions, sample: Text, every: bool, how: o.SearchOptions
 ) -> int:
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
     from p2smt.api.journals import verify_journal
@@ -271,7 +303,7 @@ def verify_journal_file(
     many, limits = sample_of(sample, every), how.limits()
     limit_s = _SAMPLE_S if how.time_limit is None and not every else limits.time_limit_s
     report = verify_journal(file, sample=many, time_limit_s=limit_s, told=tell_count)
-    tell(json, lambda: journal_data(report), lambda: map(printable, journal_lines(report)))
+    _tell(shown, lambda: journal_data(report), lambda: map(printable, journal_lines(report)))
     if report.proved:
         return OK
     return NOT_SETTLED if report.valid else REFUTED
@@ -301,7 +333,7 @@ def verify_program(
     kind: Text,
     algorithm: Text,
     asked: ScheduleOptions,
-    json: bool,
+    shown: o.ShownOptions,
 ) -> int:
     """Check a program over all devices, by its meaning and chunk by chunk."""
     from p2smt.programs.program import parse_program
@@ -321,17 +353,17 @@ def verify_program(
         Lowering(algorithm or "ring"),
         asked.depth(),
     )
-    return show_family(found, json)
+    return show_family(found, shown)
 
 
 def verify_schedule(
-    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, json: bool
+    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, shown: o.ShownOptions
 ) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cluster.allocation import unstated_levels
     from p2smt.interop.reading import NoKind
     from p2smt.interop.schedule_files import read_schedule, runnable, valid_as
-    from p2smt.report.schedules.schedule_data import schedule_data, wrapped
+    from p2smt.report.schedules.schedule_data import repair_lines, schedule_data, wrapped
     from p2smt.report.text import no_time_line, printable
     from p2smt.schedules.verify.verify import verify
 
@@ -357,23 +389,26 @@ def verify_schedule(
     if report.violations:
         others = valid_as(text, source, asked.reading(), schedule, depth)
         notes += [f"valid as {other}" for other in others]
-    if json:
-        shown = notes or None
-        data = schedule_data(
-            *(schedule, report, runs), search=search, cost=cost, devices=devices, notes=shown
-        )
-        print_json(data)
-    else:
-        lines = _lines(schedule, report, runs, search, cost, where, asked=wanted is not None)
-        for line in wrapped([*lines, *notes]):
-            typer.echo(line)
-        if traced:
-            typer.echo(f"trace written to {printable(asked.trace or '')}")
+    fixes = [] if search is None else [*repair_lines(schedule, search)]
+    _tell(
+        shown,
+        lambda: schedule_data(
+            *(schedule, report, runs),
+            search=search,
+            cost=cost,
+            devices=devices,
+            notes=notes or None,
+        ),
+        lambda: _lines(schedule, report, runs, cost, where, asked=wanted is not None),
+        [*fixes, *notes],
+        [f"trace written to {printable(asked.trace or '')}"] * traced,
+        wrapped,
+    )
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 
 
 def check_family(
-    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, json: bool
+    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, shown: o.ShownOptions
 ) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.interop.schedule_files import format_of
@@ -389,14 +424,14 @@ def check_family(
     found = prove_family(
         parse_symbolic(text, source), upto, asked.depth(), how.limits().time_limit_s
     )
-    return show_family(found, json)
+    return show_family(found, shown)
 
 
-def show_family(found: ParametricReport, json: bool) -> int:
+def show_family(found: ParametricReport, shown: o.ShownOptions) -> int:
     """Print what is known of a family of schedules; the exit code."""
     from p2smt.report.schedules.schedule_data import family_data, family_lines, wrapped
 
-    tell(json, lambda: family_data(found), lambda: wrapped(family_lines(found)))
+    _tell(shown, lambda: family_data(found), lambda: family_lines(found), whole=wrapped)
     return exit_code_of(found.verdict)
 
 
@@ -434,7 +469,6 @@ def _lines(
     schedule: Schedule,
     report: Report,
     runs: Runnable,
-    search: RepairSearch | None,
     cost: ScheduleCost | None,
     where: str,
     *,
@@ -445,7 +479,6 @@ def _lines(
     return [
         *lines_of.schedule_lines(schedule, report),
         *(lines_of.runnable_lines(runs) if asked or not runs else ()),
-        *(() if search is None else lines_of.repair_lines(schedule, search)),
         *(() if cost is None else lines_of.cost_lines(schedule, cost)),
         *([where] if where else []),
     ]

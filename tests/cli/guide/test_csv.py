@@ -35,6 +35,7 @@ LINES = [
     ("models", "models"),
     ("classics", "classics"),
     ("schema", "schemas"),
+    ("topology list", "presets"),
 ]
 
 

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_list_is_proved(folder: Path) -> None:
-    done = cli("verify", str(folder / "list.jsonl"))
+    done = cli("verify", str(folder / "list.jsonl"), "--details")
     assert done.code == 3
     verdict, proved, cover, counts, verdicts = done.out.splitlines()
     assert proved == "proved: no, 3 verdicts of solvers were not checked (--all solves them again)"
@@ -41,7 +41,7 @@ def test_a_list_is_proved(folder: Path) -> None:
     assert counts == "counts: of each closed cube, the same as by the formula"
     assert "5 of 8 solved again with z3, which is another than the search had; 5 agree" in verdicts
     assert "3 taken at their word" in verdicts
-    every = cli("verify", str(folder / "list.jsonl"), "--all")
+    every = cli("verify", str(folder / "list.jsonl"), "--all", "--details")
     assert (every.code, every.out.splitlines()[1]) == (0, "proved: yes")
 
 
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
     data["best"][0]["value"] += 1
     data["bound"] += 1
     path.write_text(text.replace(closed, json.dumps(data)))
-    done = cli("verify", str(path))
+    done = cli("verify", str(path), "--details")
     assert done.code == 1
     assert "ticks, not " in done.out.splitlines()[0]
     assert "invalid: optimise over solve" in done.out

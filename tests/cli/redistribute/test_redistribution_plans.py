@@ -63,7 +63,7 @@ def test_a_slow_plan_is_valid_and_refuted(folder: Path) -> None:
 
 
 def test_a_wrong_plan(folder: Path) -> None:
-    done = cli("verify", str(folder / "wrong.json"), "--prove")
+    done = cli("verify", str(folder / "wrong.json"), "--prove", "--details")
     assert done.code == 1
     assert done.out.startswith("cost: step 1 seconds says ")
     assert "\ninvalid: 2 steps" in done.out
@@ -75,7 +75,7 @@ def test_a_plan_against_its_own_restrictions(folder: Path, change: dict[str, Any
     data = json.loads((folder / "best.json").read_text())
     path = folder / "restricted.json"
     path.write_text(json.dumps(data | change))
-    done = cli("verify", str(path), "--prove")
+    done = cli("verify", str(path), "--prove", "--details")
     assert done.code == 1
     assert done.out.startswith(f"rule: {next(iter(change))} says ")
 

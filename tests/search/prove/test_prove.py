@@ -231,8 +231,8 @@ def test_a_rank_list_at_a_limit_says_that_the_matrices_are_not_done(tmp_path: Pa
     path = str(tmp_path / "plan.json")
     said = "nothing faster was found, but other rank orders were not tried"
     whole, cut = (
-        cli("verify", path, "--prove"),
-        cli("verify", path, "--prove", "--time-limit", "0.000001"),
+        cli("verify", path, "--prove", "--details"),
+        cli("verify", path, "--prove", "--details", "--time-limit", "0.000001"),
     )
     assert (whole.code, cut.code) == (3, 3)
     assert f"open, {said}" in whole.out
@@ -317,7 +317,7 @@ def test_a_rank_list_is_refuted_or_open(cluster: Topology, tmp_path: Path) -> No
         assert (proof.better is None) is (found.objective_s <= best.objective_s * (1 + TICK))
         told = cli("verify", str(tmp_path / "plan.json"), "--prove", "--json").json()["proof"]
         assert (told["status"], told["bound_s"]) == (status.value, None)
-        outcome = cli("verify", str(tmp_path / "plan.json"), "--prove")
+        outcome = cli("verify", str(tmp_path / "plan.json"), "--prove", "--details")
         assert outcome.code == (3 if status is OPEN else 1)
         assert ("other rank orders were not tried" in outcome.out) is (status is OPEN)
 
@@ -353,7 +353,7 @@ def test_the_command_says_it_and_exits_with_it(cluster: Topology, tmp_path: Path
         ("open", 0, ("--time-limit", "0.000001"), 3),
     ):
         path.write_text(json.dumps(data_of(found, which)))
-        outcome = cli("verify", str(path), "--prove", *more)
+        outcome = cli("verify", str(path), "--prove", "--details", *more)
         assert (outcome.code, outcome.err) == (code, "")
         text[name] = outcome.out
         data = cli("verify", str(path), "--prove", "--json", *more).json()

@@ -66,13 +66,13 @@ def test_a_plan_has_all_hosts_that_were_listed_where_some_are_idle() -> None:
 @pytest.mark.usefixtures("here")
 def test_which_hosts_are_idle_is_proved() -> None:
     solved("n[1-5]")
-    outcome = cli("verify", "plan.json", "--prove")
+    outcome = cli("verify", "plan.json", "--prove", "--details")
     assert outcome.code == 0
     assert "proved, no choice and order of the 5 hosts listed takes less than" in outcome.out
     solved("n[1-4]")
     assert (
         "proved, no order of these hosts takes less than"
-        in cli("verify", "plan.json", "--prove").out
+        in cli("verify", "plan.json", "--prove", "--details").out
     )
 
 
@@ -97,7 +97,7 @@ def test_idle_hosts_of_uplinks_without_a_stated_bandwidth() -> None:
     plan = solved("n[1-5]")
     links = [level["link"]["bandwidth"] for level in plan["allocation"]["levels"]]
     assert links == [level["link"]["bandwidth"] for level in plan["topology"]["levels"]]
-    outcome = cli("verify", "plan.json", "--prove")
+    outcome = cli("verify", "plan.json", "--prove", "--details")
     assert outcome.code == 0
     assert "no choice and order of the 5 hosts listed takes less time" in outcome.out
 

@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_claim_is_said_in_words(file: Path) -> None:
-    done = cli("verify", str(file))
+    done = cli("verify", str(file), "--details")
     assert done.code == 0
     assert done.out.splitlines() == [
         "valid: all-reduce on dgx1 (8 ranks, 32 edges): every schedule of 3 steps has R/C of 1/2 "
@@ -39,7 +39,7 @@ def test_the_claim_is_said_in_words(file: Path) -> None:
 def test_a_distance_is_a_claim_about_steps(tmp_path: Path) -> None:
     path = tmp_path / "cert.json"
     distance_bound(load_fabric("torus:4x4"), "broadcast", 3).certificate.save(path)
-    first = cli("verify", str(path)).out.splitlines()[0]
+    first = cli("verify", str(path), "--details").out.splitlines()[0]
     assert first == (
         "valid: broadcast with root 3 on torus:4x4 (16 ranks, 64 edges): every schedule has 4 "
         "steps or more, by distance"
@@ -58,12 +58,12 @@ def test_a_fabric_is_held_against_the_one_that_is_named(file: Path) -> None:
 
 def test_the_claim_is_about_the_fabric_that_was_named(file: Path) -> None:
     file.write_text(file.read_text().replace('"name": "dgx1"', '"name": "evil\\nvalid: all"'))
-    lines = cli("verify", str(file), "--fabric", "dgx1").out.splitlines()
+    lines = cli("verify", str(file), "--fabric", "dgx1", "--details").out.splitlines()
     assert lines[0].startswith("valid: all-reduce on dgx1 (8 ranks, 32 edges): ")
     assert lines[2:] == [
         "checked: prices, bound, the fabric is dgx1 (the file calls it 'evil\\nvalid: all')"
     ]
-    lines = cli("verify", str(file)).out.splitlines()
+    lines = cli("verify", str(file), "--details").out.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("valid: all-reduce on evil\\nvalid: all (8 ranks, 32 edges): ")
 
