@@ -55,8 +55,8 @@ def _hosts(mpi: str, spec: NetworkSpec, per_node: int) -> tuple[str, ...]:
         slots = ",".join(f"{host}:{per_node}" for host in hosts)
         start = ("--host", slots, "--prtemca", "plm_ssh_agent", str(AGENT), "--bind-to", "none")
         return (*ranks, *start, "--mca", "btl_tcp_if_include", INTERFACE)
-    start = ("-hosts", ",".join(hosts), "-ppn", str(per_node), "-bind-to", "none")
-    return (*ranks, *start, "-launcher", "ssh", "-launcher-exec", str(AGENT))
+    places = ("-hosts", ",".join(hosts), "-ppn", str(per_node), "-bind-to", "none")
+    return (*ranks, *places, "-launcher", "ssh", "-launcher-exec", str(AGENT))
 
 
 def _environment(spec: NetworkSpec, folder: Path) -> dict[str, str]:
