@@ -27,10 +27,10 @@ MTU_BYTES = 9000
 CONGESTION_CONTROL = "reno"
 """How TCP answers congestion where one rack is all, whatever the machine's own is.
 
-Every kernel has this one.  With BBR, which many machines have, nodes that send to each other at once
-are slower than their links: acknowledgements wait behind data, and BBR takes that for a lack of
-bandwidth.  Where a rack's link is narrower than what its nodes send, its switch drops packets, which
-is worse for controls that go by loss: there the machine's own stays.
+Every kernel has this one.  With BBR, which many machines have, nodes that send to each other at
+once are slower than their links: acknowledgements wait behind data, and BBR takes that for a lack
+of bandwidth.  Where a rack's link is narrower than what its nodes send, its switch drops packets,
+which is worse for controls that go by loss: there the machine's own stays.
 """
 
 BRIDGE = "bridge"
