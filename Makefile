@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
+.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study mpi-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -218,6 +218,10 @@ testbed-study: setup-dev ## run and time programs on shaped test clusters (root,
 	$(BIN)/python -m experiments.programs_on_testbed.study --nodes 4 --ranks-per-node 4 \
 	  --rate 100mbit --out experiments/programs_on_testbed/4x4.json
 	$(BIN)/python -m experiments.programs_on_testbed.table
+
+mpi-study: setup-dev mpi ## run and time MPI's collectives and a program on a test cluster (root, Linux, a quarter of an hour)
+	$(BIN)/python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/results.json $(MPI_FILES)
+	$(BIN)/python -m experiments.mpi_on_testbed.table
 
 unequal-racks: setup-dev ## measure rank orders on a test cluster of unequal racks (root, Linux, a quarter of an hour)
 	$(BIN)/python -m experiments.unequal_racks.study

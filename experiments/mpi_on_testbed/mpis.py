@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -16,6 +17,13 @@ AGENT = Path(__file__).with_name("agent.sh")
 OPEN_MPI, MPICH = "openmpi", "mpich"
 MPIS = (OPEN_MPI, MPICH)
 LIMIT_S = 1800.0
+TITLES = {
+    "allreduce": "Allreduce",
+    "allgather": "Allgather",
+    "alltoall": "All-to-All Personalized Exchange",
+    "reduce_scatter_block": "Reduce_scatter_block",
+}
+"""Collectives, and how the OSU micro-benchmarks call their tests."""
 
 
 def ran(
@@ -30,11 +38,12 @@ def ran(
     folder = ROOT / "build" / "mpi" / mpi / "bin"
     if not (folder / "mpirun").exists():
         raise BackendError(f"no {mpi} in build/mpi: make mpi installs it")
-    agent = (str(AGENT), nodes_of(spec)[0].host, "cd", str(ROOT), "&&", "exec")
     launcher = (str(folder / "mpirun"), *_hosts(mpi, spec, per_node), *more)
+    line = shlex.join((*launcher, str(folder / "python"), *words))
+    agent = (str(AGENT), nodes_of(spec)[0].host, f"cd {shlex.quote(str(ROOT))} && exec {line}")
     try:
         done = subprocess.run(
-            (*agent, *launcher, str(folder / "python"), *words),
+            agent,
             env={**os.environ, **_environment(spec, folder)},
             capture_output=True,
             text=True,
@@ -55,8 +64,8 @@ def _hosts(mpi: str, spec: NetworkSpec, per_node: int) -> tuple[str, ...]:
         slots = ",".join(f"{host}:{per_node}" for host in hosts)
         start = ("--host", slots, "--prtemca", "plm_ssh_agent", str(AGENT), "--bind-to", "none")
         return (*ranks, *start, "--mca", "btl_tcp_if_include", INTERFACE)
-    start = ("-hosts", ",".join(hosts), "-ppn", str(per_node), "-bind-to", "none")
-    return (*ranks, *start, "-launcher", "ssh", "-launcher-exec", str(AGENT))
+    places = ("-hosts", ",".join(hosts), "-ppn", str(per_node), "-bind-to", "none")
+    return (*ranks, *places, "-launcher", "ssh", "-launcher-exec", str(AGENT))
 
 
 def _environment(spec: NetworkSpec, folder: Path) -> dict[str, str]:

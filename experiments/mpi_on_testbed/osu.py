@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from experiments.mpi_on_testbed.mpis import TITLES
+
 Array = np.ndarray[Any, np.dtype[np.float32]]
-TITLES = {
-    "allreduce": "Allreduce",
-    "allgather": "Allgather",
-    "alltoall": "All-to-All Personalized Exchange",
-    "reduce_scatter_block": "Reduce_scatter_block",
-}
 HEADING = "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations"
 
 

@@ -86,11 +86,11 @@ class Running:
     def nodes(self) -> list[int]:
         """The processes that start ranks."""
         ranks = set(self.ranks().values())
-        return [
-            pid
-            for pid in _marked(self.mark)
-            if pid not in ranks and b"p2smt.runtime.ranks.node" in _read(pid, "cmdline")
-        ]
+        return [pid for pid in self.running("p2smt.runtime.ranks.node") if pid not in ranks]
+
+    def running(self, module: str) -> list[int]:
+        """The processes that have a module in their command line."""
+        return [pid for pid in _marked(self.mark) if module.encode() in _read(pid, "cmdline")]
 
     def wait_until_busy(self, ranks: int = 4) -> None:
         """Until every rank has met the others and made a group of its own."""

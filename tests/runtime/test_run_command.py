@@ -149,7 +149,7 @@ OPTIONS = [
     (("--ranks", "-1"), "-1"),
     (("--ranks", "four"), "four"),
     (("--dtype", "float8"), "dtype 'float8': must be one of float32, float16, bfloat16, int64"),
-    (("--backend", "mpi"), "backend 'mpi': must be one of gloo, nccl, reference"),
+    (("--backend", "mpy"), "backend 'mpy': must be one of gloo, nccl, mpi, reference"),
     (("--device", "tpu"), "device 'tpu': must be cpu or cuda"),
     (("--device", "cuda"), "backend reference: does not run on device cuda"),
     (("--backend", "nccl", "--device", "cpu"), "backend nccl: does not run on device cpu"),

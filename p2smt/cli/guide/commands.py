@@ -79,6 +79,9 @@ PATHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192",
             "--dtype bf16 --from 'S(dp,tp),R' --to 'R,S(dp,tp)'",
         ),
+        "I run MPI jobs": (
+            "p2smt solve -t dgx-a100:4 --library none --axes dp=32 --reduce dp=64MiB",
+        ),
     }
 )
 """What one may come for, and the words of a first command."""

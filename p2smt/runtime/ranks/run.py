@@ -11,7 +11,7 @@ from p2smt.runtime.programs.reference import run_reference
 from p2smt.runtime.ranks.launch import LOCAL, Fleet, StartCommand, launch
 from p2smt.runtime.ranks.listen import serving
 from p2smt.runtime.ranks.memory import check_memory
-from p2smt.runtime.ranks.mpi_launch import on_mpi
+from p2smt.runtime.ranks.mpi_launch import on_mpi, ranks_here
 from p2smt.runtime.ranks.place import check_gpus, existing_place, local_ranks
 from p2smt.runtime.summary import RunResult, summarize
 from p2smt.runtime.work import Work
@@ -43,7 +43,7 @@ def on_ranks(work: Work, options: RunOptions, *, port: int = 0) -> list[RankRepo
             finish within the time limit.
     """
     if options.backend == "mpi":
-        check_memory(work, options, range(work.ranks))
+        check_memory(work, options, ranks_here(work.ranks))
         found = on_mpi(work, options)
         return found and in_host_order(found)
     place = existing_place()

@@ -11,26 +11,27 @@ from p2smt import load_topology
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RunOptions
-from p2smt.runtime.ranks.mpi_launch import on_mpi
+from p2smt.runtime.ranks.mpi_launch import on_mpi, ranks_here
 from p2smt.schedules.classics import classic
 from p2smt.schedules.language.write import dump_schedule
 from tests.cli.tools import assert_one_error
-from tests.runtime.processes import PAIRS, PROGRAM
+from tests.runtime.processes import PAIRS, PROGRAM, started, wait_for
 from tests.runtime.ranks.mpis import Mpi, mpi
 from tests.tiers import but_the_first
 
 __all__ = ["mpi"]
 
+RANK = "p2smt.runtime.ranks.mpi_rank"
 MASTERS = "reduce inside node; all-reduce master node in root; broadcast inside node"
 REDUCED = (("8KiB", "single"), ("12KiB", MASTERS), ("20KiB", PROGRAM))
 OTHERS = ("--reduce-scatter", "--all-gather", "--all-to-all", "--send")
 
 
-def on_pairs(folder: Path, *words: str, command: str = "run") -> tuple[str, ...]:
+def on_pairs(folder: Path, *words: str, command: str = "run", repeat: str = "1") -> tuple[str, ...]:
     """A command on two nodes of two ranks."""
     path = folder / "pairs.yaml"
     path.write_text(PAIRS)
-    place = ("--axes", "dp=4", "--placement", "[[2,2]]", "--repeat", "1")
+    place = ("--axes", "dp=4", "--placement", "[[2,2]]", "--repeat", repeat)
     return (command, "-t", str(path), *(place if command == "run" else ()), *words)
 
 
@@ -129,6 +130,42 @@ def test_a_launcher_of_another_mpi_is_told(tmp_path: Path, mpi: Mpi) -> None:
     done = mpi.p2smt(*words, more={others: "4"})
     assert done.code == 5
     assert "error: backend mpi: mpirun started 4 ranks, of another MPI than" in done.err
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
+def test_a_run_that_is_terminated_leaves_no_rank(tmp_path: Path, mpi: Mpi) -> None:
+    words = on_pairs(tmp_path, "--reduce", "dp=4KiB", "--backend", "mpi", repeat="100000")
+    line = [str(mpi.bin / "python"), "-m", "p2smt.cli", *words]
+    with started(line=line, environment=mpi.environment()) as running:
+        wait_for(lambda: len(running.running(RANK)) > 4 or None)  # mpirun names it, too
+        running.process.terminate()
+        assert running.outcome().code == 143
+        running.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("environment", "here"),
+    [
+        ({}, range(8)),
+        ({"PMIX_RANK": "5"}, range(5, 6)),
+        (
+            {
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_RANK": "5",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+                "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+            },
+            range(4, 8),
+        ),
+        (
+            {"PMI_SIZE": "8", "PMI_RANK": "2", "MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "4"},
+            range(4),
+        ),
+    ],
+)
+def test_memory_is_of_the_ranks_of_a_machine(environment: dict[str, str], here: range) -> None:
+    assert ranks_here(8, environment) == here
 
 
 def test_a_missing_launcher_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,96 @@
+"""Writes the tables of README.md from results.json.
+
+python -m experiments.mpi_on_testbed.table
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.testbed.script import ended
+from p2smt.errors import InputError
+from p2smt.units import format_bytes
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- tables begin -->\n", "<!-- tables end -->\n"
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+
+
+def results() -> dict[str, Any]:
+    """What the study measured."""
+    found: dict[str, Any] = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    return found
+
+
+def spread(samples: Sequence[float]) -> str:
+    """Median, least and most in milliseconds."""
+    least, middle, most = (_ms(of(samples)) for of in (min, statistics.median, max))
+    return f"{middle} [{least}-{most}]"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def tables(found: Mapping[str, Any]) -> Iterator[str]:
+    """One table an MPI, and that of the program."""
+    for mpi, arms in found["collectives"].items():
+        yield f"{NAMES[mpi]}, ms:\n"
+        yield from collective_rows(arms)
+        yield ""
+    yield "The program beside the all-reduce as it comes, in turns, ms:\n"
+    yield "| MPI | bytes | all-reduce | program | gain |"
+    yield "|---|---|---|---|---|"
+    for mpi, runs in found["programs"].items():
+        yield from program_rows(NAMES[mpi], runs)
+
+
+def collective_rows(
+    arms: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]],
+) -> Iterator[str]:
+    """A row for each collective and size, a column for each arm."""
+    yield f"| collective | bytes | {' | '.join(arms)} |"
+    yield "|---" * (2 + len(arms)) + "|"
+    for operation, rows in next(iter(arms.values())).items():
+        for size in rows:
+            cells = [spread(arm[operation][size]) for arm in arms.values()]
+            yield f"| {operation} | {format_bytes(int(size))} | {' | '.join(cells)} |"
+
+
+def program_rows(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each size: all rounds together."""
+    for size in sorted({int(run["payload_bytes"]) for run in runs}):
+        here = [run for run in runs if run["payload_bytes"] == size]
+        alone = [s for run in here for s in run["baseline_samples_s"]]
+        program = [s for run in here for s in run["samples_s"]]
+        gain = statistics.median(alone) / statistics.median(program)
+        cells = f"{spread(alone)} | {spread(program)} | {gain:.2f}x"
+        yield f"| {name} | {format_bytes(size)} | {cells} |"
+
+
+def page(text: str, found: Mapping[str, Any]) -> str:
+    """The page with the tables of now."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + "\n".join(tables(found)) + "\n" + END + rest.partition(END)[2]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Renew the page.
+
+    Raises:
+        InputError: there are arguments.
+    """
+    if arguments:
+        raise InputError(f"{len(arguments)} arguments", "none is expected")
+    readme = HERE / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(page(text, results()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))
