@@ -9,6 +9,7 @@ many steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -192,15 +193,19 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 # Where nothing is known, one chunk comes first.  Then sizes that could meet the bound have a slice,
 # and the rates between the bound and the best are halved: each time the size of fewest chunks in
 # the middle half is tried, and what is found, or not found in its slice, is an end of the next
-# half. Then both again, with longer slices.  Where there is a time limit, both are done without
-# symmetries before all else, rates first, and no size has more than a part of the time that is
-# left.
+# half. Then both again, with longer slices.  Chunks that a group moves lie in orbits, so that few
+# numbers of chunks leave room for large groups: sums of whole orbits (:func:`orbit_sums`) come
+# before all that is halved, and a size of them that was not found in its slice closes no other
+# number of chunks.  Where there is a time limit, rates and the bound are then tried without
+# symmetries, and no size has more than a part of the time that is left.
 
 
 POINT_EFFORT = 8
 """First slices that searches may spend in vain on the bound, where there is no time limit."""
 BETWEEN_EFFORT = 2
 """And on the rates above it."""
+ORBITS_EFFORT = 16
+"""And on sums of whole orbits."""
 VAIN_PART = 4
 """A size without a schedule counts as so small a part of a slice, however soon it is known."""
 CLOSE = Fraction(1, 100)
@@ -283,6 +288,9 @@ class _Improving:
             self._each(plain, easy(self.steps, self.bound))
         sizes = tuple(meeting(self.steps, self.bound, most))
         tried = sizes[:1]
+        if setting.symmetry:
+            self._each(exact, tried)
+            self._bisect(self._climbs(setting, ORBITS_EFFORT))
         if self.watch.remaining_s() is not None:
             self._halve(plain, _watch_of_one(self.watch))
             self._each(plain, tried)
@@ -305,6 +313,20 @@ class _Improving:
                 self._try(climbs, size, self.watch)
                 tried = True
         return tried
+
+    def _bisect(self, climbs: _SymmetrySearches) -> None:
+        """For each sum of orbits the fewest rounds, the fewest that the bound allows first."""
+        for chunks in orbit_sums(self.question):
+            least = max(self.steps, math.ceil(self.bound * chunks))
+            most = math.ceil((self.best or easy(self.steps, self.bound)[-1].rate) * chunks) - 1
+            rounds = least
+            while least <= most and not (self._ended() or self._enough(climbs)):
+                size = ScheduleSize(self.steps, rounds, chunks)
+                if self._open(climbs, size) and self._try(climbs, size, self.watch):
+                    most = rounds - 1
+                else:
+                    least = rounds + 1
+                rounds = (least + most) // 2
 
     def _halve(self, climbs: _SymmetrySearches, watch: StopWatch) -> bool:
         """Halves the rates between bound and best; whether there was a size to try."""
@@ -377,10 +399,24 @@ def _watch_of_one(watch: StopWatch) -> StopWatch:
 # Which rounds and chunks to try for so many steps, between a bound and the best rate known.
 
 
+ORBITS = (Fraction(1), Fraction(2), Fraction(3), Fraction(1, 2), Fraction(3, 2))
+"""Chunks of a size, in orbits of a group that moves every rank to every other."""
 MULTIPLES = 2
 """Of the least chunks at which a schedule could meet the bound, so many multiples are tried."""
 EASY = 3
 """So many sizes of one chunk, each with twice the rounds of the one before."""
+
+
+def orbit_sums(question: RateQuestion) -> Iterator[int]:
+    """Numbers of chunks that are whole orbits, as the collective counts its chunks.
+
+    The chunks of one rank are an orbit with those of all others; chunks that every rank adds are
+    moved by themselves, in orbits of as many as there are ranks, or of half as many.
+    """
+    one = question.setting.fabric.ranks if question.setting.adds else 1
+    for part in ORBITS:
+        if (part * one).denominator == 1 and part * one <= question.most_chunks:
+            yield int(part * one)
 
 
 def easy(steps: int, bound: Fraction) -> tuple[ScheduleSize, ...]:

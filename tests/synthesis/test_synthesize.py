@@ -28,6 +28,7 @@ from p2smt.synthesis.frontier import (
     halfway,
     inside,
     meeting,
+    orbit_sums,
 )
 from p2smt.synthesis.question import (
     MAX_PAIRS,
@@ -106,6 +107,28 @@ def test_the_frontier_of_a_dgx1_is_proved(collective: str) -> None:
     assert points == published[collective]
     assert found.proved
     assert found.ending is Ending.LIMIT
+
+
+def test_chunks_are_sums_of_orbits() -> None:
+    setting = SynthesisSetting(load_fabric("ring:6"), "allreduce")
+    question = RateQuestion(setting, 14, Solver.CPSAT, tell_nobody)
+    assert list(orbit_sums(question)) == [6, 12, 3, 9]
+    odd = RateQuestion(
+        SynthesisSetting(load_fabric("ring:5"), "allreduce"), 14, Solver.CPSAT, tell_nobody
+    )
+    assert list(orbit_sums(odd)) == [5, 10]
+    copied = RateQuestion(
+        SynthesisSetting(load_fabric("ring:6"), "allgather"), 2, Solver.CPSAT, tell_nobody
+    )
+    assert list(orbit_sums(copied)) == [1, 2]
+
+
+@pytest.mark.exhaustive
+def test_a_frontier_finds_what_large_groups_have() -> None:
+    """A question with these sizes finds it in seconds; on two nodes no other chunks do."""
+    found = p2smt.synthesize_frontier("dgx-a100:2", "all-reduce", max_steps=2)
+    assert [point.best for point in found.points] == [8, 1]
+    assert found.proved
 
 
 def test_a_frontier_ends_where_it_is_told_to() -> None:
