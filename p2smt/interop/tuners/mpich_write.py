@@ -36,7 +36,7 @@ def write_mpich(table: ChoiceTable) -> str:
 
     Above 2 GiB, which no limit can name, holds what holds at 2 GiB.
     """
-    return _text(table, MPIR, lambda row, own: _guarded(row, own))
+    return _text(table, MPIR, _guarded)
 
 
 def write_ch4(table: ChoiceTable) -> str:
