@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.tuners.choices import ChoiceTable, Comm, FileFault, FileVerdict
+from p2smt.interop.tuners.mpich import judge_ch4, judge_mpich, looks_ch4, looks_mpich
 from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
 from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
 from p2smt.interop.tuners.openmpi import judge_tuned, looks_tuned
@@ -35,6 +36,8 @@ FORMATS: tuple[TunerFormat, ...] = (
     TunerFormat("ncclx-tuner", "NCCLX's built-in tuner", looks_ncclx, judge_ncclx),
     TunerFormat("ompi-han", "Open MPI's component HAN", looks_han, judge_han),
     TunerFormat("ompi-tuned", "Open MPI's component tuned", looks_tuned, judge_tuned),
+    TunerFormat("mpich", "MPICH, its table of algorithms", looks_mpich, judge_mpich),
+    TunerFormat("mpich-ch4", "MPICH, its table of compositions", looks_ch4, judge_ch4),
 )
 
 

@@ -334,7 +334,8 @@ def write_tuned(table: ChoiceTable) -> str:
     Two communicators of one number of ranks are one to this format.
     """
     names = tuple(dict.fromkeys(row.collective for row in table.rows if row.call is not None))
-    lines = [f"{len(names)} # collectives"]
+    lines = [f"# {NAME}: all that is not here is the library's own choice"]
+    lines.append(f"{len(names)} # collectives")
     for name in names:
         rows = [row for row in table.rows if row.collective == name]
         by_ranks = {row.comm.ranks: tuple(r for r in rows if r.comm == row.comm) for row in rows}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from p2smt.errors import InputError
 from p2smt.interop.tuners.c_text import as_bytes
 from p2smt.interop.tuners.choices import (
     ChoiceTable,
@@ -35,8 +36,11 @@ PER_RANK = ("allgather", "gather", "scatter")
 """The collectives whose sizes are one rank's part."""
 SIZED = (*PER_RANK, "allreduce", "bcast", "reduce")
 _WAYS = ("default", "intra", "simple")
-ALGORITHMS = dict.fromkeys(SIZED, _WAYS) | {"barrier": ("default", "simple")}
-ALGORITHMS |= dict.fromkeys(("allreduce", "reduce"), (*_WAYS, "reproducible"))
+ALGORITHMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(SIZED, _WAYS),
+    "barrier": ("default", "simple"),
+    **dict.fromkeys(("allreduce", "reduce"), (*_WAYS, "reproducible")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +283,11 @@ def looks_han(text: str) -> bool:
 
 def write_han(table: ChoiceTable) -> str:
     """The text of a file that leaves to tuned what a table of that component chooses, on several
-    nodes, and the rest to HAN."""
+    nodes, and the rest to HAN.
+
+    Raises:
+        InputError: that is nothing.
+    """
     lines, count = list[str](), 0
     for name in SIZED:
         rows = [row for row in table.rows if row.collective == name and row.comm.nodes > 1]
@@ -293,7 +301,11 @@ def write_han(table: ChoiceTable) -> str:
         for ranks in listed:
             rules = _merged(by_ranks.get(ranks, ()), ranks if name in PER_RANK else 1)
             lines += [f"{ranks} # ranks", f"{len(rules)} # bytes component", *rules]
-    return "\n".join((f"{count} # collectives", *lines)) + "\n"
+    if count == 0:
+        rule = "has nothing to say: no choice on several nodes changes that HAN makes"
+        raise InputError(f"a file of {NAME}", rule, "leave HAN as it is")
+    head = f"# {NAME}: all that is not here stays with HAN"
+    return "\n".join((head, f"{count} # collectives", *lines)) + "\n"
 
 
 def _merged(rows: Iterable[Chosen], part: int) -> list[str]:

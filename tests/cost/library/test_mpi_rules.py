@@ -14,8 +14,8 @@ from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topo
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
-from tests.oracles import mpi as oracle
-from tests.oracles.mpi import Operation
+from tests.cost.library import mpi_rounds as oracle
+from tests.cost.library.mpi_rounds import Operation
 
 A = Algorithm
 REDUCES = Collective.ALL_REDUCE

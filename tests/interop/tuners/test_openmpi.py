@@ -154,15 +154,23 @@ def test_what_is_written_is_what_is_chosen(
 ) -> None:
     table = table_of(drawn)
     comms = [Comm(2, each) for each in range(1, 7)] + [Comm(1, 3)]
-    tuned, han = judge_tuned(write_tuned(table), comms), judge_han(write_han(table), comms)
-    assert [fault.name for fault in tuned.faults if fault.name != "ignored-whole"] == []
+    tuned = judge_tuned(write_tuned(table), comms)
+    says = any(row.call is not None and row.collective in HAN_SIZED for row in table.rows)
+    han = judge_han(write_han(table), comms) if says else None
+    assert tuned.faults == ()
+    assert han is None or han.faults == ()
     sizes = sorted({row.first + n for row in table.rows for n in (0, -1, 17)} - {-1})
     for name in NAMES:
         for comm in comms:
             for size in sizes:
                 assert tuned.choices.at(name, comm, size) == table.at(name, comm, size)
                 left = table.at(name, comm, size - size % comm.ranks)
-                if name in HAN_SIZED and comm.nodes > 1 and size % comm.ranks == 0:
+                if (
+                    han is not None
+                    and name in HAN_SIZED
+                    and comm.nodes > 1
+                    and size % comm.ranks == 0
+                ):
                     said = str(han.choices.at(name, comm, size) or "han")
                     assert said == ("han" if left is None else "tuned")
 
