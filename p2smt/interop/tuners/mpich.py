@@ -419,7 +419,8 @@ def _calls(
     plain = MpichCall(name, comm, size)
     for values in product((True, False), repeat=len(switches)):
         for fewer in few:
-            yield replace(plain, few=fewer, **dict(zip(switches, values, strict=True)))
+            said: dict[str, Any] = dict(zip(switches, values, strict=True))
+            yield replace(plain, few=fewer, **said)
 
 
 def _leaves(tree: Pairs) -> Iterator[str]:

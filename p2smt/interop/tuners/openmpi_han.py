@@ -36,8 +36,12 @@ PER_RANK = ("allgather", "gather", "scatter")
 """The collectives whose sizes are one rank's part."""
 SIZED = (*PER_RANK, "allreduce", "bcast", "reduce")
 _WAYS = ("default", "intra", "simple")
-ALGORITHMS = dict.fromkeys(SIZED, _WAYS) | {"barrier": ("default", "simple")}
-ALGORITHMS |= dict.fromkeys(("allreduce", "reduce"), (*_WAYS, "reproducible"))
+ALGORITHMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(SIZED, _WAYS),
+    **dict.fromkeys(("allreduce", "reduce"), (*_WAYS, "reproducible")),
+    "barrier": ("default", "simple"),
+}
+"""Of HAN, from number 0 on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from p2smt.cluster.topology import Algorithm
-from p2smt.collectives.names import Collective, RequestKind
-
-Operation = Collective | RequestKind
+from p2smt.collectives.names import Collective, Operation, RequestKind
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from p2smt.cluster.library.model import LibraryRun
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import MPI_ALGORITHMS
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from tests.cost.library import mpi_rounds as oracle
-from tests.cost.library.mpi_rounds import Operation
 
 A = Algorithm
 REDUCES = Collective.ALL_REDUCE
