@@ -263,7 +263,7 @@ def default_library(topology: Topology) -> tuple[str, str]:
         return NO_LIBRARY, "of TPUs"
     if "xgmi" in fabrics or (not fabrics and _AMD.search(words)):
         return "rccl", "AMD"
-    if fabrics and fabrics <= {"ethernet"}:
+    if fabrics and fabrics <= {"ethernet", "shm"}:
         return "gloo", "Ethernet only"
     if any(fabric.startswith("nvlink") for fabric in fabrics):
         return "nccl-2.20", "NVLink"

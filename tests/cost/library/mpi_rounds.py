@@ -59,6 +59,9 @@ def phases(algorithm: Algorithm, operation: Operation, p: int, local: int = 1) -
             return [_up(everyone, every)]
         case Algorithm.ROOTED, Collective.BROADCAST:
             return [_down(everyone, every)]
+        case Algorithm.BINOMIAL, Collective.BROADCAST:
+            near = [[Sent(r - d, r, every) for r in range(d, min(2 * d, p))] for d in _powers(p)]
+            return [near]
         case Algorithm.ROOTED, Collective.ALL_REDUCE:
             return [_up(everyone, every), _down(everyone, every)]
         case Algorithm.ROOTED, Collective.REDUCE_SCATTER:
@@ -86,6 +89,10 @@ def _by_roots(algorithm: Algorithm, operation: Operation, p: int, local: int) ->
         case _:
             between = [_nearest(roots, parts)]
     return [up, *between, down]
+
+
+def _powers(p: int) -> list[int]:
+    return [1 << k for k in range((p - 1).bit_length())]
 
 
 def _parts(p: int, count: int) -> list[frozenset[int]]:

@@ -26,7 +26,7 @@ from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.requested_algorithms import check_topology
 from p2smt.errors import InputError
 
-NAMES = ("gloo", "nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl")
+NAMES = ("gloo", "mpich-5", "nccl-2.12", "nccl-2.20", "nccl-2.30", "openmpi-4", "openmpi-5", "rccl")
 
 
 @pytest.fixture

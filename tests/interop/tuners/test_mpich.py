@@ -25,7 +25,7 @@ from p2smt.interop.tuners.mpich import (
 from p2smt.interop.tuners.mpich_write import write_ch4, write_mpich
 
 COMMS = (Comm(4, 2), Comm(1, 8), Comm(2, 3), Comm(1, 4))
-RING = {"algorithm=MPIR_Allreduce_intra_ring": {}}
+RING: dict[str, Any] = {"algorithm=MPIR_Allreduce_intra_ring": {}}
 
 
 def own(form: str = MPIR) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def told(change: dict[str, Any]) -> str:
 
 def guarded(tree: dict[str, Any]) -> dict[str, Any]:
     """A ring where sums commute."""
-    other = {"algorithm=MPIR_Allreduce_intra_recursive_doubling": {}}
+    other: dict[str, Any] = {"algorithm=MPIR_Allreduce_intra_recursive_doubling": {}}
     return {"is_commutative=yes": tree, "is_commutative=no": other}
 
 
@@ -83,7 +83,7 @@ def test_faults(change: dict[str, Any], names: set[str]) -> None:
 
 
 def test_what_is_known_of_an_all_gather() -> None:
-    ring = {"algorithm=MPIR_Allgather_intra_ring": {}}
+    ring: dict[str, Any] = {"algorithm=MPIR_Allgather_intra_ring": {}}
     for what, names in (("avg_msg_size", {"aborts"}), ("total_msg_size", set())):
         change = {f"{what}<=8": ring, f"{what}=any": ring}
         text = json.dumps(own() | {"collective=allgather": {"comm_type=intra": change}})
@@ -106,8 +106,8 @@ def test_no_objects(text: str) -> None:
 
 def test_below_is_up_to_once_a_message_was_looked_at() -> None:
     """csel.c prunes by < and searches by <=."""
-    small = {"algorithm=MPIR_Alltoall_intra_pairwise": {}}
-    large = {"algorithm=MPIR_Alltoall_intra_scattered": {}}
+    small: dict[str, Any] = {"algorithm=MPIR_Alltoall_intra_pairwise": {}}
+    large: dict[str, Any] = {"algorithm=MPIR_Alltoall_intra_scattered": {}}
     sizes = {"comm_size<8": small, "comm_size=any": large}
     for inside, name in ((sizes, "scattered"), ({"avg_msg_size<=9": sizes}, "pairwise")):
         tree = parsed(json.dumps({"collective=alltoall": inside}))

@@ -1,0 +1,74 @@
+"""What MPI libraries choose by themselves: read off their sources by hand, at both sides of steps.
+
+Open MPI: ompi/mca/coll/tuned/coll_tuned_decision_fixed.c of 5.0.9; MPICH 5.0: generic.json.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from p2smt.cluster.library.registry import library_of
+from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective, Operation, RequestKind
+from p2smt.cost.library.ways import library_choice
+from p2smt.cost.loads.footprint_explicit import explicit_footprint
+
+ALL_REDUCE, ALL_GATHER = Collective.ALL_REDUCE, Collective.ALL_GATHER
+SCATTER, BROADCAST = Collective.REDUCE_SCATTER, Collective.BROADCAST
+EXCHANGE = RequestKind.ALL_TO_ALL
+ONE, FOUR = (1, 8), (4, 2)
+
+
+def chosen(library: str, sizes: tuple[int, int], operation: Operation, payload: int) -> str:
+    levels = tuple(
+        Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 0, 1e9),), fabric=fabric))
+        for name, size, fabric in zip(("node", "core"), sizes, ("ethernet", "shm"), strict=True)
+    )
+    topology = Topology("here", levels, library=library_of(library))
+    groups = np.arange(topology.devices, dtype=np.int64).reshape(1, -1)
+    footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
+    choice = library_choice(topology, footprint, operation)
+    way = choice.ways[choice.pick(payload)].algorithm
+    return way.value if way else "p2p"
+
+
+@pytest.mark.parametrize(
+    ("library", "sizes", "operation", "payload", "name"),
+    [
+        ("openmpi-5", ONE, ALL_REDUCE, 8191, "recursive-doubling"),
+        ("openmpi-5", ONE, ALL_REDUCE, 8192, "nearest-first"),
+        ("openmpi-5", (1, 2), ALL_REDUCE, 65535, "ring"),
+        ("openmpi-5", (1, 2), ALL_REDUCE, 262144, "nearest-first"),
+        ("openmpi-5", (1, 16), ALL_REDUCE, 63, "ring"),
+        ("openmpi-5", (1, 16), ALL_REDUCE, 64, "recursive-doubling"),
+        ("openmpi-5", (1, 16), ALL_REDUCE, 4096, "nearest-first"),
+        ("openmpi-5", (1, 256), ALL_REDUCE, 4095, "rooted"),
+        ("openmpi-5", FOUR, ALL_REDUCE, 8192, "roots-tree"),
+        ("openmpi-5", FOUR, ALL_GATHER, 8192, "roots-ring"),
+        ("openmpi-4", FOUR, ALL_REDUCE, 8192, "nearest-first"),
+        ("openmpi-4", FOUR, ALL_GATHER, 8192, "halving-doubling"),
+        ("openmpi-4", (1, 32), ALL_GATHER, 32 * 1023, "halving-doubling"),
+        ("openmpi-4", (1, 32), ALL_GATHER, 32 * 65536, "ring"),
+        ("openmpi-5", ONE, EXCHANGE, 8 * 262143, "p2p"),
+        ("openmpi-5", (1, 32), EXCHANGE, 32 * 511, "bruck"),
+        ("openmpi-5", (1, 32), EXCHANGE, 32 * 512, "p2p"),
+        ("mpich-5", ONE, ALL_REDUCE, 8, "recursive-doubling"),
+        ("mpich-5", ONE, ALL_REDUCE, 9, "nearest-first"),
+        ("mpich-5", FOUR, ALL_REDUCE, 9, "roots-nearest"),
+        ("mpich-5", ONE, ALL_GATHER, 524287, "halving-doubling"),
+        ("mpich-5", ONE, ALL_GATHER, 524288, "ring"),
+        ("mpich-5", (2, 3), ALL_GATHER, 81919, "bruck"),
+        ("mpich-5", (2, 3), ALL_GATHER, 81920, "ring"),
+        ("mpich-5", ONE, SCATTER, 524288, "pairwise"),
+        ("mpich-5", ONE, EXCHANGE, 8 * 32768, "p2p"),
+        ("mpich-5", ONE, EXCHANGE, 8 * 32769, "pairwise"),
+        ("mpich-5", (2, 8), EXCHANGE, 16 * 256, "bruck"),
+        ("mpich-5", ONE, BROADCAST, 12288, "rooted"),
+        ("mpich-5", ONE, BROADCAST, 12289, "scatter-gather"),
+    ],
+)
+def test_what_is_chosen(
+    library: str, sizes: tuple[int, int], operation: Operation, payload: int, name: str
+) -> None:
+    assert chosen(library, sizes, operation, payload) == name
