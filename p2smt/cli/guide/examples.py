@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from p2smt.cli.guide.commands import PATHS
 
-_TRAIN, _VERIFY, _RESHARD = (" ".join(words) for words in PATHS.values())
+_TRAIN, _VERIFY, _RESHARD, _ = (" ".join(words) for words in PATHS.values())
 _PLACED = "-t dgx-a100:4 --axes dp=8,tp=4 --placement '[[4,2],[1,4]]'"
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
