@@ -37,7 +37,8 @@ def export(
         "csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, torchtitan, "
         "deepspeed; python or jax (programs); megatron-options, megatron-bridge, "
         "torchtitan-options, deepspeed-options, sbatch, kubernetes (of plan -o); jax-shard-map (of "
-        "redistribute -o); nccl-tuner, rccl-tuner, ncclx-tuner (or of --topology).",
+        "redistribute -o); nccl-tuner, rccl-tuner, ncclx-tuner, ompi-tuned, ompi-han, mpich, "
+        "mpich-ch4 (or of --topology).",
     ),
     output: Text = option("FILE", "Where to; default: stdout.", "-o"),
     hosts: Text = option(

@@ -18,10 +18,10 @@ NETWORK = (
 )
 """Fabrics that join nodes."""
 FABRICS = (
-    *("nvlink1", "nvlink2", "nvlink3", "nvlink4", "nvlink5", "xgmi", "pcie", "ici"),
+    *("nvlink1", "nvlink2", "nvlink3", "nvlink4", "nvlink5", "xgmi", "pcie", "ici", "shm"),
     *NETWORK,
 )
-"""Every fabric, those inside a node first."""
+"""Every fabric, those inside a node first; ``shm``: the shared memory of a host's processors."""
 ANY = "any"
 """What a measured efficiency or latency holds for unless another entry names it."""
 MAX_EFFICIENCY = 1.05
@@ -51,15 +51,30 @@ class Algorithm(Enum):
     NVLS = "nvls"
     NVLS_TREE = "nvls-tree"
     PAT = "pat"
+    RECURSIVE_DOUBLING = "recursive-doubling"
+    NEAREST_FIRST = "nearest-first"
+    BRUCK = "bruck"
+    PAIRWISE = "pairwise"
+    LINEAR = "linear"
+    ROOTED = "rooted"
+    ROOTS_TREE = "roots-tree"
+    ROOTS_RING = "roots-ring"
+    ROOTS_DOUBLING = "roots-doubling"
+    ROOTS_NEAREST = "roots-nearest"
 
 
+_EVERY = tuple(Algorithm)
+MPI_ALGORITHMS: tuple[Algorithm, ...] = _EVERY[_EVERY.index(Algorithm.PAT) + 1 :]
+"""What MPI libraries run beside these (:mod:`p2smt.cost.library.mpi`)."""
+OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT, *MPI_ALGORITHMS)
+"""What is known to libraries only: without one nothing runs them."""
 ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
     algorithm
     for algorithm in Algorithm
-    if algorithm not in (Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER)
+    if algorithm not in (Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER, *MPI_ALGORITHMS)
 )
 """What is chosen from, unless a topology says so; the others describe libraries that use them
-whatever they cost.  The last three are known to libraries only: without one nothing runs them."""
+whatever they cost."""
 EFFICIENCY_NAMES = tuple(
     dict.fromkeys(
         (

@@ -10,9 +10,10 @@ halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from p2smt.cluster.link import MPI_ALGORITHMS, OF_LIBRARIES
 from p2smt.cluster.topology import Algorithm, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.collectives.names import Operation as Operation
@@ -143,7 +144,7 @@ def _one_shot(op: Collective, p: int) -> Rule | None:
     )
 
 
-def _distances(p: int) -> list[int]:
+def distances(p: int) -> list[int]:
     """Of a binomial tree's rounds: in each, members i < d meet i + d, as far as these exist."""
     return [2**r for r in range((p - 1).bit_length())]
 
@@ -154,7 +155,7 @@ def _binomial_steps(profile: Profile) -> tuple[int, ...]:
     It crosses a level if the furthest member that it reaches is outside the root's entity.
     """
     p = profile[-1]
-    reached = [min(2 * d, p) for d in _distances(p)]
+    reached = [min(2 * d, p) for d in distances(p)]
     crossed = [next(j for j, m in enumerate(profile) if r * m > p) for r in reached]
     return tuple(crossed.count(j) for j in range(len(profile)))
 
@@ -169,7 +170,7 @@ def _binomial(op: Collective, p: int) -> Rule | None:
 
         No other exchanges as many: in a round fewer of its members have the vector.
         """
-        return float(sum(max(0, min(q, d, p - d) - max(0, q - d)) for d in _distances(p)))
+        return float(sum(max(0, min(q, d, p - d) - max(0, q - d)) for d in distances(p)))
 
     return Rule(crossing, _nowhere, _binomial_steps)
 
@@ -209,7 +210,7 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.IN_SWITCH: _in_switch,
     Algorithm.BINOMIAL: _binomial,
     Algorithm.SCATTER_GATHER: _scatter_gather,
-    **dict.fromkeys((Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT), _of_libraries_only),
+    **dict.fromkeys(OF_LIBRARIES, _of_libraries_only),
 }
 
 
@@ -240,13 +241,20 @@ def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint)
         case Algorithm.DIRECT:
             rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
             return footprint.regular or not (rooted or footprint.mixed)
-        case Algorithm.ONE_SHOT | Algorithm.PAT:
+        case Algorithm.ONE_SHOT | Algorithm.PAT | Algorithm.PAIRWISE:
             return not footprint.mixed
-        case Algorithm.HALVING_DOUBLING:
-            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
-            return footprint.regular and powers
+        case Algorithm.HALVING_DOUBLING | Algorithm.RECURSIVE_DOUBLING | Algorithm.NEAREST_FIRST:
+            return footprint.regular and _powers(n for one in footprint.profiles for n in one)
+        case Algorithm.ROOTS_DOUBLING | Algorithm.ROOTS_NEAREST:
+            return footprint.regular and _powers((footprint.nodes,))
+        case _ if algorithm in MPI_ALGORITHMS:
+            return footprint.regular
         case _:
             return True
+
+
+def _powers(counts: Iterable[int]) -> bool:
+    return all(n & (n - 1) == 0 for n in counts)
 
 
 def rules(topology: Topology, footprint: Footprint, operation: Operation) -> list[tuple[str, Rule]]:
@@ -281,7 +289,7 @@ def _applies(
     match algorithm:
         case Algorithm.RING:
             return True
-        case Algorithm.NVLS | Algorithm.NVLS_TREE | Algorithm.PAT:
+        case _ if algorithm in OF_LIBRARIES:
             return False
         case Algorithm.DIRECT | Algorithm.ONE_SHOT:
             linked = kinds <= {LinkKind.SWITCH, LinkKind.FULL_MESH}

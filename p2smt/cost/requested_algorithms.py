@@ -13,12 +13,11 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from p2smt.cluster.library.model import Library, LibraryAlgorithm, LibraryRun, NodeCount
+from p2smt.cluster.link import OF_LIBRARIES
 from p2smt.cluster.topology import NO_LIBRARY, Algorithm, Topology
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 
-_OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
-"""What nothing runs by without a library."""
 _SHOWN = 3
 
 
@@ -74,7 +73,7 @@ def check_asked(
 def _check_known(topology: Topology, algorithm: Algorithm) -> None:
     given = f"algorithm {algorithm.value}"
     if not topology.library:
-        if algorithm in _OF_LIBRARIES:
+        if algorithm in OF_LIBRARIES:
             rule = "is known to libraries only, and there is none"
             raise InputError(given, rule, "name a library, or ring")
         return

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.cluster.link import MPI_ALGORITHMS
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
     MAX_DEVICES,
@@ -162,7 +163,7 @@ GLOO = (
 
 def test_a_topology_offers_what_a_library_may_choose() -> None:
     assert cluster(2).algorithms == ANY_ALGORITHM
-    always = {Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER}
+    always = {Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER, *MPI_ALGORITHMS}
     assert set(ANY_ALGORITHM) == set(Algorithm) - always
 
 

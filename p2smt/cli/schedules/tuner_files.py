@@ -34,7 +34,7 @@ class TunerOptions:
     measured: Texts = option(
         "WAY=FILE",
         "Tables of nccl-tests: own=FILE of the library's own choice, and ring/ll128=FILE with "
-        "NCCL_ALGO and NCCL_PROTO set.",
+        "NCCL_ALGO and NCCL_PROTO set; of MPI ring=FILE with that algorithm forced.",
     )
     margin: Text = option(
         "PERCENT",
@@ -56,16 +56,19 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
         InputError: the options do not say what to write, or it cannot be.
     """
     from p2smt.interop.tuners.measured import read_forced
+    from p2smt.interop.tuners.mpi_writers import mpi_words, mpi_writer, write_mpi
     from p2smt.interop.tuners.writers import AskedTuner, tuner_writer, write_tuner
 
-    writer = tuner_writer(to)
-    if writer is None:
+    writer, mpi = tuner_writer(to), mpi_writer(to)
+    if writer is None and mpi is None:
         return None
     topology, members = _scene(source, asked)
     margin = None if asked.margin is None else given.gap_of(asked.margin, "--margin")
-    measured = read_forced(asked.measured or [])
+    measured = read_forced(asked.measured or [], None if mpi is None else mpi_words(mpi))
     made = AskedTuner(members, measured, margin, asked.model_only)
-    return write_tuner(writer, topology, made, output or "FILE")
+    if mpi is not None:
+        return write_mpi(mpi, made, output or "FILE")
+    return None if writer is None else write_tuner(writer, topology, made, output or "FILE")
 
 
 def _scene(source: Text, asked: TunerOptions) -> tuple[Topology, tuple[CommMember, ...]]:

@@ -42,7 +42,7 @@ def verify(
         "FILE",
         "A plan, a certificate (of crossings, of a bound on schedules), the journal of a search, "
         "a schedule (MSCCL XML, MSCCL++ JSON, or YAML), or a file for a library: nccl-tuner, "
-        "rccl-tuner, ncclx-tuner.",
+        "rccl-tuner, ncclx-tuner, ompi-tuned, ompi-han, mpich, mpich-ch4.",
     ),
     asked: ScheduleOptions,
     program: Text = option("TEXT", "A program instead of FILE; with --levels or --topology."),

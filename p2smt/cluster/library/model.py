@@ -152,8 +152,10 @@ class SizeThreshold:
 class SizeThresholds:
     """A choice by size for one operation, where it applies; it goes before the formula.
 
-    ``members`` 0: any number of them.  ``fabrics`` empty: whatever is inside a node.  With
-    ``per_peer`` a rung's size is that of the part that goes to one peer.
+    ``members`` 0: any number of them; ``up_to_members``: at most so many (0: any number), so that
+    ladders in order are ranges; ``power_of_two``: only of such a number.  ``fabrics`` empty:
+    whatever is inside a node.  With ``per_peer`` a rung's size is that of the part that goes to one
+    peer.
     """
 
     operation: str
@@ -162,6 +164,14 @@ class SizeThresholds:
     members: int = 0
     fabrics: NameList = ()
     per_peer: bool = False
+    up_to_members: Annotated[int, Limits(ge=0)] = 0
+    power_of_two: bool = False
+
+    def holds(self, members: int) -> bool:
+        """Whether it is for groups of so many."""
+        power = members & (members - 1) == 0
+        most = self.up_to_members or members
+        return self.members in (0, members) and members <= most and power >= self.power_of_two
 
 
 @dataclass(frozen=True, slots=True)

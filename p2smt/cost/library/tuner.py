@@ -124,7 +124,7 @@ def _ladder(library: Library, operation: str, shape: GroupShape) -> SizeThreshol
         if (
             ladder.operation == operation
             and ladder.nodes.holds(shape.nodes)
-            and ladder.members in (0, shape.members)
+            and ladder.holds(shape.members)
             and (not ladder.fabrics or shape.inside in ladder.fabrics)
         ):
             return ladder

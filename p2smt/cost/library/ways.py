@@ -29,6 +29,7 @@ from p2smt.cluster.library.model import (
     ProtocolRate,
     family_of,
 )
+from p2smt.cluster.link import MPI_ALGORITHMS
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.cost.algorithms import (
@@ -41,6 +42,7 @@ from p2smt.cost.algorithms import (
     send_rule,
 )
 from p2smt.cost.library.channels import GroupShape, generation_of
+from p2smt.cost.library.mpi import mpi_rules
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
@@ -439,7 +441,7 @@ def library_rule(
     algorithm: Algorithm, operation: Operation, footprint: Footprint, node_level: int
 ) -> LibraryRule | None:
     """The rule of an algorithm; None if it has none."""
-    inside, across = _rules(algorithm, operation, footprint)
+    inside, across = _rules(algorithm, operation, footprint, node_level)
     if inside is None or across is None:
         return None
     steps = tuple(_steps(algorithm, operation, across, footprint, node_level))
@@ -485,8 +487,10 @@ def can_carry(
 
 
 def _rules(
-    algorithm: Algorithm, operation: Operation, footprint: Footprint
+    algorithm: Algorithm, operation: Operation, footprint: Footprint, node_level: int
 ) -> tuple[Rule | None, Rule | None]:
+    if algorithm in MPI_ALGORITHMS:
+        return mpi_rules(algorithm, operation, footprint, node_level)
     if not isinstance(operation, Collective):
         return None, None
     match algorithm:

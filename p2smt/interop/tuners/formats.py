@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.tuners.choices import ChoiceTable, Comm, FileFault, FileVerdict
+from p2smt.interop.tuners.mpich import judge_ch4, judge_mpich, looks_ch4, looks_mpich
 from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
 from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
+from p2smt.interop.tuners.openmpi import judge_tuned, looks_tuned
+from p2smt.interop.tuners.openmpi_han import judge_han, looks_han
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,10 @@ FORMATS: tuple[TunerFormat, ...] = (
     TunerFormat("nccl-tuner", "NCCL's example tuner plugin", looks_nccl, judge_nccl),
     TunerFormat("rccl-tuner", "RCCL's built-in tuner", looks_nccl, judge_rccl),
     TunerFormat("ncclx-tuner", "NCCLX's built-in tuner", looks_ncclx, judge_ncclx),
+    TunerFormat("ompi-han", "Open MPI's component HAN", looks_han, judge_han),
+    TunerFormat("ompi-tuned", "Open MPI's component tuned", looks_tuned, judge_tuned),
+    TunerFormat("mpich", "MPICH, its table of algorithms", looks_mpich, judge_mpich),
+    TunerFormat("mpich-ch4", "MPICH, its table of compositions", looks_ch4, judge_ch4),
 )
 
 

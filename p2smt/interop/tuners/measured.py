@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -52,19 +52,28 @@ class ForcedTimes:
         return best if best is not None and times[best] < below_s else None
 
 
-def read_forced(texts: Sequence[str]) -> ForcedTimes:
-    """The tables of ``own=FILE`` and ``ALGORITHM/PROTOCOL=FILE``.
+@dataclass(frozen=True, slots=True)
+class MeasuredWords:
+    """How files of a library name collectives, and what names a way of it (refused if none)."""
+
+    operations: Mapping[str, Operation]
+    way: Callable[[str, str], Pair]
+
+
+def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> ForcedTimes:
+    """The tables of ``own=FILE`` and ``WAY=FILE``; without ``words`` in those of NCCL's files.
 
     Raises:
         InputError: one is neither, or its table does not tell collective, ranks and ranks per host.
     """
+    words = words or MeasuredWords(OPERATIONS, _pair)
     own: dict[_Place, _Times] = {}
     forced: dict[tuple[_Place, Pair], _Times] = {}
     for text in texts:
         way, _, path = text.partition("=")
-        pair = _pair(way, path)
+        pair = None if path and way == OWN_WAY else words.way(way, path)
         for table in read_nccl_tests(path):
-            place, times = _place(table, path), _times(table)
+            place, times = _place(table, path, words.operations), _times(table)
             taken = own.get(place) if pair is None else forced.get((place, pair))
             if taken is not None:
                 given = f"--measured {way}: {place[0]} on {place[1]}"
@@ -81,31 +90,27 @@ def read_forced(texts: Sequence[str]) -> ForcedTimes:
     return ForcedTimes(own, forced)
 
 
-def _pair(way: str, path: str) -> Pair | None:
-    """Algorithm and protocol of a way; None: the library's own."""
+def _pair(way: str, path: str) -> Pair:
+    """Algorithm and protocol of a way."""
     algorithm, _, protocol = way.lower().partition("/")
-    if not path or (way != OWN_WAY and (algorithm not in ALGORITHMS or protocol not in PROTOCOLS)):
+    if not path or algorithm not in ALGORITHMS or protocol not in PROTOCOLS:
         rule = "must be own=FILE or ALGORITHM/PROTOCOL=FILE, such as ring/ll128=a.txt"
         names = f"algorithms are {', '.join(ALGORITHMS)}; protocols {', '.join(PROTOCOLS)}"
         raise InputError(f"--measured {f'{way}={path}'[:60]!r}", rule, names)
-    return None if way == OWN_WAY else (algorithm, protocol)
+    return algorithm, protocol
 
 
-def _place(table: RankedTable, path: str) -> _Place:
-    collective = _collective(table.operation)
+def _place(table: RankedTable, path: str, operations: Mapping[str, Operation]) -> _Place:
+    collective = next((n for n, known in operations.items() if known is table.operation), None)
     if collective is None:
         rule = f"is {table.operation.value}, which tuner files do not have"
-        raise InputError(f"--measured {path[:80]}", rule, f"they have {', '.join(OPERATIONS)}")
+        raise InputError(f"--measured {path[:80]}", rule, f"they have {', '.join(operations)}")
     if table.per_host is None:
         rule = "does not tell how many ranks a host has"
         raise InputError(
             f"--measured {path[:80]}", rule, "keep the list of devices above the table"
         )
     return collective, Comm(table.ranks // table.per_host, table.per_host)
-
-
-def _collective(operation: Operation) -> str | None:
-    return next((name for name, known in OPERATIONS.items() if known is operation), None)
 
 
 def _times(table: RankedTable) -> _Times:

@@ -1,0 +1,109 @@
+"""`export` of files for MPI libraries, from tables to what the library then runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p2smt.interop.tuners.choices import Comm, LibraryCall
+from p2smt.interop.tuners.formats import judged, tuner_format
+from p2smt.interop.tuners.mpi_writers import MPI_WRITERS
+from tests.cli.tools import cli
+from tests.interop.tuners.tables import HEAD
+
+COMMS = (Comm(2, 8), Comm(1, 8), Comm(2, 4))
+OWN = {1 << 10: 10.0, 1 << 16: 50.0, 1 << 20: 500.0, 1 << 23: 4000.0}
+RING = {1 << 10: 40.0, 1 << 16: 49.0, 1 << 20: 300.0, 1 << 23: 2500.0}
+"""Microseconds of an all-reduce by size: a ring gains from 1 MiB to 8 MiB."""
+
+
+def table(times: dict[int, float], test: str = "all_reduce") -> str:
+    devices = [
+        f"#  Rank {rank:2d} Group  0 Pid {100 + rank} on  node{rank // 8} device {rank % 8:2d} "
+        "[0x00] none"
+        for rank in range(16)
+    ]
+    rows = [_row(size, us) for size, us in times.items()]
+    return "\n".join((f"# {test}_perf\n{HEAD}", *devices, "#", *rows)) + "\n"
+
+
+def _row(size: int, us: float) -> str:
+    rate = size / us / 1e3
+    figures = f"{us:.1f} {rate:.3f} {rate * 2 * 15 / 16:.3f} 0"
+    return f"{size} {size // 4} float sum -1 {figures} {figures}"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[str, ...]:
+    for name, times in (("own", OWN), ("ring", RING)):
+        (tmp_path / f"{name}.txt").write_text(table(times))
+    return tuple(
+        word
+        for name in ("own", "ring")
+        for word in ("--measured", f"{name}={tmp_path / f'{name}.txt'}")
+    )
+
+
+@pytest.mark.parametrize("name", [row.name for row in MPI_WRITERS])
+def test_what_gains_runs_and_nothing_else_changes(
+    name: str, tables: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = str(tmp_path / "made.conf")
+    where = ("-t", "dgx-h100:2", "--comms", "2x8", "-o", made)
+    done = cli("export", "--to", name, *where, *tables)
+    assert done.code == 0, done.err
+    assert made in done.err
+    text = Path(made).read_text()
+    found = judged(text, COMMS, tuner_format(name))
+    assert found.faults == ()
+    sizes = ((1 << 20) - 16, 1 << 20, 1 << 23, (1 << 23) + 16)
+    at = [found.choices.at("allreduce", Comm(2, 8), size) for size in sizes]
+    own, changed = {
+        "ompi-tuned": (None, LibraryCall("ring")),
+        "ompi-han": (LibraryCall("han"), LibraryCall("tuned")),
+        "mpich": (LibraryCall("reduce_scatter_allgather"), LibraryCall("ring")),
+        "mpich-ch4": (LibraryCall("composition_alpha"), LibraryCall("composition_beta")),
+    }[name]
+    assert at == [own, changed, changed, own]
+    plain = cli("export", "--to", name, *where)
+    if name == "ompi-han":
+        assert plain.code == 2
+        assert "nothing to say" in plain.err
+        return
+    assert plain.code == 0
+    other = judged(Path(made).read_text(), COMMS, tuner_format(name)).choices
+    for comm in COMMS[1:]:
+        for size in sizes:
+            mine = found.choices.at("allreduce", comm, size)
+            assert mine == other.at("allreduce", comm, size)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("ompi-tuned", ("--measured", "ring/ll=own.txt"), "must be own=FILE or ALGORITHM=FILE"),
+        ("ompi-tuned", ("--measured", "two_proc=own.txt", "--measured", "own=own.txt"), "16 ranks"),
+        ("mpich", ("--measured", "brucks=own.txt", "--measured", "own=own.txt"), "allreduce"),
+        ("mpich", ("--measured", "ring=own.txt"), "no table of the library's own choice"),
+        ("mpich", ("--model-only",), "measured times alone"),
+        ("ompi-han", ("--comms", "4x8"), "does not fit"),
+    ],
+)
+def test_bad_input(
+    name: str, words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.txt").write_text(table(OWN))
+    comms = () if "--comms" in words else ("--comms", "2x8")
+    done = cli("export", "--to", name, "-t", "dgx-h100:2", *comms, *words, "-o", "made.conf")
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert not Path("made.conf").exists()
+
+
+def test_communicators_that_cannot_be_told_apart(tables: tuple[str, ...]) -> None:
+    done = cli("export", "--to", "mpich", "-t", "dgx-h100:4", "--comms", "2x8,4x4", *tables)
+    assert done.code == 2
+    assert "cannot tell them apart" in done.err
