@@ -1,14 +1,16 @@
-"""Where tables of nccl-tests, with a way forced, show a gain over the library's own choice."""
+"""Where tables, with a way forced, show a gain over the library's own choice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests
+from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests, text_of
+from p2smt.interop.osu.files import PROGRAM, read_osu
+from p2smt.interop.osu.parse_text import is_osu
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.regions import OPERATIONS, Pair, Region
 from p2smt.interop.tuners.rules import ALGORITHMS, PROTOCOLS
@@ -60,8 +62,12 @@ class MeasuredWords:
     way: Callable[[str, str], Pair]
 
 
-def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> ForcedTimes:
+def read_forced(
+    texts: Sequence[str], words: MeasuredWords | None = None, comm: Comm | None = None
+) -> ForcedTimes:
     """The tables of ``own=FILE`` and ``WAY=FILE``; without ``words`` in those of NCCL's files.
+
+    ``comm`` ran what tables of the OSU micro-benchmarks have, which do not tell.
 
     Raises:
         InputError: one is neither, or its table does not tell collective, ranks and ranks per host.
@@ -72,7 +78,7 @@ def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> For
     for text in texts:
         way, _, path = text.partition("=")
         pair = None if path and way == OWN_WAY else words.way(way, path)
-        for table in read_nccl_tests(path):
+        for table in _tables(path, comm):
             place, times = _place(table, path, words.operations), _times(table)
             taken = own.get(place) if pair is None else forced.get((place, pair))
             if taken is not None:
@@ -88,6 +94,15 @@ def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> For
             rule = "has no table of the library's own choice to compare with"
             raise InputError(given, rule, f"add {OWN_WAY}=FILE, run without NCCL_ALGO")
     return ForcedTimes(own, forced)
+
+
+def _tables(path: str, comm: Comm | None) -> list[RankedTable]:
+    if not is_osu(text_of(path, f"nccl-tests or {PROGRAM}")):
+        return read_nccl_tests(path)
+    if comm is None:
+        rule = f"is of the {PROGRAM}, which do not tell where ranks ran"
+        raise InputError(f"--measured {path[:80]}", rule, "name one communicator, such as 4x2")
+    return [replace(table, per_host=comm.per_node) for table in read_osu(path, ranks=comm.ranks)]
 
 
 def _pair(way: str, path: str) -> Pair:
