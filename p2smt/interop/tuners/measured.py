@@ -34,24 +34,35 @@ class ForcedTimes:
 
         Between two sizes that were measured next to each other, the pair gains at both.
         """
-        own = self.own.get(place, {})
+        sizes = sorted(self.own.get(place, {}))
+        best = [self._best(place, (size,), margin) for size in sizes]
         found: list[Region] = []
-        previous: Pair | None = None
-        for size in sorted(own):
-            best = self._best(place, size, own[size] * (1 - margin))
-            if best is not None and best == previous:
-                found[-1] = Region(found[-1].first, size, best)
-            elif best is not None:
-                found.append(Region(size, size, best))
-            previous = best
+        for at, size in enumerate(sizes):
+            if at and best[at] and best[at - 1]:
+                both = self._best(place, (sizes[at - 1], size), margin)
+                _add(found, sizes[at - 1] + 1, size - 1, both)
+            _add(found, size, size, best[at])
         return tuple(found)
 
-    def _best(self, place: _Place, size: int, below_s: float) -> Pair | None:
-        times = {
-            pair: of[size] for (at, pair), of in self.forced.items() if at == place and size in of
+    def _best(self, place: _Place, sizes: Sequence[int], margin: float) -> Pair | None:
+        """The pair that takes the least part of the library's own time, at its worst size."""
+        own = self.own[place]
+        parts = {
+            pair: max(of[size] / own[size] for size in sizes)
+            for (at, pair), of in self.forced.items()
+            if at == place and all(size in of for size in sizes)
         }
-        best = min(times, key=lambda pair: times[pair], default=None)
-        return best if best is not None and times[best] < below_s else None
+        best = min(parts, key=lambda pair: parts[pair], default=None)
+        return best if best is not None and parts[best] < 1 - margin else None
+
+
+def _add(found: list[Region], first: int, last: int, pair: Pair | None) -> None:
+    """Add a region, or make the one that ends before it longer; none of no pair or no size."""
+    if pair is None or last < first:
+        return
+    if found and found[-1].found == pair and found[-1].last == first - 1:
+        first = found.pop().first
+    found.append(Region(first, last, pair))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,3 +48,23 @@ def test_of_several_communicators_they_tell_none(tmp_path: Path) -> None:
     done = cli(*where, *words(tmp_path, "osu"))
     assert (done.code, done.out) == (2, "")
     assert "do not tell where ranks ran; name one communicator" in done.err
+
+
+def test_between_two_winners_runs_what_gains_at_both_sizes(tmp_path: Path) -> None:
+    """At 1 MiB Rabenseifner wins, at 8 MiB the ring, which alone is known to gain between."""
+    tables = {
+        "own": {1 << 20: 1000.0, 1 << 23: 8000.0},
+        "ring": {1 << 20: 800.0, 1 << 23: 4000.0},
+        "rabenseifner": {1 << 20: 500.0, 1 << 23: 7900.0},
+    }
+    asked = ["export", "--to", "ompi-tuned", "-t", "dgx-h100:2", "--comms", "2x8"]
+    for name, times in tables.items():
+        rows = (f"{size} {us:.1f} 1.0 {us:.1f} 10" for size, us in times.items())
+        (tmp_path / f"{name}.txt").write_text(text_of("Allreduce", *rows))
+        asked += ["--measured", f"{name}={tmp_path / name}.txt"]
+    made = str(tmp_path / "made.conf")
+    assert cli(*asked, "-o", made).code == 0
+    said = cli("verify", made, "--comms", "2x8").out
+    assert "allreduce: 1048576 B: rabenseifner" in said
+    assert "allreduce: 1048577 to 8388608 B: ring" in said
+    assert "allreduce: 0 to 1048575 B: the library's own choice" in said
