@@ -18,6 +18,8 @@ from p2smt.units import format_bytes
 
 HERE = Path(__file__).resolve().parent
 STUDIES = HERE.parents[1] / "docs" / "studies.md"
+FROM_BYTES = 2**20
+"""Below, times on a busy machine tell nothing."""
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
@@ -43,6 +45,9 @@ def tables(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{NAMES[mpi]}, ms:\n"
         yield from collective_rows(arms)
         yield ""
+    yield "With the files, ms:\n"
+    yield from file_table(found)
+    yield ""
     yield "The program beside the all-reduce as it comes, in turns, ms:\n"
     yield from program_table(found)
 
@@ -53,6 +58,32 @@ def program_table(found: Mapping[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for mpi, runs in found["programs"].items():
         yield from program_rows(NAMES[mpi], runs)
+
+
+def file_table(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the files that `export` wrote gain over the library as it comes, from 1 MiB on."""
+    yield "| MPI | collective | bytes | as it comes | with the file | gain | spreads apart |"
+    yield "|---|---|---|---|---|---|---|"
+    for mpi, arms in found["collectives"].items():
+        for operation, rows in arms.get("file", {}).items():
+            for size, samples in rows.items():
+                if int(size) >= FROM_BYTES:
+                    yield file_row(NAMES[mpi], operation, int(size), arms, samples)
+
+
+def file_row(
+    name: str,
+    operation: str,
+    size_bytes: int,
+    arms: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]],
+    samples: Sequence[float],
+) -> str:
+    """One of its rows."""
+    own = arms["default"][operation][str(size_bytes)]
+    gain = statistics.median(own) / statistics.median(samples)
+    apart = max(samples) < min(own) or max(own) < min(samples)
+    cells = f"{spread(own)} | {spread(samples)} | {gain:.2f}x | {'yes' if apart else 'no'}"
+    return f"| {name} | {operation} | {format_bytes(size_bytes)} | {cells} |"
 
 
 def collective_rows(
@@ -83,7 +114,7 @@ def pages(found: Mapping[str, Any]) -> dict[Path, str]:
     readme = HERE / "README.md"
     return {
         readme: between(readme, "tables", tables(found)),
-        STUDIES: between(STUDIES, "mpi", program_table(found)),
+        STUDIES: between(STUDIES, "mpi", [*file_table(found), "", *program_table(found)]),
     }
 
 
