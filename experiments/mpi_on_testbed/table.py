@@ -1,4 +1,4 @@
-"""Writes the tables of README.md from results.json.
+"""Writes the tables of README.md and docs/studies.md from results.json.
 
 python -m experiments.mpi_on_testbed.table
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from p2smt.errors import InputError
 from p2smt.units import format_bytes
 
 HERE = Path(__file__).resolve().parent
-BEGIN, END = "<!-- tables begin -->\n", "<!-- tables end -->\n"
+STUDIES = HERE.parents[1] / "docs" / "studies.md"
+FROM_BYTES = 2**20
+"""Below, times on a busy machine tell nothing."""
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
@@ -43,11 +45,45 @@ def tables(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{NAMES[mpi]}, ms:\n"
         yield from collective_rows(arms)
         yield ""
+    yield "With the files, ms:\n"
+    yield from file_table(found)
+    yield ""
     yield "The program beside the all-reduce as it comes, in turns, ms:\n"
+    yield from program_table(found)
+
+
+def program_table(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the program gains."""
     yield "| MPI | bytes | all-reduce | program | gain |"
     yield "|---|---|---|---|---|"
     for mpi, runs in found["programs"].items():
         yield from program_rows(NAMES[mpi], runs)
+
+
+def file_table(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the files that `export` wrote gain over the library as it comes, from 1 MiB on."""
+    yield "| MPI | collective | bytes | as it comes | with the file | gain | spreads apart |"
+    yield "|---|---|---|---|---|---|---|"
+    for mpi, arms in found["collectives"].items():
+        for operation, rows in arms.get("file", {}).items():
+            for size, samples in rows.items():
+                if int(size) >= FROM_BYTES:
+                    yield file_row(NAMES[mpi], operation, int(size), arms, samples)
+
+
+def file_row(
+    name: str,
+    operation: str,
+    size_bytes: int,
+    arms: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]],
+    samples: Sequence[float],
+) -> str:
+    """One of its rows."""
+    own = arms["default"][operation][str(size_bytes)]
+    gain = statistics.median(own) / statistics.median(samples)
+    apart = max(samples) < min(own) or max(own) < min(samples)
+    cells = f"{spread(own)} | {spread(samples)} | {gain:.2f}x | {'yes' if apart else 'no'}"
+    return f"| {name} | {operation} | {format_bytes(size_bytes)} | {cells} |"
 
 
 def collective_rows(
@@ -73,23 +109,32 @@ def program_rows(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {format_bytes(size)} | {cells} |"
 
 
-def page(text: str, found: Mapping[str, Any]) -> str:
-    """The page with the tables of now."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + "\n".join(tables(found)) + "\n" + END + rest.partition(END)[2]
+def pages(found: Mapping[str, Any]) -> dict[Path, str]:
+    """The pages with the tables of now."""
+    readme = HERE / "README.md"
+    return {
+        readme: between(readme, "tables", tables(found)),
+        STUDIES: between(STUDIES, "mpi", [*file_table(found), "", *program_table(found)]),
+    }
+
+
+def between(path: Path, mark: str, lines: Iterable[str]) -> str:
+    """The text of a page with other lines between its marks."""
+    begin, end = f"<!-- {mark} begin -->\n", f"<!-- {mark} end -->\n"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    return before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Renew the page.
+    """Renew the pages.
 
     Raises:
         InputError: there are arguments.
     """
     if arguments:
         raise InputError(f"{len(arguments)} arguments", "none is expected")
-    readme = HERE / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    readme.write_text(page(text, results()), encoding="utf-8")
+    for path, text in pages(results()).items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

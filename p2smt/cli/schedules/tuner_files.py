@@ -34,7 +34,7 @@ class TunerOptions:
     measured: Texts = option(
         "WAY=FILE",
         "Tables of nccl-tests: own=FILE of the library's own choice, and ring/ll128=FILE with "
-        "NCCL_ALGO and NCCL_PROTO set; of MPI ring=FILE with that algorithm forced.",
+        "NCCL_ALGO and NCCL_PROTO set; of MPI, those of OSU, ring=FILE with that algorithm forced.",
     )
     margin: Text = option(
         "PERCENT",
@@ -64,7 +64,9 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
         return None
     topology, members = _scene(source, asked)
     margin = None if asked.margin is None else given.gap_of(asked.margin, "--margin")
-    measured = read_forced(asked.measured or [], None if mpi is None else mpi_words(mpi))
+    comms = {member.comm for member in members}
+    words = None if mpi is None else mpi_words(mpi)
+    measured = read_forced(asked.measured or [], words, min(comms) if len(comms) == 1 else None)
     made = AskedTuner(members, measured, margin, asked.model_only)
     if mpi is not None:
         return write_mpi(mpi, made, output or "FILE")

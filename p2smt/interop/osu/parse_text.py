@@ -41,6 +41,7 @@ PER_RANK: tuple[Operation, ...] = (Collective.ALL_GATHER, RequestKind.ALL_TO_ALL
 """Where a size is one rank's part of the whole vector."""
 _TITLE = re.compile(r"#\s*OSU\s+\S+\s+(.{1,80}?)(?:\s+Latency)?\s+Test\b.{0,40}")
 _HEADING = re.compile(r"#\s*Size\s+(\S.*)")
+_MARK = re.compile(r"#\s*OSU\s+MPI")
 _STARTS = re.compile(r"#\s*(?:OSU\s|Size\s)")
 _GAP = re.compile(r"\s{2,}")
 _SIZE = re.compile(r"[0-9]{1,19}")
@@ -57,6 +58,11 @@ class _OsuTable:
     columns: tuple[str, ...]
     timings: list[Timing]
     wrong: list[int]
+
+
+def is_osu(text: str) -> bool:
+    """Whether one of the tests printed it."""
+    return _MARK.search(text) is not None
 
 
 def parse_osu(text: str, source: str) -> list[tuple[Operation, TimingTable]]:

@@ -1,14 +1,16 @@
-"""Where tables of nccl-tests, with a way forced, show a gain over the library's own choice."""
+"""Where tables, with a way forced, show a gain over the library's own choice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests
+from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests, text_of
+from p2smt.interop.osu.files import PROGRAM, read_osu
+from p2smt.interop.osu.parse_text import is_osu
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.regions import OPERATIONS, Pair, Region
 from p2smt.interop.tuners.rules import ALGORITHMS, PROTOCOLS
@@ -32,24 +34,35 @@ class ForcedTimes:
 
         Between two sizes that were measured next to each other, the pair gains at both.
         """
-        own = self.own.get(place, {})
+        sizes = sorted(self.own.get(place, {}))
+        best = [self._best(place, (size,), margin) for size in sizes]
         found: list[Region] = []
-        previous: Pair | None = None
-        for size in sorted(own):
-            best = self._best(place, size, own[size] * (1 - margin))
-            if best is not None and best == previous:
-                found[-1] = Region(found[-1].first, size, best)
-            elif best is not None:
-                found.append(Region(size, size, best))
-            previous = best
+        for at, size in enumerate(sizes):
+            if at and best[at] and best[at - 1]:
+                both = self._best(place, (sizes[at - 1], size), margin)
+                _add(found, sizes[at - 1] + 1, size - 1, both)
+            _add(found, size, size, best[at])
         return tuple(found)
 
-    def _best(self, place: _Place, size: int, below_s: float) -> Pair | None:
-        times = {
-            pair: of[size] for (at, pair), of in self.forced.items() if at == place and size in of
+    def _best(self, place: _Place, sizes: Sequence[int], margin: float) -> Pair | None:
+        """The pair that takes the least part of the library's own time, at its worst size."""
+        own = self.own[place]
+        parts = {
+            pair: max(of[size] / own[size] for size in sizes)
+            for (at, pair), of in self.forced.items()
+            if at == place and all(size in of for size in sizes)
         }
-        best = min(times, key=lambda pair: times[pair], default=None)
-        return best if best is not None and times[best] < below_s else None
+        best = min(parts, key=lambda pair: parts[pair], default=None)
+        return best if best is not None and parts[best] < 1 - margin else None
+
+
+def _add(found: list[Region], first: int, last: int, pair: Pair | None) -> None:
+    """Add a region, or make the one that ends before it longer; none of no pair or no size."""
+    if pair is None or last < first:
+        return
+    if found and found[-1].found == pair and found[-1].last == first - 1:
+        first = found.pop().first
+    found.append(Region(first, last, pair))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +73,12 @@ class MeasuredWords:
     way: Callable[[str, str], Pair]
 
 
-def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> ForcedTimes:
+def read_forced(
+    texts: Sequence[str], words: MeasuredWords | None = None, comm: Comm | None = None
+) -> ForcedTimes:
     """The tables of ``own=FILE`` and ``WAY=FILE``; without ``words`` in those of NCCL's files.
+
+    ``comm`` ran what tables of the OSU micro-benchmarks have, which do not tell.
 
     Raises:
         InputError: one is neither, or its table does not tell collective, ranks and ranks per host.
@@ -72,7 +89,7 @@ def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> For
     for text in texts:
         way, _, path = text.partition("=")
         pair = None if path and way == OWN_WAY else words.way(way, path)
-        for table in read_nccl_tests(path):
+        for table in _tables(path, comm):
             place, times = _place(table, path, words.operations), _times(table)
             taken = own.get(place) if pair is None else forced.get((place, pair))
             if taken is not None:
@@ -88,6 +105,15 @@ def read_forced(texts: Sequence[str], words: MeasuredWords | None = None) -> For
             rule = "has no table of the library's own choice to compare with"
             raise InputError(given, rule, f"add {OWN_WAY}=FILE, run without NCCL_ALGO")
     return ForcedTimes(own, forced)
+
+
+def _tables(path: str, comm: Comm | None) -> list[RankedTable]:
+    if not is_osu(text_of(path, f"nccl-tests or {PROGRAM}")):
+        return read_nccl_tests(path)
+    if comm is None:
+        rule = f"is of the {PROGRAM}, which do not tell where ranks ran"
+        raise InputError(f"--measured {path[:80]}", rule, "name one communicator, such as 4x2")
+    return [replace(table, per_host=comm.per_node) for table in read_osu(path, ranks=comm.ranks)]
 
 
 def _pair(way: str, path: str) -> Pair:

@@ -1,0 +1,67 @@
+"""Ranks of MPI across network namespaces: right programs, tables that are read, a page of data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.mpi_on_testbed import study, table
+from experiments.mpi_on_testbed.mpis import ran
+from experiments.testbed.model import topology_yaml
+from experiments.testbed.network import cluster, why_not
+from experiments.testbed.spec import regular
+from p2smt.collectives.names import Collective
+from p2smt.interop.osu.parse_text import parse_osu
+from tests.runtime.ranks.mpis import Mpi, mpi
+
+__all__ = ["mpi"]
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
+def test_ranks_of_nodes_run_right_and_print_tables(
+    tmp_path: Path, mpi: Mpi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    monkeypatch.setattr(study, "PROGRAM_SIZES", ("4KiB",))
+    spec, nodes = regular(study.NODES, study.UPLINK_BYTES_PER_S), tmp_path / "nodes.yaml"
+    nodes.write_text(topology_yaml(spec, study.PER_NODE))
+    words = ("-m", "experiments.mpi_on_testbed.osu", "allgather", "64,512", "--iterations", "2")
+    with cluster(spec):
+        told = ran(mpi.name, spec, study.PER_NODE, words)
+        (run,) = study.program_beside(mpi.name, spec, nodes)
+    ((operation, found),) = parse_osu(told, "printed")
+    assert operation is Collective.ALL_GATHER
+    assert [timing.size_bytes for timing in found.timings] == [64, 512]
+    assert (run["payload_bytes"], run["verified"]) == (4096, True)
+
+
+def test_the_pages_have_the_tables_of_the_committed_results() -> None:
+    for path, text in table.pages(table.results()).items():
+        assert path.read_text(encoding="utf-8") == text, (
+            "run: python -m experiments.mpi_on_testbed.table"
+        )
+
+
+def test_a_cell_is_median_least_and_most() -> None:
+    assert table.spread([0.5, 0.0021, 0.1]) == "100 [2.1-500]"
+    runs = [{"payload_bytes": 2**20, "samples_s": [1.0, 2.0, 3.0], "baseline_samples_s": [4.0]}]
+    (row,) = table.program_rows("X", runs)
+    assert row == "| X | 1 MiB | 4000 [4000-4000] | 2000 [1000-3000] | 2.00x |"
+
+
+def test_every_run_of_the_study_is_verified_and_whole() -> None:
+    data: dict[str, Any] = json.loads((table.HERE / "results.json").read_text(encoding="utf-8"))
+    assert all(run["verified"] for runs in data["programs"].values() for run in runs)
+    counts = {
+        len(samples)
+        for arms in data["collectives"].values()
+        for arm in arms.values()
+        for rows in arm.values()
+        for samples in rows.values()
+    }
+    assert counts == {data["rounds"] * study.ITERATIONS}
