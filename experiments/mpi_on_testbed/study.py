@@ -3,9 +3,10 @@
     python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/results.json
 
 Four nodes of two ranks, links of 100 Mbit/s.  In every round each arm runs once, in another order
-than in the round before: MPI as it comes; Open MPI without HAN; with --tuned and --han, Open MPI
-with files that `p2smt export` wrote, and with --mpich and --mpich-ch4 MPICH with its own.  Then
-`p2smt run` times the program beside MPI's all-reduce as it comes.  A time is the slowest rank's.
+than in the round before: MPI as it comes, and Open MPI without HAN; then `p2smt run` times the
+program beside MPI's all-reduce as it comes.  With --tuned and --han, files that `p2smt export`
+wrote for Open MPI, and --mpich and --mpich-ch4, MPICH's, the arms are MPI as it comes and with
+them.  A time is the slowest rank's.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ NODES, PER_NODE, UPLINK_BYTES_PER_S = 4, 2, 12.5e6
 RANKS = NODES * PER_NODE
 SIZES = (2 * 2**10, 32 * 2**10, 256 * 2**10, 2**20, 8 * 2**20)
 """Of the whole vector; no table of examples/mpi has the larger ones."""
+LARGE = (2**20, 8 * 2**20)
 PROGRAM_SIZES = ("1MiB", "8MiB")
 PROGRAM = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
 ITERATIONS = 2
@@ -43,9 +45,10 @@ def arms_of(given: argparse.Namespace) -> list[tuple[str, str, tuple[str, ...]]]
     """MPI, name and words for mpirun of each arm."""
     found: list[tuple[str, str, tuple[str, ...]]] = [
         (OPEN_MPI, "default", ()),
-        (OPEN_MPI, "without HAN", ("--mca", "coll", "^han")),
         (MPICH, "default", ()),
     ]
+    if not with_files(given):
+        found.append((OPEN_MPI, "without HAN", ("--mca", "coll", "^han")))
     if given.tuned and given.han:
         found.append((OPEN_MPI, "file", (*_rules("tuned", given.tuned), *_han(given.han))))
     if given.mpich:
@@ -54,6 +57,11 @@ def arms_of(given: argparse.Namespace) -> list[tuple[str, str, tuple[str, ...]]]
         more = (*ch4, _path(given.mpich_ch4)) if given.mpich_ch4 else ()
         found.append((MPICH, "file", (*words, *more)))
     return found
+
+
+def with_files(given: argparse.Namespace) -> bool:
+    """Whether files are measured: beside MPI as it comes alone, at sizes that they change."""
+    return bool(given.tuned or given.mpich)
 
 
 def _rules(component: str, path: Path) -> tuple[str, ...]:
@@ -70,13 +78,15 @@ def _path(path: Path) -> str:
     return str(path.resolve())
 
 
-def measured(mpi: str, spec: NetworkSpec, more: Sequence[str]) -> Samples:
-    """Every collective at every size, once an arm."""
+def measured(
+    mpi: str, spec: NetworkSpec, more: Sequence[str], whole: Sequence[int] = SIZES
+) -> Samples:
+    """Every collective at every size of the whole vector, once an arm."""
     found: Samples = {}
     for name, title in TITLES.items():
         operation = TESTS[title.lower()]
         parts = RANKS if operation in PER_RANK else 1
-        sizes = ",".join(str(size // parts) for size in SIZES)
+        sizes = ",".join(str(size // parts) for size in whole)
         words = ("-m", "experiments.mpi_on_testbed.osu", name, sizes, "--each")
         told = ran(mpi, spec, PER_NODE, (*words, "--iterations", str(ITERATIONS)), more)
         ((_, table),) = parse_osu(told, name)
@@ -100,6 +110,7 @@ def program_beside(mpi: str, spec: NetworkSpec, topology: Path) -> list[Mapping[
 def study(given: argparse.Namespace) -> dict[str, Any]:
     """All rounds."""
     spec, arms = regular(NODES, UPLINK_BYTES_PER_S), arms_of(given)
+    sizes, timed = (LARGE, ()) if with_files(given) else (SIZES, (OPEN_MPI, MPICH))
     found: dict[str, dict[str, Samples]] = {}
     programs: dict[str, list[Mapping[str, Any]]] = {}
     with cluster(spec), TemporaryDirectory() as folder:
@@ -107,8 +118,10 @@ def study(given: argparse.Namespace) -> dict[str, Any]:
         topology.write_text(topology_yaml(spec, PER_NODE), encoding="utf-8")
         for turn in range(given.rounds):
             for mpi, arm, more in arms[turn % len(arms) :] + arms[: turn % len(arms)]:
-                _add(found.setdefault(mpi, {}).setdefault(arm, {}), measured(mpi, spec, more))
-            for mpi in (OPEN_MPI, MPICH):
+                _add(
+                    found.setdefault(mpi, {}).setdefault(arm, {}), measured(mpi, spec, more, sizes)
+                )
+            for mpi in timed:
                 programs.setdefault(mpi, []).extend(program_beside(mpi, spec, topology))
     return {
         "cluster": cluster_data(spec, PER_NODE),

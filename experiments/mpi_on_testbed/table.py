@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and docs/studies.md from results.json.
+"""Writes the tables of README.md and docs/studies.md from results.json and files.json.
 
 python -m experiments.mpi_on_testbed.table
 """
@@ -18,15 +18,18 @@ from p2smt.units import format_bytes
 
 HERE = Path(__file__).resolve().parent
 STUDIES = HERE.parents[1] / "docs" / "studies.md"
-FROM_BYTES = 2**20
-"""Below, times on a busy machine tell nothing."""
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
-def results() -> dict[str, Any]:
+def results(name: str = "results.json") -> dict[str, Any]:
     """What the study measured."""
-    found: dict[str, Any] = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((HERE / name).read_text(encoding="utf-8"))
     return found
+
+
+def with_files() -> Mapping[str, Any]:
+    """The same with files that `export` wrote, beside MPI as it comes."""
+    return results("files.json")
 
 
 def spread(samples: Sequence[float]) -> str:
@@ -46,7 +49,7 @@ def tables(found: Mapping[str, Any]) -> Iterator[str]:
         yield from collective_rows(arms)
         yield ""
     yield "With the files, ms:\n"
-    yield from file_table(found)
+    yield from file_table(with_files())
     yield ""
     yield "The program beside the all-reduce as it comes, in turns, ms:\n"
     yield from program_table(found)
@@ -61,14 +64,13 @@ def program_table(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def file_table(found: Mapping[str, Any]) -> Iterator[str]:
-    """What the files that `export` wrote gain over the library as it comes, from 1 MiB on."""
+    """What the files that `export` wrote gain over the library as it comes."""
     yield "| MPI | collective | bytes | as it comes | with the file | gain | spreads apart |"
     yield "|---|---|---|---|---|---|---|"
     for mpi, arms in found["collectives"].items():
         for operation, rows in arms.get("file", {}).items():
             for size, samples in rows.items():
-                if int(size) >= FROM_BYTES:
-                    yield file_row(NAMES[mpi], operation, int(size), arms, samples)
+                yield file_row(NAMES[mpi], operation, int(size), arms, samples)
 
 
 def file_row(
@@ -114,7 +116,7 @@ def pages(found: Mapping[str, Any]) -> dict[Path, str]:
     readme = HERE / "README.md"
     return {
         readme: between(readme, "tables", tables(found)),
-        STUDIES: between(STUDIES, "mpi", [*file_table(found), "", *program_table(found)]),
+        STUDIES: between(STUDIES, "mpi", [*file_table(with_files()), "", *program_table(found)]),
     }
 
 

@@ -54,8 +54,9 @@ def test_a_cell_is_median_least_and_most() -> None:
     assert row == "| X | 1 MiB | 4000 [4000-4000] | 2000 [1000-3000] | 2.00x |"
 
 
-def test_every_run_of_the_study_is_verified_and_whole() -> None:
-    data: dict[str, Any] = json.loads((table.HERE / "results.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["results.json", "files.json"])
+def test_every_run_of_the_study_is_verified_and_whole(name: str) -> None:
+    data: dict[str, Any] = json.loads((table.HERE / name).read_text(encoding="utf-8"))
     assert all(run["verified"] for runs in data["programs"].values() for run in runs)
     counts = {
         len(samples)
