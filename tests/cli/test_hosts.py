@@ -134,7 +134,7 @@ def test_a_plan_on_such_uplinks_is_told_and_proved_no_time() -> None:
         assert (outcome.code, outcome.err) == (0, "")
         assert unstated in outcome.out
         assert not re.search(r"\d (us|ms|s)\b", outcome.out), outcome.out
-    proved = cli("verify", "--prove", "plan.json").out
+    proved = cli("verify", "--prove", "--details", "plan.json").out
     assert "proved, no order of these hosts takes less time on uplinks that do not block" in proved
     assert "which loads them least is not settled" in proved
     data = cli("verify", "--prove", "plan.json", "--json").json()
@@ -156,7 +156,7 @@ def test_a_plan_on_such_uplinks_that_is_not_the_best_is_refuted_without_times() 
     plan["restrictions"] = [r for r in plan["restrictions"] if r["kind"] != "fixed-entry"]
     plan["status"] = "feasible"
     Path("plan.json").write_text(json.dumps(plan))
-    outcome = cli("verify", "--prove", "plan.json")
+    outcome = cli("verify", "--prove", "--details", "plan.json")
     assert outcome.code == 1
     assert "refuted, a better plan takes less time on uplinks that do not block" in outcome.out
     assert "  hosts n" in outcome.out

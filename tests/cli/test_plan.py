@@ -20,7 +20,7 @@ Plan = dict[str, Any]
 def verify(folder: Path, plan: object, *more: str) -> Outcome:
     path = folder / "plan.json"
     path.write_text(plan if isinstance(plan, str) else json.dumps(plan))
-    return cli("verify", str(path), *more)
+    return cli("verify", str(path), "--details", *more)
 
 
 def without_answer(path: Path) -> object:

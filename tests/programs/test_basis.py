@@ -122,7 +122,7 @@ def test_a_plan_that_says_another_is_refused(tiny: str, tmp_path: Path) -> None:
     cli("solve", "-t", tiny, *ASKED, "-o", str(path))
     plan = json.loads(path.read_text())
     path.write_text(json.dumps(plan | {"basis": [EXACT]}))
-    found = cli("verify", str(path))
+    found = cli("verify", str(path), "--details")
     assert found.code == 1
     assert found.out.startswith(f"bound: basis says {EXACT}; it is {THEOREM}\n")
 

@@ -18,15 +18,15 @@ MEASURED = "its answer is what was measured on this machine"
 LIMITED = "a time limit ends it"
 OWN = "the test of its page runs it"
 UNRECORDED = {
-    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1": PUBLISHED,
+    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1 --details": PUBLISHED,
     "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
-    "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20": PUBLISHED,
+    "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20 --details": PUBLISHED,
     "calibrate --from-nccl-tests gb300-oci-4g-allreduce.txt gb300-oci-8g-allreduce.txt "
-    "--topology gb300-nvl72:1 --note 'rack 3, drivers of May' -o rack.yaml": PUBLISHED,
+    "--topology gb300-nvl72:1 --note 'rack 3, drivers of May' -o rack.yaml --details": PUBLISHED,
     "calibrate --from-nccl-tests issue309-h100-4n32g-allreduce.txt "
-    "--topology gcp-a3-mega:4": PUBLISHED,
+    "--topology gcp-a3-mega:4 --details": PUBLISHED,
     "calibrate --topology experiments/executor/laptop.yaml "
-    "--backend gloo -o measured.yaml": MEASURED,
+    "--backend gloo -o measured.yaml --details": MEASURED,
     "solve --topology measured.yaml --axes dp=8 --reduce dp=8MiB -o plan.json": MEASURED,
     "run plan.json --backend gloo": MEASURED,
     "run plan.json --backend gloo --ranks 8": MEASURED,
@@ -36,7 +36,7 @@ UNRECORDED = {
     "solve --axes dp=2,tp=8": OWN,
     "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
     "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
-    "verify search.jsonl": LIMITED,
+    "verify search.jsonl --details": LIMITED,
     "plan --model llama-3-8b --topology dgx-h100:4 --global-batch 256 --seq 8192 "
     "--what-if 'node*2' --what-if hosts=3 --what-if hosts=8 --what-if memory=141GB "
     "--what-if batch=512": OWN,
@@ -64,7 +64,7 @@ UNRECORDED = {
     "--launcher megatron": OWN,
     "plan -t gpus.yaml --hosts job.txt --compare launch.sh --set SLURM_NNODES=12 "
     "--launcher megatron --max-cp 2 -o better.json": OWN,
-    "verify better.json": OWN,
+    "verify better.json --details": OWN,
     "order better.json -t gpus.yaml --hosts 'n[08-19]' --to hostlist": OWN,
     "export better.json --to sbatch -o better.sh": OWN,
     "plan --model llama-3-8b -t cluster.yaml --hosts 'n[01-14]' --global-batch 500..540 "
@@ -77,6 +77,20 @@ UNRECORDED = {
     "order train.json -t gpus.yaml --hosts 'n[1-5]' --to hostlist": OWN,
     "order train.json -t gpus.yaml --hosts 'n[1-3]'": OWN,
     "plan -m llama-3-70b -t dgx-h100:8 --global-batch 128 --seq 8192 --zero 0,1 -o plan.json": OWN,
+    "calibrate --from-osu examples/mpi/ring.txt=ring "
+    "examples/mpi/halving-doubling.txt=halving-doubling -t examples/mpi/cluster.yaml "
+    "--ranks 8": OWN,
+    "calibrate --from-osu examples/mpi/ring.txt=ring "
+    "examples/mpi/halving-doubling.txt=halving-doubling -t examples/mpi/cluster.yaml "
+    "--ranks 8 -o measured.yaml": OWN,
+    "export --to ompi-tuned -t measured.yaml --comms 4x2 "
+    "--measured own=examples/mpi/openmpi/own.txt --measured ring=examples/mpi/openmpi/ring.txt "
+    "-o rules.conf": OWN,
+    "export --to ompi-han -t measured.yaml --comms 4x2 "
+    "--measured own=examples/mpi/openmpi/own.txt --measured ring=examples/mpi/openmpi/ring.txt "
+    "-o han.conf": OWN,
+    "solve -t measured.yaml --axes dp=8 --reduce dp=8MiB -o plan.json": OWN,
+    "verify rules.conf --comms 4x2": OWN,
     "verify examples/lost_dependency.xml --fix": OWN,
     "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' --compare dtensor": OWN,
@@ -97,7 +111,7 @@ UNRECORDED = {
     "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 -o nccl_tuner.conf": OWN,
     "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 --measured own=own.txt "
     "--measured ring/ll128=ring-ll128.txt -o nccl_tuner.conf": OWN,
-    "verify nccl_tuner.conf": OWN,
+    "verify nccl_tuner.conf --details": OWN,
 }
 """Commands without a scene, and why."""
 

@@ -69,7 +69,7 @@ def test_a_tampered_certificate_is_refuted(certificate: Path, tmp_path: Path) ->
     data["exclusions"][0]["cases"][0]["weights"] = ["0"]
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(data))
-    done = cli("verify", str(path))
+    done = cli("verify", str(path), "--details")
     assert done.code == 1
     assert done.out.splitlines()[-1] == "invalid"
     assert cli("verify", str(path), "--json").json()["verdict"] == "invalid"

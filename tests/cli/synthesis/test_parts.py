@@ -28,7 +28,7 @@ def test_a_refutation_has_a_journal_that_goes_on_and_verifies(tmp_path: Path) ->
         *(1, "partial-sums"),
         "infeasible",
     )
-    checked = cli("verify", path, "--sample", "1")
+    checked = cli("verify", path, "--sample", "1", "--details")
     assert checked.code == 3
     first, proved, cover, _ = checked.out.splitlines()
     assert first == "valid: decide over synthesize, infeasible: no member"
@@ -36,7 +36,7 @@ def test_a_refutation_has_a_journal_that_goes_on_and_verifies(tmp_path: Path) ->
     assert "16 closed cubes hold the whole space of decisions, each once" in cover
     lines = Path(path).read_text().splitlines(keepends=True)
     Path(path).write_text("".join(lines[:5]))
-    cut = cli("verify", path, "--sample", "0")
+    cut = cli("verify", path, "--sample", "0", "--details")
     assert (cut.code, "4 closed cubes hold 1/4 of the space of decisions" in cut.out) == (1, True)
     again = synthesize(NONE, "--journal", path)
     assert (again.code, again.out.splitlines()[0]) == (4, REASON)

@@ -302,7 +302,7 @@ def test_exit_codes() -> None:
         (plan("8", "--top", "0"), "--top"),
         (plan("8", "--what-if", "hosts=9"), "names 5"),
         (plan("8", "--what-if", "spine*2"), "names no level"),
-        (plan("8", "--measured", "tp=2: 1s"), "--measured"),
+        (plan("8", "--measured", "tp=2: 1s"), "must divide the global batch of 8"),
         (plan("8", "--processes", "2"), "--processes"),
         (plan("8", "--prices", "programs"), "prices of programs"),
         (plan("8", "--require", "tp within rack"), "rule on level rack"),

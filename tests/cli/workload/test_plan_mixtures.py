@@ -109,7 +109,7 @@ def test_a_search_in_parts_answers_the_same_and_is_verified() -> None:
     Path("j.jsonl").write_text("".join(lines[: len(lines) // 2]))
     again = cli("plan", *SCENE, *asked, "-o", "again.json", "--journal", "j.jsonl")
     assert again.out.replace("again.json", "whole.json") == whole.out
-    checked = cli("verify", "j.jsonl", "--sample", "3").out
+    checked = cli("verify", "j.jsonl", "--sample", "3", "--details").out
     assert checked.startswith("valid: optimise over plan, optimal")
     assert "axis sizes with a pair of matrices" in checked
 
@@ -184,11 +184,13 @@ def test_devices_of_amd_have_what_flex_needs_named() -> None:
     [("megatron", "megatron-options"), ("megatron-bridge", "megatron-bridge")],
 )
 def test_the_next_command_is_one_that_there_is(launcher: str, to: str) -> None:
-    """Where both nodes share the experts of a rank, no trainer numbers ranks so."""
-    asked = ("--fix", "ep=4", "--fix", "dp=8", "--launcher", launcher, "--top", "1")
-    across, within = (cli("plan", *SCENE, *asked, "-o", "made.json", *ep) for ep in ACROSS)
+    """Without a launcher experts may lie so that no trainer numbers ranks so; with one they do not."""
+    asked = ("--fix", "ep=4", "--fix", "dp=8", "--top", "1")
+    across, within = (cli("plan", *SCENE, *asked, *ep) for ep in ACROSS)
     assert "-o PLAN writes it, no trainer here numbers ranks so; all tables" in across.out
-    assert f"next     -o PLAN, export PLAN --to {to}; all tables: --details" in within.out
+    assert "next     -o PLAN, export PLAN --to " in within.out
+    told = cli("plan", *SCENE, *asked, "--launcher", launcher, "-o", "made.json", *ACROSS[0])
+    assert f"next     export made.json --to {to}; all tables: --details" in told.out
     assert cli("export", "made.json", "--to", to).code == 0
 
 

@@ -103,11 +103,11 @@ def schedules(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_a_forger_proves_no_lack_of_schedules(schedules: tuple[Path, str], tmp_path: Path) -> None:
     path, text = schedules
-    true = cli("verify", str(path))
+    true = cli("verify", str(path), "--details")
     assert (true.code, true.out.splitlines()[1]) == (0, "proved: yes")
     lie = tmp_path / "lie.jsonl"
     lie.write_text(text)
-    unseen = cli("verify", str(lie), "--sample", "0")
+    unseen = cli("verify", str(lie), "--sample", "0", "--details")
     assert unseen.code == 3
     assert unseen.out.startswith("valid: decide over synthesize, infeasible")
     assert "proved: no, " in unseen.out
@@ -115,6 +115,6 @@ def test_a_forger_proves_no_lack_of_schedules(schedules: tuple[Path, str], tmp_p
     data = cli("verify", str(lie), "--sample", "0", "--json").json()
     assert data["proved"] is False
     assert data["verdicts"]["unchecked"] == data["verdicts"]["recorded"] > 0
-    seen = cli("verify", str(lie), "--all")
+    seen = cli("verify", str(lie), "--all", "--details")
     assert seen.code == 1
     assert "proved: no, something is wrong" in seen.out
