@@ -18,9 +18,11 @@ MEASURED = "its answer is what was measured on this machine"
 LIMITED = "a time limit ends it"
 OWN = "the test of its page runs it"
 UNRECORDED = {
-    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1 --details": PUBLISHED,
+    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-b200:1 "
+    "--details": PUBLISHED,
     "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
-    "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20 --details": PUBLISHED,
+    "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20 "
+    "--details": PUBLISHED,
     "calibrate --from-nccl-tests gb300-oci-4g-allreduce.txt gb300-oci-8g-allreduce.txt "
     "--topology gb300-nvl72:1 --note 'rack 3, drivers of May' -o rack.yaml --details": PUBLISHED,
     "calibrate --from-nccl-tests issue309-h100-4n32g-allreduce.txt "

@@ -184,7 +184,7 @@ def test_devices_of_amd_have_what_flex_needs_named() -> None:
     [("megatron", "megatron-options"), ("megatron-bridge", "megatron-bridge")],
 )
 def test_the_next_command_is_one_that_there_is(launcher: str, to: str) -> None:
-    """Without a launcher experts may lie so that no trainer numbers ranks so; with one they do not."""
+    """Without a launcher experts may lie as no trainer numbers ranks; with one they do not."""
     asked = ("--fix", "ep=4", "--fix", "dp=8", "--top", "1")
     across, within = (cli("plan", *SCENE, *asked, *ep) for ep in ACROSS)
     assert "-o PLAN writes it, no trainer here numbers ranks so; all tables" in across.out
