@@ -62,7 +62,10 @@ switches: [{name: leaf0, hosts: 'n[0-3]'}, {name: leaf1, hosts: n4}]
 @given(problems(), shuffles())
 @example(one_far(), Shuffle(1))
 def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: Shuffle) -> None:
-    """Any order: its ticks are a bound on its cost, and under a library equal but for waits."""
+    """Any order: its ticks are a bound on its cost, and under a library equal but for waits.
+
+    What MPI libraries send depends on the order of the hosts in more ways: theirs are a bound.
+    """
     ticks_and_cost_agree(problem, random)
 
 
@@ -78,6 +81,8 @@ def test_ticks_of_every_request_under_every_library(
     ticks_and_cost_agree(problem, random)
 
 
+MPIS = ("mpich-5", "openmpi-4", "openmpi-5")
+"""Libraries whose choices and loads depend on how a group lies in nodes: ticks are a bound."""
 WAITS = ("all-to-all", "tree")
 """Where the order of the hosts decides the latency, though all levels between nodes have the same:
 a library sends an exchange in batches, one for each level at which peers meet, and a tree doubles
@@ -104,7 +109,8 @@ def ticks_and_cost_agree(problem: Problem, random: Shuffle) -> None:
         cost_s = objective(problem, tuple(seconds))
         least_s = objective(problem, tuple(s - m for s, m in zip(seconds, more, strict=True)))
         assert ticks * tick_s <= cost_s * (1 + 1e-9) + 1e-11
-        if problem.topology.library:
+        library = problem.topology.library
+        if library and library.name not in MPIS:
             assert ticks * tick_s == pytest.approx(least_s, rel=1e-6, abs=1e-11)
         for together in [(axis,) for axis in range(len(problem.axes))]:
             coarse = asked(problem, grid, terms, tree, tick_s, together)
