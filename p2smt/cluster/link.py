@@ -63,8 +63,11 @@ class Algorithm(Enum):
     ROOTS_NEAREST = "roots-nearest"
 
 
-_EVERY = tuple(Algorithm)
-MPI_ALGORITHMS: tuple[Algorithm, ...] = _EVERY[_EVERY.index(Algorithm.PAT) + 1 :]
+MPI_ALGORITHMS = (
+    *(Algorithm.RECURSIVE_DOUBLING, Algorithm.NEAREST_FIRST, Algorithm.BRUCK, Algorithm.PAIRWISE),
+    *(Algorithm.LINEAR, Algorithm.ROOTED, Algorithm.ROOTS_TREE, Algorithm.ROOTS_RING),
+    *(Algorithm.ROOTS_DOUBLING, Algorithm.ROOTS_NEAREST),
+)
 """What MPI libraries run beside these (:mod:`p2smt.cost.library.mpi`)."""
 OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT, *MPI_ALGORITHMS)
 """What is known to libraries only: without one nothing runs them."""

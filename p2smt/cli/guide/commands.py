@@ -80,7 +80,7 @@ PATHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "--dtype bf16 --from 'S(dp,tp),R' --to 'R,S(dp,tp)'",
         ),
         "I run MPI jobs": (
-            "p2smt solve -t azure-ndv2:4 --library none --axes dp=32 --reduce dp=64MiB",
+            "p2smt solve -t azure-ndv2:4 --library openmpi-5 --axes dp=32 --reduce dp=64MiB",
         ),
     }
 )

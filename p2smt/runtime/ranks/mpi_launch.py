@@ -15,6 +15,7 @@ from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.place import existing_place
 from p2smt.runtime.work import Work
+from p2smt.units import plain
 
 _SIGNS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "PMI_RANK")
 """What launchers of MPI tell each rank: Open MPI's, hydra's, and srun with PMIx or PMI-2."""
@@ -104,7 +105,7 @@ def _output(command: Sequence[str], limit_s: float) -> tuple[bytes, int]:
         try:
             output, errors = mpirun.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            raise ExecutionError(f"mpirun: no end within {limit_s:g} s") from None
+            raise ExecutionError(f"mpirun: no end within {plain(limit_s, 6)} s") from None
         finally:
             _end(mpirun)
     return errors or output, mpirun.returncode
