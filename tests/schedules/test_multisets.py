@@ -7,20 +7,22 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.collectives.contract import Contribution
 from p2smt.schedules.multisets import NOTHING, Multisets, Part
 
 Plain = tuple[dict[Part, int], dict[int, int]]
 
+PARTS: list[Part] = ["a", *(Contribution(rank, chunk) for rank in range(2) for chunk in range(2))]
 PLAIN = st.tuples(
-    st.dictionaries(st.sampled_from("abc"), st.integers(1, 3)),
+    st.dictionaries(st.sampled_from(PARTS), st.integers(1, 3)),
     st.dictionaries(st.integers(0, 2), st.integers(1, 3)),
 )
 
 
 def plain(table: Multisets, number: int) -> Plain:
     """The multiset of a number."""
-    parts, reads = table.known[number]
-    return dict(parts), dict(reads)
+    whole = table.known[number]
+    return dict(whole.parts), dict(whole.reads)
 
 
 @given(PLAIN, PLAIN)
@@ -59,3 +61,19 @@ def test_a_new_sum_names_the_parts_of_the_first_one_first() -> None:
     table = Multisets()
     a, b = table.single("a"), table.single("b")
     assert list(table.known[table.add(b, a)].parts) == ["b", "a"]
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1), st.data())
+def test_sums_of_any_shape_have_their_parts_in_order(
+    parts: list[Part], data: st.DataObject
+) -> None:
+    table = Multisets()
+    sums = [([part], table.single(part)) for part in parts]
+    while len(sums) > 1:
+        k = data.draw(st.integers(0, len(sums) - 2))
+        (one, a), (two, b) = sums[k : k + 2]
+        sums[k : k + 2] = [([*one, *two], table.add(a, b))]
+    (ordered, number) = sums[0]
+    assert table.known[number].parts == Counter(parts)
+    if len(set(parts)) == len(parts):  # each sum is a new one
+        assert list(table.known[number].parts) == ordered

@@ -101,9 +101,10 @@ class Cone:
         """The value with settled reads replaced by what they see."""
         if value not in self._folded:
             table = self.flow.table
-            parts, reads = table.known[value]
-            total = table.number(parts, {r: n for r, n in reads.items() if self.varies(r)})
-            for read, times in reads.items():
+            whole = table.known[value]
+            varying = {r: n for r, n in whole.reads.items() if self.varies(r)}
+            total = value if varying == whole.reads else table.number(whole.parts, varying)
+            for read, times in whole.reads.items():
                 if not self.varies(read):
                     total = table.add(total, table.scaled(self.settled[read], times))
             self._folded[value] = total
@@ -171,16 +172,16 @@ def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceValue]]) -> dict[i
 
 def _value(flow: Flow, state: Mapping[int, int], value: int) -> int | None:
     """A value under what is assumed about reads; None: nothing is known yet."""
-    parts, reads = flow.table.known[value]
-    if not reads:
+    whole = flow.table.known[value]
+    if not whole.reads:
         return value
-    seen = [state.get(read) for read in reads]
+    seen = [state.get(read) for read in whole.reads]
     if VARIES in seen:
         return VARIES
     if None in seen:
         return None
-    total = flow.table.number(parts, {})
-    for read, times in reads.items():
+    total = flow.table.number(whole.parts, {})
+    for read, times in whole.reads.items():
         total = flow.table.add(total, flow.table.scaled(state[read], times))
     return total
 

@@ -252,8 +252,9 @@ class Questions:
         return {part: alike.setdefault(tuple(where), len(alike)) for part, where in seen.items()}
 
     def _sum(self, number: int, names: _Names) -> Sum:
-        parts, reads = self.cone.flow.table.known[self.cone.fold(number)]
-        return Sum(names.counts(parts), tuple(sorted((names.read[r], n) for r, n in reads.items())))
+        whole = self.cone.flow.table.known[self.cone.fold(number)]
+        reads = sorted((names.read[r], n) for r, n in whole.reads.items())
+        return Sum(names.counts(whole.parts), tuple(reads))
 
     def _read(self, read: int, names: _Names) -> Read:
         sources = [

@@ -79,14 +79,14 @@ def run_values(index: Index, order: Sequence[int]) -> DataState:
 
 def wrong_goals(state: DataState) -> Iterator[tuple[Goal, Mapping[Part, int]]]:
     """Goals that are not met, with what is there instead."""
-    wanted: dict[tuple[Contribution, ...], int] = {}
+    wanted: dict[int, int] = {}  # by identity: goals of one chunk share their parts
     schedule = state.index.schedule
     for goal in schedule.contract.goals:
-        if goal.parts not in wanted:
-            wanted[goal.parts] = state.table.number(Counter[Part](goal.parts), {})
+        if id(goal.parts) not in wanted:
+            wanted[id(goal.parts)] = state.table.number(Counter[Part](goal.parts), {})
         end = len(schedule.steps) + schedule.ranks + goal.rank
         got = state.read(state.index.memory.output_cell(goal.rank, goal.chunk), end)
-        if got != wanted[goal.parts]:
+        if got != wanted[id(goal.parts)]:
             yield goal, state.table.known[got].parts
 
 
