@@ -61,7 +61,7 @@ def redistribution_plan_data(plan: RedistributionPlan) -> dict[str, Any]:
         "physical_bound_s": plan.physical_bound_s,
         "peak_bytes": plan.peak_bytes,
         "peak_step_bytes": plan.peak_step_bytes,
-        "steps": [_step(plan, number).model_dump(mode="json") for number in range(len(plan.steps))],
+        "steps": [_step_data(plan, number) for number in range(len(plan.steps))],
     }
 
 
@@ -78,21 +78,21 @@ def _types_data(source: ArrayType, target: ArrayType) -> dict[str, Any]:
     }
 
 
-def _step(plan: RedistributionPlan, number: int) -> ArrayStepModel:
+def _step_data(plan: RedistributionPlan, number: int) -> dict[str, Any]:
     planned, frame = plan.steps[number], plan.frame
     step, kept = planned.step, plan.memory.keep_source
     timed = timed_step(step.kind.value, planned.time, plan.topology.names)
     del timed["instruction"]
-    return ArrayStepModel(
-        kind=step.kind,
-        text=step.text(frame),
-        after=StateModel(**to_plain(step.after)),
-        groups=list(map(list, step.groups(frame))),
-        sources=list(planned.sources),
-        payload_bytes=planned.time.payload_bytes,
-        step_bytes=needed_bytes(frame, plan.array_steps, number, kept),
+    return {
+        "kind": step.kind.value,
+        "text": step.text(frame),
+        "after": to_plain(step.after),
+        "groups": list(map(list, step.groups(frame))),
+        "sources": list(planned.sources),
+        "payload_bytes": planned.time.payload_bytes,
+        "step_bytes": needed_bytes(frame, plan.array_steps, number, kept),
         **timed,
-    )
+    }
 
 
 def is_redistribution(path: str) -> bool:
