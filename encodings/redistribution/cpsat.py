@@ -173,7 +173,7 @@ def new_vars(model: cp_model.CpModel, problem: RedistributionProblem) -> Vars:
         tuple(_lists(model, problem, places[t][q], f"x{t},{q}") for q in digits) for t in layers
     )
     used = [Move.NOTHING, *sorted({row.move for row in problem.rows})]
-    most = max((row.ticks for row in problem.rows), default=0)
+    most = max((row.price for row in problem.rows), default=0)
     most = max([most, *(exact.ticks for exact in problem.exact)])
     most = max([most, *(ticks for border in problem.borders for _, _, ticks in border.costs)])
     return Vars(
@@ -351,7 +351,7 @@ def c11_rows(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -
     for t in range(problem.max_steps):
         rows = [nothing]
         rows += [
-            (row.move, *row.moved, *row.sharding, row.turned, row.packed, row.ticks)
+            (row.move, *row.moved, *row.sharding, row.turned, row.packed, row.price)
             for row in problem.rows
             if (row.later if t else row.first)
         ]
@@ -487,7 +487,7 @@ def c16_merged(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars)
 
 
 def c15_borders(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut[int]
 ) -> None:
     """C15: a permute's ticks are at least those of its crossing and of the sharding digits."""
     digits, whole = len(problem.sizes), len(problem.sizes) + 1
@@ -518,7 +518,7 @@ def c15_borders(
 
 
 def _outside(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut, t: int
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: LevelCut[int], t: int
 ) -> dict[tuple[int, int], cp_model.IntVar]:
     """Whether each slot has a digit of the border."""
     found = {}

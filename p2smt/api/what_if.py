@@ -11,7 +11,7 @@ from p2smt.cluster.what_if import ClusterChange
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
 from p2smt.training.gain import RateGain, rate_gain
-from p2smt.training.prediction import RunEstimate
+from p2smt.training.prediction import BestRun, RunEstimate
 from p2smt.training.search.hosts.search import plan_on_hosts as search_on_hosts
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import PlanQuestion
@@ -31,16 +31,8 @@ class WhatIf:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fastest:
-    """What a search says: the fastest strategy (None: there is none, for the ``reason``)."""
-
-    status: Status
-    found: RunEstimate | None
-    reason: str = ""
-
-
-AskChanged = Callable[[PlanQuestion, ClusterChange], Fastest]
+AskChanged = Callable[[PlanQuestion, ClusterChange], BestRun]
+"""The fastest strategy; None: there is none, for the ``reason``."""
 
 
 def plan_what_if(
@@ -69,12 +61,12 @@ def plan_what_if(
 
 
 def _by_placements(limits: SearchLimits | None) -> AskChanged:
-    def ask(question: PlanQuestion, _: ClusterChange) -> Fastest:
+    def ask(question: PlanQuestion, _: ClusterChange) -> BestRun:
         answer = search_plan(question, limits)
         if answer.interrupted:
             raise KeyboardInterrupt
         best = None if answer.best is None else answer.best.estimate(question)
-        return Fastest(answer.status, best, answer.reason or answer.proof())
+        return BestRun(best, answer.status, answer.reason or answer.proof())
 
     return ask
 
@@ -85,7 +77,7 @@ def asked_on_hosts(
     """How a question is asked on the hosts of a job, of which as many are taken as a change says:
     whichever are best.  Where it says more than the job has, all that the topology names count."""
 
-    def ask(question: PlanQuestion, change: ClusterChange) -> Fastest:
+    def ask(question: PlanQuestion, change: ClusterChange) -> BestRun:
         known = () if question.topology.hosts is None else question.topology.hosts.names
         more = change.hosts is not None and change.hosts > len(hosts)
         listed = known if more else [name for name in hosts if name in known]
@@ -95,7 +87,7 @@ def asked_on_hosts(
         if answer.interrupted:
             raise KeyboardInterrupt
         best = answer.best[0].estimate(answer.question) if answer.best else None
-        return Fastest(answer.status, best, "nothing fits into memory")
+        return BestRun(best, answer.status, "nothing fits into memory")
 
     return ask
 

@@ -75,23 +75,26 @@ class StepModel(StrictModel):
     basis_why: str | None = None
 
 
-class AxisRuleModel(StrictModel):
+class AtLevelModel(StrictModel):
+    """What is said of an axis at a level."""
+
+    kind: str
+    text: str
+    axis: str
+    level: str
+
+
+class AxisRuleModel(AtLevelModel):
     """``within``: each group of the axis lies in one entity of the level; else it spans several."""
 
     kind: Literal["axis-rule"]
-    text: str
-    axis: str
-    level: str
     within: bool
 
 
-class FixedEntryModel(StrictModel):
+class FixedEntryModel(AtLevelModel):
     """The matrix splits the axis ``entry`` ways at the level."""
 
     kind: Literal["fixed-entry"]
-    text: str
-    axis: str
-    level: str
     entry: Count
 
 

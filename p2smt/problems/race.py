@@ -54,7 +54,8 @@ class Read:
 class Counting:
     """A counter: every await takes one and needs one to be there when its node starts.
 
-    Posts add one when their node is done.  A node may occur several times.
+    Posts add one when their node is done.  A node may occur several times.  While a question is
+    made, nodes are the steps of its schedule.
     """
 
     initial: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Generic, TypeVar
 
 from p2smt.errors import InputError
 
@@ -42,8 +43,12 @@ Moves = tuple[tuple[Move, Places], ...]
 """An answer: each step's kind and the places after it."""
 
 
+Price = TypeVar("Price", int, float)
+"""Ticks in a problem; seconds until its tick is known."""
+
+
 @dataclass(frozen=True, slots=True)
-class MoveRow:
+class MoveRow(Generic[Price]):
     """What a kind of step costs.
 
     ``moved``: digits that it moves, by class; ``sharding``: digits that shard before it, by class
@@ -58,7 +63,7 @@ class MoveRow:
     packed: bool
     first: bool
     later: bool
-    ticks: int
+    price: Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,11 @@ class ExactMove:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelCut:
+class LevelCut(Generic[Price]):
     """What a permute costs at least by what it takes over a border between devices.
 
     ``digits`` tell the two sides apart, in the order of devices that ``turned`` says.  ``costs``
-    are (crossing, sharding, ticks) for all of both, not falling with the crossing.  The crossing
+    are (crossing, sharding, price) for all of both, not falling with the crossing.  The crossing
     counts slots in which a digit of the border gives way to another one, or slots where it is the
     reverse, whichever are more; where two digits of the border change places, it is one more than
     there are digits.
@@ -85,7 +90,7 @@ class LevelCut:
 
     digits: tuple[int, ...]
     turned: bool
-    costs: tuple[tuple[int, tuple[int, ...], int], ...]
+    costs: tuple[tuple[int, tuple[int, ...], Price], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +127,9 @@ class RedistributionProblem:
     source: Places
     target: Places
     max_steps: int
-    rows: tuple[MoveRow, ...]
+    rows: tuple[MoveRow[int], ...]
     exact: tuple[ExactMove, ...] = ()
-    borders: tuple[LevelCut, ...] = ()
+    borders: tuple[LevelCut[int], ...] = ()
     outlook: CostToGo | None = None
     turns: bool = False
     merges: bool = False

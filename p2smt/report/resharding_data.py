@@ -15,7 +15,6 @@ from p2smt.report.outputs.redistribute import (
     ProofOfRedistribution,
     RedistributeOutput,
     RedistributionStepEntry,
-    RedistributionViolation,
     VerifyRedistributionOutput,
 )
 from p2smt.report.text import one_line
@@ -159,16 +158,7 @@ def checked_plan_data(
     settled = [OPTIMALITY] * (proof is not None and proof.status is not ProofStatus.OPEN)
     return VerifyRedistributionOutput(
         verdict="valid" if report.valid else "invalid",
-        violations=[
-            RedistributionViolation(
-                kind=note.kind,
-                step=note.step,
-                rank=note.rank,
-                chunk=note.chunk,
-                message=note.message,
-            )
-            for note in report.notes
-        ],
+        violations=report.notes,
         objective_s=None if plan is None else plan.objective_s,
         peak_bytes=None if plan is None else plan.peak_bytes,
         peak_step_bytes=None if plan is None else plan.peak_step_bytes,

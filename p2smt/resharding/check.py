@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,10 +48,10 @@ class RedistributionNote:
     """
 
     kind: str
+    step: int | None = field(default=None, kw_only=True)
+    rank: int | None = field(default=None, kw_only=True)
+    chunk: tuple[int, ...] | None = field(default=None, kw_only=True)
     message: str
-    step: int | None = None
-    rank: int | None = None
-    chunk: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ def check_redistribution(model: RedistributionModel, source: str) -> Redistribut
     if broken is not None:
         number, error = broken
         text = f"step {number}: {error.rule}"
-        return RedistributionReport((RedistributionNote("rule", text, number),), None, CHECKED[:1])
+        return RedistributionReport(
+            (RedistributionNote("rule", text, step=number),), None, CHECKED[:1]
+        )
     wrong = tuple(_wrong(found))
     if wrong:
         return RedistributionReport(wrong, None, CHECKED[:2])
@@ -98,7 +100,9 @@ def _wrong(found: ReadBackRedistribution) -> Iterator[RedistributionNote]:
     ends = found.ends
     for wrong in check_types(found.source, found.target, ends.frame, ends.source, moves):
         number = wrong.step or None
-        yield RedistributionNote("meaning", wrong.message, number, wrong.device, wrong.chunk)
+        yield RedistributionNote(
+            "meaning", wrong.message, step=number, rank=wrong.device, chunk=wrong.chunk
+        )
 
 
 def _limits(plan: RedistributionPlan) -> Iterator[RedistributionNote]:
@@ -132,10 +136,10 @@ def _groups(
     for number, said, step in _numbered(model, found.steps):
         if said.groups != list(map(list, step.groups(frame))):
             text = f"step {number} groups are not those of the digits that it moves"
-            yield RedistributionNote("groups", text, number)
+            yield RedistributionNote("groups", text, step=number)
         if said.text != step.text(frame):
             text = f"step {number} text says {said.text[:80]!r}, it is {step.text(frame)!r}"
-            yield RedistributionNote("groups", text, number)
+            yield RedistributionNote("groups", text, step=number)
 
 
 def _memory(model: RedistributionModel, plan: RedistributionPlan) -> Iterator[RedistributionNote]:
@@ -144,7 +148,7 @@ def _memory(model: RedistributionModel, plan: RedistributionPlan) -> Iterator[Re
         needed = needed_bytes(frame, plan.array_steps, number - 1, plan.memory.keep_source)
         if said.step_bytes != needed:
             text = f"step {number} step_bytes says {said.step_bytes}, it needs {needed}"
-            yield RedistributionNote("memory", text, number)
+            yield RedistributionNote("memory", text, step=number)
     for name, stated_bytes, needed in (
         ("peak_bytes", model.peak_bytes, plan.peak_bytes),
         ("peak_step_bytes", model.peak_step_bytes, plan.peak_step_bytes),
@@ -166,7 +170,7 @@ def _times(model: RedistributionModel, plan: RedistributionPlan) -> Iterator[Red
     for number, said, _ in _numbered(model, plan.array_steps):
         time = plan.steps[number - 1].time
         for text in _step_times(f"step {number}", said, time, names):
-            yield RedistributionNote("cost", text, number)
+            yield RedistributionNote("cost", text, step=number)
     for text in differ("objective_s", model.objective_s, plan.objective_s):
         yield RedistributionNote("cost", text)
 

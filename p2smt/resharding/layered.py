@@ -143,7 +143,7 @@ class _Hunt:
         if self._most_s() == math.inf:
             return problem
         at_most = question.ticks(self._most_s()) - (self.best is not None)
-        rows = tuple(row for row in problem.rows if row.ticks <= at_most)
+        rows = tuple(row for row in problem.rows if row.price <= at_most)
         return replace(problem, rows=rows, at_most=at_most)
 
     def _most_s(self) -> float:
@@ -294,7 +294,7 @@ class _States:
         table = np.full(shape, math.inf)
         for row in problem.rows:
             key = (int(row.move), *row.moved, *row.sharding)
-            table[key] = min(table[key], row.ticks)
+            table[key] = min(table[key], row.price)
         permutes = table[Move.PERMUTE]
         for axis in range(len(self.names)):
             permutes = np.flip(np.minimum.accumulate(np.flip(permutes, axis), axis), axis)
@@ -406,7 +406,7 @@ class LayeredQuestion:
     def __init__(self, table: RowTable, max_steps: int) -> None:
         self.table, self.ends = table, table.ends
         rows = table.rows()
-        least = min((row.seconds for row in rows if row.seconds > 0), default=1.0)
+        least = min((row.price for row in rows if row.price > 0), default=1.0)
         self.tick_s = least / RESOLUTION
         frame = self.ends.frame
         problem = RedistributionProblem(
@@ -425,7 +425,7 @@ class LayeredQuestion:
                     row.packed,
                     row.first,
                     row.later,
-                    self.ticks(row.seconds),
+                    self.ticks(row.price),
                 )
                 for row in rows
             ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -15,7 +14,7 @@ from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.level_use import LevelUse, message_footprint, worst_link
 from p2smt.cost.step_time import StepCostModel
 from p2smt.errors import TooLarge
-from p2smt.problems.redistribution import Move
+from p2smt.problems.redistribution import LevelCut, Move, MoveRow
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.prices import StepPrices, quick_levels
 from p2smt.resharding.states import Frame
@@ -31,31 +30,8 @@ COLLECTIVES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PricedRow:
-    """A row of the encoding's table in seconds; the fields are those of ``MoveRow``."""
-
-    move: Move
-    moved: tuple[int, ...]
-    sharding: tuple[int, ...]
-    turned: bool
-    packed: bool
-    first: bool
-    later: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class PricedLevelCut:
-    """A border of the encoding in seconds; the fields are those of ``LevelCut``."""
-
-    digits: tuple[int, ...]
-    turned: bool
-    costs: tuple[tuple[int, tuple[int, ...], float], ...]
-
-
 class RowTable:
-    """The rows of one question; ``classes`` are the digits' classes."""
+    """The rows of one question, in seconds; ``classes`` are the digits' classes."""
 
     def __init__(self, ends: Ends, prices: StepPrices, memory: MemoryLimit) -> None:
         self.ends, self.prices, self.memory = ends, prices, memory
@@ -71,7 +47,7 @@ class RowTable:
         self._whole = math.prod(frame.shape) * frame.element.item_bytes
         self._permutes: dict[tuple[tuple[int, ...], int], list[StepCostModel]] = {}
 
-    def rows(self) -> list[PricedRow]:
+    def rows(self) -> list[MoveRow[float]]:
         """All rows that keep to the cap.
 
         Raises:
@@ -91,7 +67,7 @@ class RowTable:
     def _turns(self) -> bool:
         return len(self.frame.orders) > 1
 
-    def _of(self, move: Move) -> Iterator[PricedRow]:
+    def _of(self, move: Move) -> Iterator[MoveRow[float]]:
         for moved in product(*(range(len(members) + 1) for members in self._members)):
             if not any(moved) and move is not Move.TURN:
                 continue
@@ -125,7 +101,7 @@ class RowTable:
         by_size: Sequence[int],
         sharding: tuple[int, ...],
         turned: int,
-    ) -> Iterator[PricedRow]:
+    ) -> Iterator[MoveRow[float]]:
         ways = math.prod(size**n for size, n in zip(self.sizes, by_size, strict=True))
         before, rest = divmod(
             self._whole, math.prod(size**n for size, n in zip(self.sizes, sharding, strict=True))
@@ -144,7 +120,7 @@ class RowTable:
             if first or later:
                 if seconds is None:
                     seconds = self._seconds(move, moved, before, after, turned)
-                yield PricedRow(move, moved, sharding, bool(turned), packed, first, later, seconds)
+                yield MoveRow(move, moved, sharding, bool(turned), packed, first, later, seconds)
 
     def _packs(self, move: Move) -> bool:
         return self.memory.of_steps and move in (Move.GATHER, Move.REDUCE_SCATTER)
@@ -187,7 +163,7 @@ class RowTable:
             self._permutes[moved, turned] = found
         return found
 
-    def borders(self) -> list[PricedLevelCut]:
+    def borders(self) -> list[LevelCut[float]]:
         """Borders around entities whose devices share ports, if the digits have one size."""
         topology = self.prices.topology
         found = []
@@ -198,7 +174,7 @@ class RowTable:
                 digits = tuple(q for q, own in enumerate(levels) if own <= level)
                 costs = tuple(self._crossings(level))
                 if digits:
-                    found.append(PricedLevelCut(digits, bool(turned), costs))
+                    found.append(LevelCut(digits, bool(turned), costs))
         return found
 
     def _crossings(self, level: int) -> Iterator[tuple[int, tuple[int, ...], float]]:

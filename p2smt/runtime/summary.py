@@ -30,6 +30,28 @@ class Times:
         return third - first
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRun:
+    """What all ranks say of a plan or schedule that they ran.
+
+    ``errors``: which results are wrong, in words.  ``checked``: every rank has compared its result;
+    ``float_checked``: of random numbers, too, within a finite bound; ``repetitions_checked``: in so
+    many timed repetitions.
+    """
+
+    errors: tuple[str, ...]
+    checked: bool
+    float_checked: bool
+    repetitions_checked: int
+    total: Times
+    machines: tuple[dict[str, str], ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether every rank had the right result, in every run."""
+        return self.checked and not self.errors
+
+
 @dataclass(frozen=True, slots=True)
 class RequestResult:
     """One request on all ranks.
@@ -117,10 +139,10 @@ def _request(request: JobRequest, runs: Sequence[RequestRun]) -> RequestResult:
         agree,
         any(run.float_checked for run in runs),
         min(runs[rank].repetitions_checked for group in request.groups for rank in group),
-        _slowest([run.total_s for run in runs]),
-        _slowest([run.baseline_s for run in runs]),
+        slowest([run.total_s for run in runs]),
+        slowest([run.baseline_s for run in runs]),
         tuple(
-            _slowest([run.steps_s[step] for run in runs if run.steps_s])
+            slowest([run.steps_s[step] for run in runs if run.steps_s])
             for step in range(len(request.steps))
         ),
     )
@@ -137,6 +159,6 @@ def _unequal(request: JobRequest, digests: Sequence[str]) -> list[str]:
     return found
 
 
-def _slowest(samples: Sequence[Sequence[float]]) -> Times:
+def slowest(samples: Sequence[Sequence[float]]) -> Times:
     taken = [one for one in samples if one]
     return Times(tuple(max(times) for times in zip(*taken, strict=True)))

@@ -165,9 +165,9 @@ def checked_listing(
     programs = _decoded(problem, hierarchy, result.value or ())
     for program in programs:
         if broken := checker.violation(program):
-            raise EncodingBug(broken.message, _describe(task), str(program))
+            raise EncodingBug(broken.message, task, str(program))
     if len(set(programs)) != len(programs):
-        raise EncodingBug("a program was listed twice", _describe(task), list(map(str, programs)))
+        raise EncodingBug("a program was listed twice", task, list(map(str, programs)))
     how = "devices" if checker.exact else "quotient " + "x".join(map(str, checker.factors))
     return result, how
 
@@ -180,15 +180,6 @@ def _decoded(
     return tuple(Program(tuple(named[i] for i in indices)) for indices in listed)
 
 
-def _describe(task: Task) -> dict[str, object]:
-    return {
-        "kind": task.kind.value,
-        "factors": list(task.hierarchy.factors),
-        "length": task.max_length,
-        "solver": task.solver,
-    }
-
-
 def price(
     task: Task, program: Program, scene: Scene | None, payload_bytes: int, chunks: int = 1
 ) -> Priced:
@@ -199,7 +190,7 @@ def price(
     """
     checked = checked_once(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
-        raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
+        raise EncodingBug(checked.trace.violation.message, task, str(program))
     if scene is None:
         return Priced(program, 0.0, (), checked)
     steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes, chunks)
@@ -265,7 +256,7 @@ def _same_cost(task: Task, best: Priced, claimed_s: float, tick_s: float) -> Non
     slack = 2 * (task.max_length + 1) * tick_s + 1e-9 * best.seconds
     if abs(claimed_s - best.seconds) > slack:
         text = f"the solver claims {claimed_s} s, the cost model says {best.seconds} s"
-        raise EncodingBug(text, _describe(task), str(best.program))
+        raise EncodingBug(text, task, str(best.program))
 
 
 def best_few(

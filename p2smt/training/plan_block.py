@@ -10,8 +10,11 @@ from p2smt.plans.problem import located
 from p2smt.plans.training.file_model import (
     ATTENTION,
     EXPERTS,
+    MemoryBlock,
     PredictionBlock,
+    PricedBlock,
     TrainingBlock,
+    VisibleBlock,
 )
 from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
@@ -28,7 +31,7 @@ def training_data(found: RunEstimate) -> dict[str, Any]:
         "strategy": _strategy(found.run.strategy),
         "efficiency": _constants(found.efficiency),
         "memory_bytes": found.capacity_bytes,
-        "prediction": prediction_data(found.prediction),
+        "prediction": prediction_block(found.prediction).model_dump(),
         **_placement(found),
     }
 
@@ -63,27 +66,27 @@ def _constants(efficiency: Efficiency) -> dict[str, Any]:
     return found
 
 
-def prediction_data(prediction: Prediction) -> dict[str, Any]:
-    """What was predicted, valid under :class:`PredictionBlock`."""
+def prediction_block(prediction: Prediction) -> PredictionBlock:
+    """What was predicted, as a plan file has it."""
     time = prediction.time
-    return {
-        "iteration_s": time.iteration_s,
-        "compute_s": time.compute_s,
-        "bubble_s": time.bubble_s,
-        "optimizer_s": time.optimizer_s,
-        "communication": [{"axis": axis, "seconds": s} for axis, s in time.communication_s],
-        "memory": asdict(prediction.memory),
-        "requests": [
-            {
-                "name": one.request.name,
-                "call_s": one.call_s,
-                "visible_s": one.visible_s,
-                "hidden_s": one.hidden_s,
-            }
+    return PredictionBlock(
+        iteration_s=time.iteration_s,
+        compute_s=time.compute_s,
+        bubble_s=time.bubble_s,
+        optimizer_s=time.optimizer_s,
+        communication=[VisibleBlock(axis=axis, seconds=s) for axis, s in time.communication_s],
+        memory=MemoryBlock(**asdict(prediction.memory)),
+        requests=[
+            PricedBlock(
+                name=one.request.name,
+                call_s=one.call_s,
+                visible_s=one.visible_s,
+                hidden_s=one.hidden_s,
+            )
             for one in prediction.requests
         ],
-        "model_flops": prediction.model_flops,
-    }
+        model_flops=prediction.model_flops,
+    )
 
 
 def run_of(block: TrainingBlock, source: str) -> TrainingRun:
@@ -120,7 +123,7 @@ def efficiency_in(block: TrainingBlock, source: str) -> Efficiency:
 
 def misstated(said: PredictionBlock, found: Prediction) -> Iterator[str]:
     """What a block says otherwise than the model of cost finds, number by number."""
-    yield from _differ("", said.model_dump(), prediction_data(found))
+    yield from _differ("", said.model_dump(), prediction_block(found).model_dump())
 
 
 def _differ(where: str, said: Any, found: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankList
+from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.on_hosts import HostRanks
@@ -145,6 +146,18 @@ class RunEstimate:
     def memory_verdict(self) -> MemoryVerdict:
         """Whether it surely does, or runs so near to the capacity failed, too."""
         return memory_verdict(self.prediction.memory.total, self.capacity_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class BestRun:
+    """The best of what a search looked at; OPTIMAL: no other is faster.
+
+    ``found`` None: there is none, or it was not searched for, and ``reason`` says why.
+    """
+
+    found: RunEstimate | None
+    status: Status
+    reason: str = ""
 
 
 # Requests of an iteration, and what each of them hides under.

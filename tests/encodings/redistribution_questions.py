@@ -91,7 +91,7 @@ class Asked:
         """The problem that the solvers get."""
         count = len(self.frame.sizes)
         rows = tuple(
-            MoveRow(*columns, first=True, later=True, ticks=t) for columns, t in self.ticks.items()
+            MoveRow(*columns, first=True, later=True, price=t) for columns, t in self.ticks.items()
         )
         return RedistributionProblem(
             self.frame.sizes,

@@ -227,7 +227,7 @@ def test_an_exact_cost_counts(solver: Solver) -> None:
 
 @BOTH
 def test_a_border_counts(solver: Solver) -> None:
-    def border(digits: tuple[int, ...], crossing: int) -> LevelCut:
+    def border(digits: tuple[int, ...], crossing: int) -> LevelCut[int]:
         costs = tuple((n, (k,), 30 * (n >= crossing)) for n in range(4) for k in range(3))
         return LevelCut(digits, False, costs)
 
@@ -253,7 +253,7 @@ def test_a_buffer_is_needed_but_for_the_leading_dimension(solver: Solver) -> Non
     def gathered(dims: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> int | None:
         asked = pair(ArrayState(dims), ArrayState(((), ())), shape, max_steps=1, packs=True)
         row = MoveRow(Move.GATHER, (1,), (1,), False, False, True, True, 1)
-        both = (row, replace(row, packed=True, ticks=5))
+        both = (row, replace(row, packed=True, price=5))
         rows = both + tuple(replace(one, moved=(2,), sharding=(2,)) for one in both)
         return least(asked, solver, rows=rows)
 

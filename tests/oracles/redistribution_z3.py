@@ -343,7 +343,7 @@ def c10_rows(solver: z3.Solver, problem: RedistributionProblem, v: Vars) -> None
                     for column, value in zip(columns, (*row.moved, *row.sharding), strict=True)
                 ]
                 flags = [v.turned[t] == row.turned, v.packed[t] == row.packed]
-                ways.append(z3.And(kind == row.move, v.ticks[t] >= row.ticks, *equal, *flags))
+                ways.append(z3.And(kind == row.move, v.ticks[t] >= row.price, *equal, *flags))
         solver.add(z3.Or(ways))
 
 
@@ -414,7 +414,7 @@ def c13_at_most(solver: z3.Solver, v: Vars, ticks: int) -> None:
 
 
 def c14_borders(
-    solver: z3.Solver, problem: RedistributionProblem, v: Vars, border: LevelCut
+    solver: z3.Solver, problem: RedistributionProblem, v: Vars, border: LevelCut[int]
 ) -> None:
     """C14: a permute's ticks are at least those of its crossing and of the sharding digits."""
     slots = [place for place in problem.places if place[0] >= 0]

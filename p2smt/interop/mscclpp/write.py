@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.collectives.contract import contract
@@ -49,13 +49,14 @@ def write_mscclpp(schedule: Schedule) -> str:
     _check_contract(schedule)
     counters = counters_of(schedule)
     packets = any(span.packet for step in schedule.steps for span in (*step.reads, *step.writes))
+    gpus = [_Gpu(schedule, rank, counters).written() for rank in range(schedule.ranks)]
     plan = {
         "name": schedule.name,
         "collective": MSCCLPP_NAMES[schedule.contract.collective],
         "protocol": "LL" if packets else schedule.protocol,
         "inplace": schedule.in_place,
         "reuse_resources": False,
-        "gpus": [_Gpu(schedule, rank, counters).written() for rank in range(schedule.ranks)],
+        "gpus": list(map(asdict, gpus)),
         "num_threads_per_block": THREADS,
         "use_double_scratch_buffer": False,
         "buffer_alignment": ALIGNMENT,
@@ -118,6 +119,51 @@ def _check_scratch(schedule: Schedule) -> None:
             raise InputError(f"{step}", rule, "keep scratch for one of both")
 
 
+# The format's objects, keys in its own words and in the order of the file.
+
+
+@dataclass(frozen=True, slots=True)
+class _GpuEntry:
+    """A gpu: buffer sizes in chunks, its blocks, and what operations name by number."""
+
+    id: int
+    input_chunks: int
+    output_chunks: int
+    scratch_chunks: int
+    threadblocks: list[_BlockEntry]
+    channels: list[dict[str, object]]
+    remote_buffers: list[dict[str, object]]
+    semaphores: list[dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockEntry:
+    """A thread block; ids of its operations index its lists of channels and buffers."""
+
+    id: int
+    ops: list[dict[str, object]]
+    channels: list[dict[str, object]]
+    remote_buffer_refs: list[dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnChunks:
+    """Chunks of a buffer of the gpu itself."""
+
+    type: str
+    index: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteChunks:
+    """Chunks of a buffer that the block reaches by a channel."""
+
+    buffer_id: int
+    index: int
+    size: int
+
+
 @dataclass(slots=True)
 class _Block:
     """Lists of a thread block that ids of its operations index."""
@@ -137,55 +183,55 @@ class _Gpu:
     remote: dict[tuple[int, Buffer], list[str]] = field(default_factory=dict)
     barriers: dict[str, set[int]] = field(default_factory=dict)
 
-    def written(self) -> dict[str, object]:
-        """The gpu as plain data."""
+    def written(self) -> _GpuEntry:
+        """The gpu as the file has it."""
         mine = [step for step in self.schedule.steps if step.rank == self.rank]
         simple = simple_steps(mine)
         for step in mine:
             if step.barrier is not None:
                 self.barriers.setdefault(step.barrier, set()).add(step.block)
-        blocks: list[dict[str, object]] = []
+        blocks: list[_BlockEntry] = []
         for steps in in_blocks(simple).values():
             layout = BlockLayout(self.counters, simple, self.schedule.in_place)
             layout.add_all(steps)
             blocks.append(self._block(len(blocks), layout.done))
         size = self.schedule.sizes[self.rank]
         values = self.counters.values.get(self.rank, {})
-        return {
-            "id": self.rank,
-            "input_chunks": size.input,
-            "output_chunks": size.output,
-            "scratch_chunks": size.scratch,
-            "threadblocks": blocks,
-            "channels": [
+        return _GpuEntry(
+            id=self.rank,
+            input_chunks=size.input,
+            output_chunks=size.output,
+            scratch_chunks=size.scratch,
+            threadblocks=blocks,
+            channels=[
                 {"channel_type": kind, "connected_to": peers}
                 for kind in ("memory", "port")
                 if (peers := self.counters.peers(self.rank, kind))
             ],
-            "remote_buffers": [
+            remote_buffers=[
                 {"rank": rank, "type": buffer.value, "access_channel_types": kinds}
                 for (rank, buffer), kinds in self.remote.items()
             ],
-            "semaphores": [
+            semaphores=[
                 {"init_value": values.get(k, 0)} for k in range(max(values, default=-1) + 1)
             ],
-        }
+        )
 
-    def _block(self, number: int, laid: Iterable[Laid]) -> dict[str, object]:
+    def _block(self, number: int, laid: Iterable[Laid]) -> _BlockEntry:
         block = _Block()
         for op in laid:
             block.ops.append(self._op(block, op))
-        return {
-            "id": number,
-            "ops": block.ops,
-            "channels": [
+        return _BlockEntry(
+            id=number,
+            ops=block.ops,
+            channels=[
                 {"channel_type": kind, "channel_ids": ids} for kind, ids in block.channels.items()
             ],
-            "remote_buffer_refs": [
+            remote_buffer_refs=[
                 {"access_channel_type": kind, "remote_buffer_ids": ids}
                 for kind, ids in block.buffers.items()
             ],
-        }
+        )
 
     def _op(self, block: _Block, laid: Laid) -> dict[str, object]:
         op: dict[str, object] = {"name": laid.name}
@@ -205,8 +251,8 @@ class _Gpu:
         targets = [span for shape in shapes for span in shape.targets]
         far = any(span.rank != self.rank for span in (*sources, *targets))
         if shapes:
-            op["src_buff"] = [self._operand(block, laid.kind, span) for span in sources]
-            op["dst_buff"] = [self._operand(block, laid.kind, span) for span in targets]
+            op["src_buff"] = [asdict(self._operand(block, laid.kind, span)) for span in sources]
+            op["dst_buff"] = [asdict(self._operand(block, laid.kind, span)) for span in targets]
         if laid.kind == "port" or not shapes:
             op["channel_ids"] = [self._channel(block, step) for step in laid.steps]
         if far or not shapes:
@@ -214,15 +260,15 @@ class _Gpu:
         if laid.name.startswith("r") and shapes and laid.name != "rppkt":
             op["reduce_op"] = "sum"
 
-    def _operand(self, block: _Block, kind: str, span: Span) -> dict[str, object]:
+    def _operand(self, block: _Block, kind: str, span: Span) -> _OwnChunks | _RemoteChunks:
         if span.rank == self.rank:
-            return {"type": span.buffer.value, "index": span.start, "size": span.count}
+            return _OwnChunks(span.buffer.value, span.start, span.count)
         kinds = self.remote.setdefault((span.rank, span.buffer), [])
         if kind not in kinds:
             kinds.append(kind)
         place = list(self.remote).index((span.rank, span.buffer))
         known = block.buffers.setdefault(kind, [])
-        return {"buffer_id": _id(known, place), "index": span.start, "size": span.count}
+        return _RemoteChunks(_id(known, place), span.start, span.count)
 
     def _channel(self, block: _Block, step: Step) -> int:
         channel = self._end(step)

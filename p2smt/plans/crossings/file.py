@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ from p2smt.problems.crossing import CaseMultipliers, Coefficients, Refutation, S
 from p2smt.programs.program import parse_program
 from p2smt.result import Status
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 ExactNumber = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[1-9][0-9]{0,199})?$")]
 """A rational such as 31/16, not negative."""
@@ -88,17 +88,17 @@ class LeastSetModel(StrictModel):
     needed: Annotated[list[NeededModel], Field(min_length=1)]
 
 
-KIND = "least-sufficient-set"
+KIND: Final = "least-sufficient-set"
 REMEDY = "give a file that crossings --sufficient -o wrote"
 
 
 def least_set_text(found: LeastSet) -> str:
     """The certificate as the text of its file."""
-    return json.dumps(least_set_data(found)) + "\n"
+    return json.dumps(least_set_model(found).model_dump(mode="json")) + "\n"
 
 
-def least_set_data(found: LeastSet) -> dict[str, Any]:
-    """The certificate as plain data, valid under :class:`LeastSetModel`.
+def least_set_model(found: LeastSet) -> LeastSetModel:
+    """The certificate as its file has it.
 
     Raises:
         InputError: nothing is proved.
@@ -106,24 +106,26 @@ def least_set_data(found: LeastSet) -> dict[str, Any]:
     if found.status is not Status.OPTIMAL:
         raise InputError("a certificate", "is of a proof, and none was found", "give more time")
     setting = found.setting
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": KIND,
-        "request": setting.kind.value,
-        "factors": list(setting.factors),
-        "ports": list(setting.ports),
-        "max_length": setting.max_length,
-        "calls": setting.calls,
-        "unknowns": list(setting.unknowns),
-        "costs": [
-            {"programs": list(map(str, one.programs)), **to_plain(one.cost)} for one in found.costs
+    return LeastSetModel(
+        schema_version=SCHEMA_VERSION,
+        kind=KIND,
+        request=setting.kind,
+        factors=list(setting.factors),
+        ports=list(setting.ports),
+        max_length=setting.max_length,
+        calls=setting.calls,
+        unknowns=list(setting.unknowns),
+        costs=[
+            EqualProgramsModel(programs=list(map(str, one.programs)), **to_plain(one.cost))
+            for one in found.costs
         ],
-        "members": list(found.members),
-        "exclusions": [
-            {"excluded": one.excluded, **to_plain(one.refutation)} for one in found.exclusions
+        members=list(found.members),
+        exclusions=[
+            ExclusionModel(excluded=one.excluded, **to_plain(one.refutation))
+            for one in found.exclusions
         ],
-        "needed": to_plain(found.needed),
-    }
+        needed=[NeededModel(**to_plain(one)) for one in found.needed],
+    )
 
 
 def is_least_set(path: str) -> bool:

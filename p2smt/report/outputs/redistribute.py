@@ -11,15 +11,14 @@ from p2smt.report.outputs.shape import (
     Count,
     Gap,
     Noted,
-    Nth,
     Output,
     OutputPart,
     PayloadBytes,
-    Rank,
     Said,
     Seconds,
 )
 from p2smt.report.outputs.solve import WhatChecked
+from p2smt.resharding.check import RedistributionNote
 from p2smt.resharding.steps import MemoryLimit, StepKind
 from p2smt.resharding.types import ElementType, Uneven
 from p2smt.result import Status
@@ -159,17 +158,18 @@ class RedistributeOutput(RedistributionTypes, FoundRedistribution, WhetherInterr
 # `verify --json` of a redistribution's plan; `cost --json` of one adds its steps.
 
 
-class RedistributionViolation(OutputPart):
-    """What is wrong with a plan; null where it is not about one step, rank or element."""
-
-    kind: Annotated[str, Said("rule, meaning, groups, memory, cost or bound: what is not so.")]
-    step: Nth | None
-    rank: Rank | None
-    chunk: Annotated[
-        Sequence[Annotated[int, Said(ge=0)]] | None,
-        Said("The dimension and the global index of the first element concerned."),
+Violations = Sequence[
+    Annotated[
+        RedistributionNote,
+        Noted(
+            kind=Said("rule, meaning, groups, memory, cost or bound: what is not so."),
+            step=Said("Its number; the first is 1.", ge=1),
+            rank=Said("A rank; ranks are numbered from 0.", ge=0),
+            chunk=Said("The dimension and the global index of the first element concerned.", ge=0),
+        ),
     ]
-    message: str
+]
+"""What is wrong with a plan; null where it is not about one step, rank or element."""
 
 
 class ProofOfRedistribution(OutputPart):
@@ -189,7 +189,7 @@ class RedistributionVerdict(OutputPart):
     """Whether a plan is valid, and what it takes."""
 
     verdict: Literal["valid", "invalid"]
-    violations: Sequence[RedistributionViolation]
+    violations: Violations
     objective_s: Annotated[
         Seconds | None, Said("Seconds, computed anew; null: its steps are none.")
     ]

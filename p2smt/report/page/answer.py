@@ -12,7 +12,7 @@ from p2smt.api.planning import Planned
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray
-from p2smt.plans.file_model import MAX_POINTS
+from p2smt.plans.file_model import MAX_POINTS, LinkLoadBlock, PointBlock
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
 from p2smt.report.training.words import proof_words, time_parts
 from p2smt.result import Status
@@ -38,7 +38,8 @@ def planned_answer(found: Planned, command: str) -> dict[str, Any]:
     data |= {"outside": list(_outside(found)), "reserve_bytes": answer.question.free_bytes}
     if near is not None:
         members = [(one.strategy, one.iteration_s) for one in near.members[:MAX_POINTS]]
-        data |= {"within": near.within, "points": _points(answer.question, members, found.listed)}
+        points = _points(answer.question, members, found.listed)
+        data |= _near(near.within, points)
     if run is None:
         return data
     solutions = run.plan.solutions
@@ -61,7 +62,7 @@ def hosted_answer(found: PlannedOnHosts, command: str) -> dict[str, Any]:
     data |= {"reserve_bytes": answer.question.free_bytes}
     if answer.near is not None:
         points = [one.estimate(answer.question) for one in answer.near.members[:MAX_POINTS]]
-        data |= {"within": answer.near.within, "points": [_point(one) for one in points]}
+        data |= _near(answer.near.within, map(_point, points))
     if run is None:
         return data
     data["outside"] = [one.text for one in run.known.missing]
@@ -102,30 +103,34 @@ def _rates(found: RunEstimate) -> dict[str, Any]:
 # Points: strategies near the best.
 
 
+def _near(within: float, points: Iterable[PointBlock]) -> dict[str, Any]:
+    return {"within": within, "points": [one.model_dump() for one in points]}
+
+
 def _points(
     question: PlanQuestion,
     members: Sequence[tuple[Strategy, float]],
     listed: Sequence[RunEstimate],
-) -> list[dict[str, Any]]:
+) -> list[PointBlock]:
     """Of those whose placement is kept all parts; of the others what no placement changes."""
     known = {one.run.strategy: _point(one) for one in listed}
     others = [one for one in members if one[0] not in known]
     found = known | dict(zip((one for one, _ in others), _unplaced(question, others), strict=True))
-    return [found[strategy] | {"iteration_s": seconds} for strategy, seconds in members]
+    return [found[strategy].model_copy(update={"iteration_s": s}) for strategy, s in members]
 
 
-def _point(found: RunEstimate) -> dict[str, Any]:
-    return {
-        "strategy": strategy_text(found.run.strategy),
-        "iteration_s": found.iteration_s,
-        "memory_bytes": found.prediction.memory.total,
-        "parts": {one.name: one.seconds for one in time_parts(found.prediction) if one.seconds},
-    }
+def _point(found: RunEstimate) -> PointBlock:
+    return PointBlock(
+        strategy=strategy_text(found.run.strategy),
+        iteration_s=found.iteration_s,
+        memory_bytes=found.prediction.memory.total,
+        parts={one.name: one.seconds for one in time_parts(found.prediction) if one.seconds},
+    )
 
 
 def _unplaced(
     question: PlanQuestion, members: Sequence[tuple[Strategy, float]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[PointBlock]:
     """Compute is that of the stage which computes longest, and the rest whatever remains."""
     if not members:
         return
@@ -136,12 +141,12 @@ def _unplaced(
     figures = zip(computes.tolist(), done.optimizer_s.tolist(), done.memory_bytes, strict=True)
     for (strategy, whole_s), (compute_s, optimizer_s, memory) in zip(members, figures, strict=True):
         rest_s = max(0.0, whole_s - compute_s - optimizer_s)
-        yield {
-            "strategy": strategy_text(strategy),
-            "iteration_s": whole_s,
-            "memory_bytes": int(memory),
-            "parts": {"compute": compute_s, REST: rest_s, "optimizer": optimizer_s},
-        }
+        yield PointBlock(
+            strategy=strategy_text(strategy),
+            iteration_s=whole_s,
+            memory_bytes=int(memory),
+            parts={"compute": compute_s, REST: rest_s, "optimizer": optimizer_s},
+        )
 
 
 # Loads of links.
@@ -155,7 +160,8 @@ def _links(topology: Topology, found: Iterable[Alternative]) -> dict[str, Any]:
             for level, seconds in _busy(answer).items():
                 said = busy[level]
                 said[answer.label] = said.get(answer.label, 0.0) + seconds
-    return {"links": [_link(topology, level, busy[level]) for level in range(len(topology.levels))]}
+    loads = (_link(topology, level, busy[level]) for level in range(len(topology.levels)))
+    return {"links": [one.model_dump() for one in loads]}
 
 
 def _busy(answer: RequestAnswer) -> Mapping[int, float]:
@@ -168,6 +174,6 @@ def _busy(answer: RequestAnswer) -> Mapping[int, float]:
     return found
 
 
-def _link(topology: Topology, level: int, requests: Mapping[str, float]) -> dict[str, Any]:
+def _link(topology: Topology, level: int, requests: Mapping[str, float]) -> LinkLoadBlock:
     name = topology.levels[level].name
-    return {"level": name, "busy_s": sum(requests.values()), "requests": dict(requests)}
+    return LinkLoadBlock(level=name, busy_s=sum(requests.values()), requests=dict(requests))

@@ -14,35 +14,22 @@ from p2smt.runtime.arrays.values import ArrayValues
 from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.memory import check_memory
 from p2smt.runtime.ranks.run import on_ranks
-from p2smt.runtime.summary import Times
+from p2smt.runtime.summary import CheckedRun, Times, slowest
 
 _MOST_ERRORS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayRunResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayRunResult(CheckedRun):
     """A redistribution on all ranks.
 
-    ``errors``: which results are wrong, in words.  ``checked``: every rank has compared its result;
-    ``float_checked``: of random numbers, too, within a finite bound; ``repetitions_checked``: in so
-    many timed repetitions.  ``memory_bytes``: the most that a rank held of the array (None: not
-    measured), ``predicted_bytes``: what the plan says.
+    ``memory_bytes``: the most that a rank held of the array (None: not measured),
+    ``predicted_bytes``: what the plan says.
     """
 
     job: ArrayJob
-    errors: tuple[str, ...]
-    checked: bool
-    float_checked: bool
-    repetitions_checked: int
-    total: Times
     steps: tuple[Times, ...]
     memory_bytes: int | None
-    machines: tuple[dict[str, str], ...]
-
-    @property
-    def verified(self) -> bool:
-        """Whether every rank had the right result, in every run."""
-        return self.checked and not self.errors
 
     @property
     def predicted_bytes(self) -> int:
@@ -66,20 +53,18 @@ def run_arrays(job: ArrayJob, options: RunOptions, *, port: int = 0) -> ArrayRun
 def _joined(job: ArrayJob, reports: Sequence[RankReport]) -> ArrayRunResult:
     runs = [report.requests[0] for report in reports]
     return ArrayRunResult(
-        job,
-        tuple(error for run in runs for error in run.errors),
-        all(run.checked for run in runs),
-        all(run.float_checked for run in runs),
-        min(run.repetitions_checked for run in runs),
-        _slowest([run.total_s for run in runs]),
-        tuple(_slowest([run.steps_s[i] for run in runs]) for i in range(len(job.steps))),
-        max((run.memory_bytes for run in runs if run.memory_bytes is not None), default=None),
-        tuple(report.machine for report in reports),
+        job=job,
+        errors=tuple(error for run in runs for error in run.errors),
+        checked=all(run.checked for run in runs),
+        float_checked=all(run.float_checked for run in runs),
+        repetitions_checked=min(run.repetitions_checked for run in runs),
+        total=slowest([run.total_s for run in runs]),
+        steps=tuple(slowest([run.steps_s[i] for run in runs]) for i in range(len(job.steps))),
+        memory_bytes=max(
+            (run.memory_bytes for run in runs if run.memory_bytes is not None), default=None
+        ),
+        machines=tuple(report.machine for report in reports),
     )
-
-
-def _slowest(samples: Sequence[Sequence[float]]) -> Times:
-    return Times(tuple(max(times) for times in zip(*samples, strict=True)))
 
 
 def _on_reference(job: ArrayJob, options: RunOptions) -> ArrayRunResult:
@@ -94,4 +79,14 @@ def _on_reference(job: ArrayJob, options: RunOptions) -> ArrayRunResult:
     machine = {"host": platform.node(), "python": platform.python_version(), "device": "numpy"}
     none = tuple(Times(()) for _ in job.steps)
     shown = tuple(errors[:_MOST_ERRORS])
-    return ArrayRunResult(job, shown, True, False, 0, Times(()), none, None, (machine,) * job.ranks)
+    return ArrayRunResult(
+        job=job,
+        errors=shown,
+        checked=True,
+        float_checked=False,
+        repetitions_checked=0,
+        total=Times(()),
+        steps=none,
+        memory_bytes=None,
+        machines=(machine,) * job.ranks,
+    )

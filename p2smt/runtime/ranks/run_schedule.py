@@ -14,7 +14,7 @@ from p2smt.runtime.ranks.place import existing_place, local_ranks
 from p2smt.runtime.ranks.run import on_ranks
 from p2smt.runtime.schedules.job import ScheduleJob, check_backend, check_two_sided
 from p2smt.runtime.schedules.reference import ReferenceRun, run_reference
-from p2smt.runtime.summary import Times
+from p2smt.runtime.summary import CheckedRun, Times, slowest
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
@@ -22,30 +22,17 @@ from p2smt.schedules.verify.verify import verify
 _MOST_ERRORS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleResult(CheckedRun):
     """A schedule on all ranks.
 
     verdict: of the checker, about every interleaving ("": not asked).
-    errors: which results are wrong, in words.
-    repetitions_checked: timed ones after which every rank has compared its result.
     interleavings: how many the reference executor has tried; 0 on real ranks.
     """
 
     job: ScheduleJob
     verdict: str
-    errors: tuple[str, ...]
-    checked: bool
-    float_checked: bool
-    repetitions_checked: int
-    total: Times
     interleavings: int
-    machines: tuple[dict[str, str], ...]
-
-    @property
-    def verified(self) -> bool:
-        """Whether every rank had the right result, in every run."""
-        return self.checked and not self.errors
 
     def payload_bytes(self, options: RunOptions) -> int:
         """The larger of input and output of a rank, as it was run."""
@@ -92,17 +79,16 @@ def _verdict(job: ScheduleJob) -> str:
 
 def _joined(job: ScheduleJob, verdict: str, reports: Sequence[RankReport]) -> ScheduleResult:
     runs = [report.requests[0] for report in reports]
-    times = zip(*(run.total_s for run in runs), strict=True)
     return ScheduleResult(
-        job,
-        verdict,
-        tuple(error for run in runs for error in run.errors),
-        all(run.checked for run in runs),
-        all(run.float_checked for run in runs),
-        min(run.repetitions_checked for run in runs),
-        Times(tuple(max(taken) for taken in times)),
-        0,
-        tuple(report.machine for report in reports),
+        job=job,
+        verdict=verdict,
+        errors=tuple(error for run in runs for error in run.errors),
+        checked=all(run.checked for run in runs),
+        float_checked=all(run.float_checked for run in runs),
+        repetitions_checked=min(run.repetitions_checked for run in runs),
+        total=slowest([run.total_s for run in runs]),
+        interleavings=0,
+        machines=tuple(report.machine for report in reports),
     )
 
 
@@ -118,7 +104,15 @@ def _on_reference(job: ScheduleJob, options: RunOptions, verdict: str) -> Schedu
         count += 1
     machine = {"host": platform.node(), "python": platform.python_version(), "device": "numpy"}
     return ScheduleResult(
-        job, verdict, tuple(errors), True, False, 0, Times(()), count, (machine,) * job.ranks
+        job=job,
+        verdict=verdict,
+        errors=tuple(errors),
+        checked=True,
+        float_checked=False,
+        repetitions_checked=0,
+        total=Times(()),
+        interleavings=count,
+        machines=(machine,) * job.ranks,
     )
 
 

@@ -8,8 +8,8 @@ that sends to the step that takes them; metadata events (M) name things.  Times 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from p2smt.schedules.model import Buffer, Span
 
@@ -38,11 +38,104 @@ class Slice:
     phase: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is remarkable about a step: its colour, and what a click on it shows."""
+
+    colour: str | None = None
+    critical: bool | None = None
+    violation: str | None = None
+    wrong: str | None = None
+    message: str | None = None
+
+
+# The format's objects: keys in its own words and in the order of the file, without those of None.
+
+
+@dataclass(frozen=True, slots=True)
+class _StepArgs:
+    """What a click on a step shows: the step, and its mark."""
+
+    kind: str
+    block: int
+    step: int
+    line: int | None
+    chunks: int | None
+    reads: list[str] | None
+    writes: list[str] | None
+    receive: str | None
+    send: str | None
+    posts: list[str] | None
+    awaits: list[str] | None
+    barrier: str | None
+    critical: bool | None
+    violation: str | None
+    wrong: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _CompleteEvent:
+    """A slice from ``ts`` on, ``dur`` long, in microseconds."""
+
+    name: str
+    cat: str
+    ph: Literal["X"]
+    pid: int
+    tid: int
+    ts: float
+    dur: float
+    args: Json
+    cname: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _FlowEvent:
+    """An end of an arrow; ``bp`` "e": it ends at the slice that encloses it."""
+
+    name: str
+    cat: str
+    ph: Literal["s", "f"]
+    id: int
+    pid: int
+    tid: int
+    ts: float
+    bp: Literal["e"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _MetadataEvent:
+    """What a process or a thread is called, or where it stands."""
+
+    name: str
+    ph: Literal["M"]
+    pid: int
+    args: Json
+    tid: int | None = None
+
+
+_Event: TypeAlias = "_CompleteEvent | _FlowEvent | _MetadataEvent"
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """The file."""
+
+    traceEvents: list[Json]  # noqa: N815
+    displayTimeUnit: Literal["ns"]  # noqa: N815
+    otherData: Json  # noqa: N815
+
+
+def _written(part: _Trace | _Event | _StepArgs) -> Json:
+    found = ((one.name, getattr(part, one.name)) for one in fields(part))
+    return {name: value for name, value in found if value is not None}
+
+
 def cost_trace(schedule: Schedule, cost: ScheduleCost) -> Json:
     """The predicted timeline; ``args.critical`` marks the steps of the critical path."""
     times = zip(cost.starts_s, cost.finishes_s, strict=True)
     slices = [Slice(n, 1e6 * start, 1e6 * end) for n, (start, end) in enumerate(times)]
-    marks: dict[int, Json] = {n: {"args": {"critical": True}} for n in cost.critical}
+    marks = dict.fromkeys(cost.critical, Mark(critical=True))
     notes = {"time": "predicted", "time_us": 1e6 * cost.time_s, "bytes": cost.payload_bytes}
     if cost.bottleneck is not None:
         notes["bottleneck"] = str(cost.bottleneck.link)
@@ -70,66 +163,64 @@ def order_trace(
     return _trace(schedule, slices, _marks(violation), notes)
 
 
-def _marks(violation: Violation) -> dict[int, Json]:
+def _marks(violation: Violation) -> dict[int, Mark]:
     """Colour and remark of each step involved, the culprit first."""
-    args: Json = {"violation": violation.kind.value}
+    wrong = None
     if violation.rank is not None and violation.chunk is not None:
-        args["wrong"] = str(Span(violation.rank, Buffer.OUTPUT, violation.chunk, 1))
-    marks: dict[int, Json] = {
-        step: {"cname": _INVOLVED, "args": args} for step in violation.steps[1:]
-    }
+        wrong = str(Span(violation.rank, Buffer.OUTPUT, violation.chunk, 1))
+    involved = Mark(_INVOLVED, violation=violation.kind.value, wrong=wrong)
+    marks = dict.fromkeys(violation.steps[1:], involved)
     for culprit in violation.steps[:1]:
-        marks[culprit] = {"cname": _CULPRIT, "args": {**args, "message": violation.message}}
+        marks[culprit] = replace(involved, colour=_CULPRIT, message=violation.message)
     return marks
 
 
 def _trace(
-    schedule: Schedule, slices: Sequence[Slice], marks: Mapping[int, Json], notes: Json
+    schedule: Schedule, slices: Sequence[Slice], marks: Mapping[int, Mark], notes: Json
 ) -> Json:
     threads = _threads(schedule, slices)
-    events = list(_names(schedule, threads))
+    events: list[_Event] = list(_names(schedule, threads))
     for piece, thread in zip(slices, threads, strict=True):
-        events.append(_complete(schedule, piece, thread, marks.get(piece.step, {})))
+        events.append(_complete(schedule, piece, thread, marks.get(piece.step, Mark())))
     events += _flows(schedule, slices, threads)
     other = {"schedule": schedule.name, "collective": schedule.contract.collective, **notes}
-    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": other}
+    return _written(_Trace([_written(event) for event in events], "ns", other))
 
 
-def _complete(schedule: Schedule, piece: Slice, thread: int, mark: Json) -> Json:
+def _complete(schedule: Schedule, piece: Slice, thread: int, mark: Mark) -> _CompleteEvent:
     step = schedule.steps[piece.step]
-    event: Json = {
-        "name": f"{step.kind} {piece.phase}".rstrip(),
-        "cat": "step",
-        "ph": "X",
-        "pid": step.rank,
-        "tid": thread,
-        "ts": piece.start_us,
-        "dur": piece.end_us - piece.start_us,
-        "args": _args(step) | mark.get("args", {}),
-    }
-    if "cname" in mark:
-        event["cname"] = mark["cname"]
-    return event
+    return _CompleteEvent(
+        name=f"{step.kind} {piece.phase}".rstrip(),
+        cat="step",
+        ph="X",
+        pid=step.rank,
+        tid=thread,
+        ts=piece.start_us,
+        dur=piece.end_us - piece.start_us,
+        args=_written(_args(step, mark)),
+        cname=mark.colour,
+    )
 
 
-def _args(step: Step) -> Json:
-    found: Json = {"kind": step.kind, "block": step.block, "step": step.index}
-    if step.line is not None:
-        found["line"] = step.line
-    if step.count:
-        found["chunks"] = step.count
-    for name, spans in (("reads", step.reads), ("writes", step.writes)):
-        if spans:
-            found[name] = [str(span) for span in spans]
-    for name, connection in (("receive", step.receive), ("send", step.send)):
-        if connection is not None:
-            found[name] = str(connection)
-    for name, counters in (("posts", step.posts), ("awaits", step.awaits)):
-        if counters:
-            found[name] = list(counters)
-    if step.barrier is not None:
-        found["barrier"] = step.barrier
-    return found
+def _args(step: Step, mark: Mark) -> _StepArgs:
+    return _StepArgs(
+        kind=step.kind,
+        block=step.block,
+        step=step.index,
+        line=step.line,
+        chunks=step.count or None,
+        reads=[str(span) for span in step.reads] or None,
+        writes=[str(span) for span in step.writes] or None,
+        receive=None if step.receive is None else str(step.receive),
+        send=None if step.send is None else str(step.send),
+        posts=list(step.posts) or None,
+        awaits=list(step.awaits) or None,
+        barrier=step.barrier,
+        critical=mark.critical,
+        violation=mark.violation,
+        wrong=mark.wrong,
+        message=mark.message,
+    )
 
 
 def _threads(schedule: Schedule, slices: Sequence[Slice]) -> list[int]:
@@ -150,43 +241,40 @@ def _threads(schedule: Schedule, slices: Sequence[Slice]) -> list[int]:
     return threads
 
 
-def _names(schedule: Schedule, threads: Iterable[int]) -> Iterator[Json]:
+def _names(schedule: Schedule, threads: Iterable[int]) -> Iterator[_MetadataEvent]:
     blocks = max((step.block for step in schedule.steps), default=0) + 1
     beside = sorted({thread for thread in threads if thread >= blocks})
     used = defaultdict(set)
     for step in schedule.steps:
         used[step.rank].add(step.block)
     for rank in range(schedule.ranks):
-        yield _metadata("process_name", rank, None, {"name": f"rank {rank}"})
-        yield _metadata("process_sort_index", rank, None, {"sort_index": rank})
+        yield _MetadataEvent("process_name", "M", rank, {"name": f"rank {rank}"})
+        yield _MetadataEvent("process_sort_index", "M", rank, {"sort_index": rank})
         for block in sorted(used[rank]):
-            yield _metadata("thread_name", rank, block, {"name": f"block {block}"})
+            yield _MetadataEvent("thread_name", "M", rank, {"name": f"block {block}"}, block)
         for thread in beside:
             if thread % blocks in used[rank]:
                 name = f"block {thread % blocks}, beside it"
-                yield _metadata("thread_name", rank, thread, {"name": name})
+                yield _MetadataEvent("thread_name", "M", rank, {"name": name}, thread)
 
 
-def _metadata(name: str, rank: int, thread: int | None, args: Json) -> Json:
-    event: Json = {"name": name, "ph": "M", "pid": rank, "args": args}
-    return event if thread is None else {**event, "tid": thread}
-
-
-def _flows(schedule: Schedule, slices: Sequence[Slice], threads: Sequence[int]) -> Iterator[Json]:
+def _flows(
+    schedule: Schedule, slices: Sequence[Slice], threads: Sequence[int]
+) -> Iterator[_FlowEvent]:
     """Arrows: each from the beginning of the slice that sends, so that it is sure to be on it."""
     pairs = _pairs(schedule, slices)
     for number, (category, name, source, target) in enumerate(pairs):
-        for phase, k in (("s", source), ("f", target)):
-            event: Json = {
-                "name": name,
-                "cat": category,
-                "ph": phase,
-                "id": number,
-                "pid": schedule.steps[slices[k].step].rank,
-                "tid": threads[k],
-                "ts": slices[k].start_us,
-            }
-            yield event if phase == "s" else {**event, "bp": "e"}
+        for k, taken in ((source, False), (target, True)):
+            yield _FlowEvent(
+                name=name,
+                cat=category,
+                ph="f" if taken else "s",
+                id=number,
+                pid=schedule.steps[slices[k].step].rank,
+                tid=threads[k],
+                ts=slices[k].start_us,
+                bp="e" if taken else None,
+            )
 
 
 def _pairs(schedule: Schedule, slices: Sequence[Slice]) -> Iterator[tuple[str, str, int, int]]:

@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from p2smt.schedules.races.cone import Cone, GoalValue, Graph, HappensBefore
 
 
-class CounterRule(NamedTuple):
-    """A counter: an await needs a value and takes it; posts add one each."""
-
-    initial: int
-    posts: tuple[int, ...]
-    awaits: tuple[int, ...]
-
-
 class PacketRule(NamedTuple):
     """A step that reads a packet, and the writes any of which it may have waited for."""
 
@@ -48,7 +40,7 @@ class PacketRule(NamedTuple):
 class Rules:
     """What limits the order of steps beyond happens-before: counters and packets."""
 
-    counters: tuple[CounterRule, ...] = ()
+    counters: tuple[Counting, ...] = ()
     packets: tuple[PacketRule, ...] = ()
 
     def steps(self) -> Iterator[int]:
@@ -74,7 +66,7 @@ class Rules:
         nothing that waits comes before any, it can wait until after them.
         """
         nodes = list(nodes)
-        rules: list[CounterRule | PacketRule] = [*self.counters, *self.packets]
+        rules: list[Counting | PacketRule] = [*self.counters, *self.packets]
         ways = [(_causes(rule), _waiting(rule)) for rule in rules]
         after = _linked(order.bit, order.until, nodes, ways)
         before = _linked(order.until, order.bit, nodes, [(b, a) for a, b in ways])
@@ -86,14 +78,14 @@ class Rules:
         )
 
 
-def _causes(rule: CounterRule | PacketRule) -> tuple[int, ...]:
+def _causes(rule: Counting | PacketRule) -> tuple[int, ...]:
     """What a rule may wait for."""
-    return rule.posts if isinstance(rule, CounterRule) else tuple(w.step for w in rule.writes)
+    return rule.posts if isinstance(rule, Counting) else tuple(w.step for w in rule.writes)
 
 
-def _waiting(rule: CounterRule | PacketRule) -> tuple[int, ...]:
+def _waiting(rule: Counting | PacketRule) -> tuple[int, ...]:
     """What waits by a rule."""
-    return rule.awaits if isinstance(rule, CounterRule) else (rule.step,)
+    return rule.awaits if isinstance(rule, Counting) else (rule.step,)
 
 
 def _linked(
@@ -119,7 +111,7 @@ def _linked(
     return linked
 
 
-def _implied(counter: CounterRule, order: HappensBefore) -> bool:
+def _implied(counter: Counting, order: HappensBefore) -> bool:
     """Whether every await surely finds what it takes."""
     for wait in counter.awaits:
         posted = sum(order.ordered(post, wait) for post in counter.posts)
@@ -143,7 +135,7 @@ def rules_of(schedule: Schedule) -> Rules:
             posts[counter] += [] if step.relaxed else [number]
         for counter in () if step.relaxed else step.awaits:
             awaits[counter].append(number)
-    counters = [CounterRule(initial[c], tuple(posts[c]), tuple(w)) for c, w in awaits.items()]
+    counters = [Counting(initial[c], tuple(posts[c]), tuple(w)) for c, w in awaits.items()]
     return Rules(tuple(counters), tuple(_packets(schedule)))
 
 

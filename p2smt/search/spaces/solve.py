@@ -77,12 +77,8 @@ class SolveSpace:
 
     def description(self) -> Mapping[str, object]:
         """Problem, tick and solver; and the library, where not every process knows it."""
-        return {
-            "problem": to_plain(self.problem),
-            "tick_s": self.tick_s,
-            "solver": self.solver.value,
-            "library": to_plain(outside_package(self.problem.topology.library)),
-        }
+        library = outside_package(self.problem.topology.library)
+        return {**to_plain(self), "library": to_plain(library)}
 
     def roots(self) -> tuple[Subproblem, ...]:
         """Cubes of as many first rows as make a few of them."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from p2smt.cluster.error_model import DeviceModel
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
-from p2smt.training.efficiency import MAX_ELEMENT_BYTES
+from p2smt.plans.training.file_model import FrameworkBlock
 
 
 def _number(value: object) -> object:
@@ -28,20 +28,13 @@ def _number(value: object) -> object:
 
 Number = Annotated[float, BeforeValidator(_number)]
 Part = Annotated[Number, Field(ge=0, le=1)]
-ElementBytes = Annotated[int, Field(ge=1, le=MAX_ELEMENT_BYTES)]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 
 
-class FrameworkModel(StrictModel):
+class FrameworkModel(FrameworkBlock):
     """A framework's facts, and how the groups of its published runs begin."""
 
-    name: Name
-    tp_hidden: bool
     pp_hidden: Part
-    dp_hidden: bool
-    fetch_hidden: bool
-    gradient_bytes: ElementBytes
-    gradient_bytes_fp16: ElementBytes
     attention: Annotated[Number, Field(gt=0, le=1)]
     layer_s: Annotated[Number, Field(ge=0)]
     groups: list[Name]

@@ -36,17 +36,7 @@ def framework(name: str) -> Framework:
     Raises:
         InputError: it is not known.
     """
-    found = _found(name)
-    return Framework(
-        name=found.name,
-        tp_hidden=found.tp_hidden,
-        pp_hidden=found.pp_hidden,
-        dp_hidden=found.dp_hidden,
-        fetch_hidden=found.fetch_hidden,
-        gradient_bytes=found.gradient_bytes,
-        gradient_bytes_fp16=found.gradient_bytes_fp16,
-        attention=found.attention,
-    )
+    return Framework(**_found(name).model_dump(exclude={"layer_s", "groups"}))
 
 
 def layer_seconds(name: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from p2smt.cluster.link import Device
 from p2smt.errors import InputError
@@ -123,14 +124,13 @@ def given(
     """
     names = {str(dtype): PEAK_OF[str(dtype)] for dtype in np.unique(columns.dtype)}
     kinds = {dtype: _peak_flops(device, dtype) for dtype in names}
-    peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])[:, None]
-    values = {
-        **counted.values,
-        "peak": peaks,
-        "W": np.array(device.memory_bandwidth_bytes_per_s),
-        "eta": np.array(efficiency.fraction),
-        "layer_s": np.array(efficiency.layer_s),
-    }
+    peaks = np.array([kinds[str(dtype)] for dtype in columns.dtype])
+    constants = _for_all(
+        W=device.memory_bandwidth_bytes_per_s,
+        eta=efficiency.fraction,
+        layer_s=efficiency.layer_s,
+    )
+    values = {**counted.values, **_by_strategy(peak=peaks), **constants}
     if counted.stages.kinds:
         values |= _of_constants(columns, device, efficiency, names, peaks)
     return values
@@ -147,69 +147,84 @@ def _of_constants(
     layers = efficiency.layers or LayerConstants()
     low = {dtype: efficiency.fraction_of(peak) for dtype, peak in names.items()}
     wide = {dtype: device.peak_flops("fp16" if dtype == "fp16" else "bf16") for dtype in names}
-    numbers = {
-        "eta_memory": layers.memory,
-        "eta_core": layers.core,
-        "edge": layers.edge,
-        "quantised": layers.quantised,
-        "state_bytes": layers.state_bytes,
-        "hides": layers.hides,
-        "host_attention_s": layers.host_attention_s,
-        "host_mlp_s": layers.host_mlp_s,
-        "host_mamba_s": layers.host_mamba_s,
-        "host_experts_s": layers.host_experts_s,
-        "host_expert_s": layers.host_expert_s,
-    }
-    return {
-        "peak": np.array([wide[str(dtype)] for dtype in columns.dtype])[:, None],
-        "peak_low": peaks,
-        "eta_low": np.array([low[str(dtype)] for dtype in columns.dtype])[:, None],
-        **{name: np.array(float(number)) for name, number in numbers.items()},
-    }
+    by_dtype = _by_strategy(
+        peak=np.array([wide[str(dtype)] for dtype in columns.dtype]),
+        peak_low=peaks,
+        eta_low=np.array([low[str(dtype)] for dtype in columns.dtype]),
+    )
+    return by_dtype | _for_all(
+        eta_memory=layers.memory,
+        eta_core=layers.core,
+        edge=layers.edge,
+        quantised=layers.quantised,
+        state_bytes=layers.state_bytes,
+        hides=layers.hides,
+        host_attention_s=layers.host_attention_s,
+        host_mlp_s=layers.host_mlp_s,
+        host_mamba_s=layers.host_mamba_s,
+        host_experts_s=layers.host_experts_s,
+        host_expert_s=layers.host_expert_s,
+    )
+
+
+# Symbols by name, as arrays of the shapes that the formulas take.
+
+
+def _for_all(**numbers: float) -> dict[str, FloatArray]:
+    """Symbols of one value for all strategies."""
+    return {name: np.array(float(number)) for name, number in numbers.items()}
+
+
+def _by_strategy(**columns: ArrayLike) -> dict[str, FloatArray]:
+    """Symbols with a value for each strategy."""
+    return {name: values[:, None] for name, values in _by_stage(**columns).items()}
+
+
+def _by_stage(**values: ArrayLike) -> dict[str, FloatArray]:
+    """Symbols of shape (strategies, stages)."""
+    return {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
 
 
 def _of_model(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
-    numbers = {
-        "L": model.layers,
-        "h": model.hidden,
-        "a": model.heads,
-        "e": model.head_size,
-        "q": model.query_width,
-        "k": model.key_width,
-        "f": model.ffn,
-        "g": 1 + model.gated,
-        "V": model.vocab,
-        "tied": model.tied,
-        "mtp": model.mtp > 0,
-        "s": batch.tokens,
-    }
-    return {name: np.array(float(number)) for name, number in numbers.items()}
+    return _for_all(
+        L=model.layers,
+        h=model.hidden,
+        a=model.heads,
+        e=model.head_size,
+        q=model.query_width,
+        k=model.key_width,
+        f=model.ffn,
+        g=1 + model.gated,
+        V=model.vocab,
+        tied=model.tied,
+        mtp=model.mtp > 0,
+        s=batch.tokens,
+    )
 
 
 def _of_parts(model: Transformer, batch: Batch) -> dict[str, FloatArray]:
     """Sizes of experts, latent attention and Mamba-2; 0 where a model has none."""
     one, mla, mamba = model.experts, model.mla, model.mamba
-    numbers = {
-        "E": one.count if one else 0,
-        "r": one.active if one else 0,
-        "fe": one.width if one else 0,
-        "fs": one.shared_width if one else 0,
-        "w": (one.latent or model.hidden) if one else 0,
-        "wl": one.latent if one else 0,
-        "rq": mla.query_rank if mla else 0,
-        "direct": bool(mla and not mla.query_rank),
-        "rkv": mla.kv_rank if mla else 0,
-        "en": mla.nope if mla else 0,
-        "er": mla.rope if mla else 0,
-        "ev": mla.value if mla else 0,
-        "win": model.window,
-        "HP": mamba.width if mamba else 0,
-        "GN": mamba.groups * mamba.state if mamba else 0,
-        "Hm": mamba.heads if mamba else 0,
-        "Ns": mamba.state if mamba else 0,
-        "token_flops": model.token_flops(batch.tokens),
-    }
-    return {name: np.array(float(number)) for name, number in numbers.items()}
+    return _for_all(
+        E=one.count if one else 0,
+        r=one.active if one else 0,
+        fe=one.width if one else 0,
+        fs=one.shared_width if one else 0,
+        w=(one.latent or model.hidden) if one else 0,
+        wl=one.latent if one else 0,
+        rq=mla.query_rank if mla else 0,
+        direct=bool(mla and not mla.query_rank),
+        rkv=mla.kv_rank if mla else 0,
+        en=mla.nope if mla else 0,
+        er=mla.rope if mla else 0,
+        ev=mla.value if mla else 0,
+        win=model.window,
+        HP=mamba.width if mamba else 0,
+        GN=mamba.groups * mamba.state if mamba else 0,
+        Hm=mamba.heads if mamba else 0,
+        Ns=mamba.state if mamba else 0,
+        token_flops=model.token_flops(batch.tokens),
+    )
 
 
 CLAMPED = 65
@@ -229,45 +244,40 @@ def _of_mixtures(columns: StrategyColumns, clamped: bool) -> dict[str, FloatArra
     selective = columns.recompute == RECOMPUTES.index(Recompute.SELECTIVE)
     low = ~np.isin(columns.dtype, SIXTEEN)
     copies = np.where(columns.dtype == "nvfp4", COPY_BYTES_4, COPY_BYTES_8) * low
-    numbers = {
-        "ep": ranks["ep"],
-        "et": ranks["et"],
-        "ed": ranks["ed"] * more.dp_replicate,
-        "low": low,
-        "fp8_params": more.fp8_params & low,
-        "copy_bytes": copies,
-        "again_core": again["core_attn"] | selective,
-        "again_up": again["mla_up_proj"],
-        "again_norm": again["layernorm"],
-        "again_act": again["moe_act"],
-        "again_experts": again["moe"],
-        "again_mlp": again["mlp"],
-        "again_shared": again["shared_experts"],
-        "hidden_dispatch": more.overlap,
-        "beside": more.shared_overlap,
-        "skew": np.minimum(more.imbalance, ranks["ep"]),  # a rank has all tokens of its ep at most
-        "launches": np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
-        "core_8": more.fp8_attention,
-        "clamp": clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
-    }
-    return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
+    return _by_strategy(
+        ep=ranks["ep"],
+        et=ranks["et"],
+        ed=ranks["ed"] * more.dp_replicate,
+        low=low,
+        fp8_params=more.fp8_params & low,
+        copy_bytes=copies,
+        again_core=again["core_attn"] | selective,
+        again_up=again["mla_up_proj"],
+        again_norm=again["layernorm"],
+        again_act=again["moe_act"],
+        again_experts=again["moe"],
+        again_mlp=again["mlp"],
+        again_shared=again["shared_experts"],
+        hidden_dispatch=more.overlap,
+        beside=more.shared_overlap,
+        skew=np.minimum(more.imbalance, ranks["ep"]),  # a rank has all tokens of its ep at most
+        launches=np.select([more.graphs == "full", more.graphs == "partial"], [0.0, 0.95], 1.0),
+        core_8=more.fp8_attention,
+        clamp=clamped * CLAMPED * np.where(more.graphs == "full", 0.5, 1.0),
+    )
 
 
 def _of_framework(framework: Framework, columns: StrategyColumns) -> dict[str, FloatArray]:
     kinds, places = np.unique(columns.dtype, return_inverse=True)
     reduced = np.array([float(framework.reduced_bytes(str(dtype))) for dtype in kinds])
-    gradients = reduced[places][:, None]
-    numbers = {
-        "fused": framework.attention,
-        "overlap_tp": framework.tp_hidden,
-        "overlap_pp": framework.pp_hidden,
-        "overlap_dp": framework.dp_hidden,
-        "overlap_fetch": framework.fetch_hidden,
-    }
-    found: dict[str, FloatArray] = {
-        name: np.array(float(number)) for name, number in numbers.items()
-    }
-    return {"G": gradients, "loss_b": np.array(float(framework.loss_bytes)), **found}
+    return _by_strategy(G=reduced[places]) | _for_all(
+        loss_b=framework.loss_bytes,
+        fused=framework.attention,
+        overlap_tp=framework.tp_hidden,
+        overlap_pp=framework.pp_hidden,
+        overlap_dp=framework.dp_hidden,
+        overlap_fetch=framework.fetch_hidden,
+    )
 
 
 def _sequences(columns: StrategyColumns, batch: Batch) -> FloatArray:
@@ -280,34 +290,32 @@ def _sequences(columns: StrategyColumns, batch: Batch) -> FloatArray:
 def _of_strategies(columns: StrategyColumns) -> dict[str, FloatArray]:
     selective = RECOMPUTES.index(Recompute.SELECTIVE)
     more = columns.mixture or MixtureColumns.none(len(columns))
-    numbers = {
-        "t": columns.tp,
-        "p": columns.pp,
-        "d": columns.dp,
-        "c": columns.cp,
-        "v": columns.vpp,
-        "b": columns.micro_batch,
-        "sp": columns.sequence_parallel,
-        "zero_1": columns.zero >= 1,
-        "zero_2": columns.zero >= 2,
-        "zero_3": columns.zero >= 3,
-        "selective": columns.recompute == selective,
-        "flash": columns.flash,
-        "dr": more.dp_replicate,
-        "state": more.optimizer_bytes,
-        "off": more.offload,
-        "dropout": columns.dropped,
-    }
-    return {name: np.asarray(number, dtype=np.float64)[:, None] for name, number in numbers.items()}
+    return _by_strategy(
+        t=columns.tp,
+        p=columns.pp,
+        d=columns.dp,
+        c=columns.cp,
+        v=columns.vpp,
+        b=columns.micro_batch,
+        sp=columns.sequence_parallel,
+        zero_1=columns.zero >= 1,
+        zero_2=columns.zero >= 2,
+        zero_3=columns.zero >= 3,
+        selective=columns.recompute == selective,
+        flash=columns.flash,
+        dr=more.dp_replicate,
+        state=more.optimizer_bytes,
+        off=more.offload,
+        dropout=columns.dropped,
+    )
 
 
 def _of_stages(stages: Stages, columns: StrategyColumns) -> dict[str, FloatArray]:
-    numbers = {
-        "i": stages.index,
-        "n": stages.layers,
-        "n_uneven": stages.uneven,
-        "first": stages.index == 0,
-        "last": stages.index == columns.pp[:, None] - 1,
+    return _by_stage(
+        i=stages.index,
+        n=stages.layers,
+        n_uneven=stages.uneven,
+        first=stages.index == 0,
+        last=stages.index == columns.pp[:, None] - 1,
         **stages.kinds,
-    }
-    return {name: np.asarray(number, dtype=np.float64) for name, number in numbers.items()}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -17,7 +17,7 @@ from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.prediction import RunEstimate
+from p2smt.training.prediction import BestRun, RunEstimate
 from p2smt.training.search.branch import sides_of
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.hosts.answer import HostedStrategy
@@ -29,50 +29,38 @@ from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.question import PlanQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class BestOrder:
-    """A run in its best order of ranks; OPTIMAL: no other is faster.
-
-    ``found`` None: it was not searched for, and ``reason`` says why.
-    """
-
-    found: RunEstimate | None
-    status: Status
-    reason: str = ""
-
-
 def best_placement(
     question: PlanQuestion, now: RunEstimate, limits: SearchLimits | None = None
-) -> BestOrder:
+) -> BestRun:
     """The fastest placement of a strategy under the rules of a question: all are looked at.
 
     An order that no matrix expresses may be faster: then that is the best.
     """
     strategy = now.run.strategy
     if strategy.dp_replicate > 1:
-        return BestOrder(None, Status.UNKNOWN, "copies of shards are not placed by the search")
+        return BestRun(None, Status.UNKNOWN, "copies of shards are not placed by the search")
     asked = replace(question, batch=now.run.batch)
     candidates = Candidates.of(asked, StrategyColumns.of((strategy,)))
     if not candidates.placements[0]:
-        return BestOrder(None, Status.INFEASIBLE, "no placement obeys the rules")
+        return BestRun(None, Status.INFEASIBLE, "no placement obeys the rules")
     watch = StopWatch.start(limits or SearchLimits())
     placed = placed_candidates(candidates, SceneCache(question.topology), watch)
     try:
         seconds, place = placed.best(np.array([0], dtype=np.int64))
     except OutOfTimeError:
-        return BestOrder(None, Status.UNKNOWN, "the time limit came first")
+        return BestRun(None, Status.UNKNOWN, "the time limit came first")
     if seconds[0] >= now.iteration_s * (1 - SAME):
-        return BestOrder(now, Status.OPTIMAL)
+        return BestRun(now, Status.OPTIMAL)
     matrix, experts = sides_of(placed.placed(0).matrix(int(place[0])))
     sides = Placement(matrix), None if experts is None else Placement(experts)
     said = predict(now.run, question.topology, question.efficiency, *sides)
     found = replace(now, placement=sides[0], experts=sides[1], prediction=said, ranks=None)
-    return BestOrder(found, Status.OPTIMAL)
+    return BestRun(found, Status.OPTIMAL)
 
 
 def best_hosts(
     question: PlanQuestion, now: RunEstimate, limits: SearchLimits | None = None
-) -> BestOrder:
+) -> BestRun:
     """The fastest choice and order of the job's hosts, ranks in each node being as they are.
 
     Args:
@@ -83,14 +71,14 @@ def best_hosts(
     lie, run = now.on_hosts, now.run
     grids = None if lie is None else _grids(run, lie)
     if lie is None or grids is None or run.strategy.dp_replicate > 1:
-        return BestOrder(None, Status.UNKNOWN, "ranks lie in nodes as no matrix says")
+        return BestRun(None, Status.UNKNOWN, "ranks lie in nodes as no matrix says")
     asked = replace(question, topology=allocated(question.topology, lie.listed), batch=run.batch)
     if run.model.experts is not None and lie.of_experts(run.strategy).ranks != lie.ranks.ranks:
         asked = replace(asked, launcher="")  # ranks of experts are others already
     try:
         unit = _unit(asked, now, grids)
     except InputError as error:
-        return BestOrder(None, Status.UNKNOWN, str(error))
+        return BestRun(None, Status.UNKNOWN, str(error))
     watch = StopWatch.start(limits or SearchLimits())
     if watch.remaining_s() is None:
         watch = watch.ending_at(WITHOUT_LIMIT_S)
@@ -103,7 +91,7 @@ def best_hosts(
     best = min(search.found.values(), key=lambda one: one.sequence_s)
     proved = search.bound_s() >= best.sequence_s * (1 - 2 * CLOSED)
     status = Status.OPTIMAL if proved else Status.FEASIBLE
-    return BestOrder(now if best is first else best.estimate(asked), status)
+    return BestRun(now if best is first else best.estimate(asked), status)
 
 
 def _grids(run: TrainingRun, lie: HostRanks) -> tuple[CellGrid, ...] | None:

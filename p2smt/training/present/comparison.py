@@ -11,8 +11,8 @@ from p2smt.training.efficiency import TrainingRun
 from p2smt.training.gain import RateGain, rate_gain
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
-from p2smt.training.prediction import RunEstimate
-from p2smt.training.present.best_order import BestOrder, best_hosts, best_placement
+from p2smt.training.prediction import BestRun, RunEstimate
+from p2smt.training.present.best_order import best_hosts, best_placement
 from p2smt.training.present.changes import SingleChange, single_changes
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.question import PlanQuestion
@@ -71,7 +71,7 @@ class RunComparison:
     launched: Launched
     yours: RunEstimate | None
     broken: str
-    ordered: BestOrder
+    ordered: BestRun
     planned: RunEstimate | None
     near: NearMeasured | None
     changes: tuple[SingleChange, ...]
@@ -155,7 +155,7 @@ def compare_with(
     """
     run, launched = present.run, present.launched
     yours, broken = _priced(run, launched)
-    ordered = BestOrder(None, Status.UNKNOWN, broken)
+    ordered = BestRun(None, Status.UNKNOWN, broken)
     if yours is not None:
         search = best_placement if launched.hosts is None else best_hosts
         ordered = search(question, yours, limits)

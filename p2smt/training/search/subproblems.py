@@ -89,12 +89,9 @@ class PlanSpace:
     def description(self) -> Mapping[str, object]:
         """The question, by its launcher's name, and the scale; and the library, where not every
         process knows it."""
-        return {
-            "question": to_plain(replace(self.question, lacks=None)),
-            "tick_s": self.tick_s,
-            "ceiling": self.ceiling,
-            "library": to_plain(outside_package(self.question.topology.library)),
-        }
+        named = replace(self, question=replace(self.question, lacks=None))
+        library = outside_package(self.question.topology.library)
+        return {**to_plain(named), "library": to_plain(library)}
 
     def roots(self) -> tuple[Subproblem, ...]:
         """A cube for all sizes of the axes that have a placement under the rules; or may have one,

@@ -17,8 +17,8 @@ from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.plans.crossings.check import check_least_set
 from p2smt.plans.crossings.file import (
     is_least_set,
-    least_set_data,
     least_set_from,
+    least_set_model,
     least_set_text,
     read_least_set,
 )
@@ -46,7 +46,7 @@ def test_a_file_comes_back_whole(tmp_path: Path) -> None:
 def test_only_what_is_proved_is_written() -> None:
     open_one = least_set(SymbolicSetting((2, 3), (1, 1)), SearchLimits(time_limit_s=0.0))
     with pytest.raises(InputError, match="none was found"):
-        least_set_data(open_one)
+        least_set_model(open_one)
 
 
 def _weight(data: Data) -> None:

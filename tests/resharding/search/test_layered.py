@@ -269,7 +269,7 @@ def test_classes_have_one_price() -> None:
     """Whichever digits of a class a collective takes, its price is the row's."""
     ends, prices = swap("dp=4,tp=8", "azure-ndv4:4")
     table = RowTable(ends, prices, MemoryLimit(2**40))
-    rows = {(r.move, r.moved, r.sharding): r.seconds for r in table.rows()}
+    rows = {(r.move, r.moved, r.sharding): r.price for r in table.rows()}
     for row, seconds in rows.items():
         move, moved, sharding = row
         kind = {2: StepKind.ALL_GATHER, 3: StepKind.ALL_TO_ALL}.get(move)
