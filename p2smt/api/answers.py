@@ -27,6 +27,8 @@ from p2smt.interop.trainers.answer_reader import (
     printed_run,
     printed_strategy,
 )
+from p2smt.interop.tuners.advice import LibraryAdvice as LibraryAdvice
+from p2smt.interop.tuners.advice import library_advice as library_advice
 from p2smt.plans.file import MAX_PLAN_BYTES, REDISTRIBUTION
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.training.iteration import estimate_range

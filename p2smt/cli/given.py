@@ -87,12 +87,10 @@ def _nominal(found: Topology, library: str | None) -> Topology:
 
 def _library_named(text: str) -> str:
     """The name of --library; one in a file becomes known by its name."""
-    import os
-
-    from p2smt.cluster.library.file import read_library
+    from p2smt.cluster.library.file import is_library_file, read_library
     from p2smt.cluster.library.registry import register_library
 
-    if text.endswith((".yaml", ".yml", ".json")) or os.sep in text:
+    if is_library_file(text):
         found = read_library(text)
         register_library(found)
         return found.name

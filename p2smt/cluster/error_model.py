@@ -9,10 +9,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from p2smt.cluster.error_class import MAX_ERROR, Basis, ErrorClass
 from p2smt.cluster.hosts_file import Bandwidth
-from p2smt.cluster.library.model import LIBRARY_PATTERN
+from p2smt.cluster.library.model import FILE_PATTERN, LIBRARY_PATTERN, Library
 from p2smt.cluster.link import DTYPES, EFFICIENCY_NAMES, MAX_EFFICIENCY, Algorithm, Device
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
+from p2smt.files.shapes import file_fields
 from p2smt.files.validation import StrictModel
 from p2smt.units import (
     FLOPS_PATTERN,
@@ -101,6 +102,19 @@ LIBRARY_SCHEMA: JsonDict = {
             "type": "string",
             "pattern": LIBRARY_PATTERN,
             "description": "Name of a communication library, such as nccl-2.20; none: without one.",
+        },
+        {
+            "type": "string",
+            "pattern": FILE_PATTERN,
+            "description": "In a topology file: the file of a library, from its own folder on.",
+        },
+        {
+            "type": "object",
+            "properties": {one.key: {} for one in file_fields(Library)}
+            | {"name": {"type": "string", "pattern": LIBRARY_PATTERN}},
+            "required": [one.key for one in file_fields(Library) if one.required],
+            "additionalProperties": False,
+            "description": "The library itself, with the keys of its file.",
         },
         {
             "type": "object",

@@ -3,7 +3,7 @@
 A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 
     name: two-nodes
-    library: nccl-2.20            # what runs on it; none: the links' own rates
+    library: nccl-2.20            # what runs on it, or mine.yaml; none: the links' own rates
     levels:
       - name: node                # the link of a node: its network cards
         size: 2
@@ -36,6 +36,7 @@ from p2smt.cluster.file_model import (
     profiles_note,
     with_profile,
 )
+from p2smt.cluster.library.file import is_library_file, read_library
 from p2smt.cluster.library.model import Library
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
@@ -163,7 +164,16 @@ def profiles(preset: str) -> tuple[tuple[str, str, str], ...]:
 
 
 def _read(path: str) -> object:
-    return load_yaml(read_text(path, "topology file", MAX_BYTES), path, MAX_BYTES)
+    """The data of a file, with the library itself in the place of its file."""
+    data = load_yaml(read_text(path, "topology file", MAX_BYTES), path, MAX_BYTES)
+    named = data.get("library") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(named, str) or not is_library_file(named):
+        return data
+    try:
+        return data | {"library": read_library(os.path.join(os.path.dirname(path), named))}
+    except InputError as error:
+        given = f"{path}: library: {error.given}"
+        raise InputError(given, error.rule, error.remedy) from None
 
 
 def _with_library(

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from p2smt.cluster.error_model import (
     AT_LEAST_ONE,
@@ -27,8 +34,9 @@ from p2smt.cluster.error_model import (
     error_class,
 )
 from p2smt.cluster.hosts_file import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
+from p2smt.cluster.library.file import is_library_file, library_from_data
 from p2smt.cluster.library.model import CpuName, Library
-from p2smt.cluster.library.registry import library_of
+from p2smt.cluster.library.registry import check_name, library_of, outside_package
 from p2smt.cluster.link import ANY, FABRICS
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
@@ -45,6 +53,7 @@ from p2smt.cluster.topology import (
     Topology,
 )
 from p2smt.errors import InputError, did_you_mean
+from p2smt.files.shapes import file_data
 from p2smt.files.validation import StrictModel
 from p2smt.units import (
     exact_bandwidth,
@@ -137,14 +146,25 @@ class LevelModel(StrictModel):
     link: LinkModel
 
 
-def _library(value: object) -> object:
-    if value is not None and not isinstance(value, str):
-        rule = "must be the name of a library"
+def _library(value: object) -> Library | str | None:
+    """A name, or the library itself, which was read from a file or stands there."""
+    if value is None or (isinstance(value, str) and not is_library_file(value)):
+        return value
+    if isinstance(value, str):
+        rule = "names a file, and only a topology file has a folder that it can be in"
+        raise InputError(f"value {value[:60]!r}", rule, "write the library itself in its place")
+    if isinstance(value, dict):
+        value = library_from_data(value, str(value.get("name"))[:60])
+    if not isinstance(value, Library):
+        rule = "must be the name of a library, its file or all of it"
         raise InputError(f"value {str(value)[:60]!r}", rule, "write it like nccl-2.20, or none")
+    check_name(value)
     return value
 
 
-LibraryName = Annotated[str | None, BeforeValidator(_library), WithJsonSchema(LIBRARY_SCHEMA)]
+LibraryName = Annotated[
+    Library | str | None, PlainValidator(_library), WithJsonSchema(LIBRARY_SCHEMA)
+]
 
 
 class ProfileLevelModel(StrictModel):
@@ -212,11 +232,13 @@ class TopologyModel(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _overrides_of_old_files(cls, data: Any) -> Any:
-        """A mapping under ``library``, as older files have it, holds overrides.
+        """A mapping under ``library`` that names no library holds overrides, as in older files.
 
         Such a file says by itself what runs: it has no library.
         """
         if not isinstance(data, dict) or not isinstance(data.get("library"), dict):
+            return data
+        if "name" in data["library"]:
             return data
         if "overrides" in data:
             rule = "a mapping under library is what overrides holds today"
@@ -275,7 +297,8 @@ def build_topology(
             ``known``.
     """
     levels = tuple(_level(lv, f"{source}: levels[{i}]") for i, lv in enumerate(model.levels))
-    name = "" if model.library == NO_LIBRARY else model.library
+    library = None if model.library == NO_LIBRARY else model.library
+    name = library if isinstance(library, str) else ""
     with _located(source):
         found = Topology(
             model.name,
@@ -284,7 +307,7 @@ def build_topology(
             description=model.description,
             sources=tuple(model.sources),
             overrides=tuple(model.overrides.items()),
-            library=Library.only_named(name) if name else None,
+            library=Library.only_named(library) if isinstance(library, str) else library,
             best=model.best,
             restricted=model.restricted,
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
@@ -359,7 +382,7 @@ def dump_topology(topology: Topology) -> dict[str, object]:
     if topology.sources:
         found["sources"] = list(topology.sources)
     found["algorithms"] = [algorithm.value for algorithm in topology.algorithms]
-    found["library"] = topology.library_name or NO_LIBRARY
+    found["library"] = _dump_library(topology.library)
     if topology.overrides:
         found["overrides"] = {c.value: algorithm.value for c, algorithm in topology.overrides}
     if topology.best:
@@ -380,6 +403,14 @@ def dump_topology(topology: Topology) -> dict[str, object]:
     if topology.hosts is not None:
         found |= dump_hosts(topology.hosts, topology.sizes[: topology.node_level + 1])
     return found
+
+
+def _dump_library(library: Library | None) -> object:
+    """Its name, where every process knows it by that, or the library itself."""
+    if library is None:
+        return NO_LIBRARY
+    own = outside_package(library)
+    return library.name if own is None or not own.runs else file_data(own)
 
 
 def _dump_level(level: Level) -> dict[str, object]:

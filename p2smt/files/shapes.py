@@ -34,10 +34,13 @@ class FileKey:
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Makes a value of that of a file, or raises InputError; null, or no key, is ``absent``."""
+    """Makes a value of that of a file, or raises InputError; null, or no key, is ``absent``.
+
+    ``write`` makes of a value what a file has for it."""
 
     read: Reader
     absent: Any = _REQUIRED
+    write: Callable[[Any], Any] = lambda value: value
 
     def value(self, data: Any) -> Any:
         """The value that a file says so."""
@@ -122,6 +125,49 @@ def reader_of(kind: type[T]) -> Callable[[Any], T]:
         return kind(**found)
 
     return read
+
+
+def file_data(value: Any) -> dict[str, Any]:
+    """What a file has for a dataclass: reading it back gives an equal one.
+
+    What is as it would be without its key is left out.
+    """
+    kind = type(value)
+    hints = {one.key: (one.name, one.hint) for one in file_fields(kind)}
+    defaults = {one.name: one.default for one in fields(kind)}
+    found = {}
+    for key, (name, hint) in hints.items():
+        said, absent = getattr(value, name), _absent(hint)
+        if said != (defaults[name] if absent is _REQUIRED else absent):
+            found[key] = _written(hint, said)
+    return found
+
+
+def _written(hint: Any, value: Any) -> Any:
+    origin, marks = get_origin(hint), getattr(hint, "__metadata__", ())
+    for mark in marks:
+        if isinstance(mark, ReadBy):
+            return mark.write(value)
+        if isinstance(mark, FileTable):
+            return _written_table(*_columns(hint.__origin__), value)
+    if origin is Annotated:
+        return _written(hint.__origin__, value)
+    if isinstance(value, tuple):
+        return [_written(get_args(hint)[0], one) for one in value]
+    if is_dataclass(value):
+        return file_data(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def _written_table(keys: Sequence[Any], inner: Any, rows: Sequence[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in rows:
+        *outer, last = [_written(None, one) for one in (key if len(keys) > 1 else (key,))]
+        place = found
+        for name in outer:
+            place = place.setdefault(name, {})
+        place[last] = _written(inner, value)
+    return found
 
 
 def _absent(hint: Any) -> Any:

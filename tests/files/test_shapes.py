@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any
@@ -14,23 +15,25 @@ from p2smt.cluster.library.file import (
     packaged_text,
     parse_library,
 )
+from p2smt.cluster.library.model import Library
 from p2smt.errors import InputError
-from p2smt.files.shapes import FileKey, FileTable, Limits, ReadBy, reader_of
+from p2smt.files.plain import from_plain, to_plain
+from p2smt.files.shapes import FileKey, FileTable, Limits, ReadBy, file_data, reader_of
 from p2smt.files.validation import validated
-from p2smt.units import parse_time
+from p2smt.units import exact_time, parse_time
 
 
 class Colour(Enum):
     RED = "red"
 
 
-Seconds = Annotated[float, ReadBy(parse_time)]
+Seconds = Annotated[float, ReadBy(parse_time, write=exact_time)]
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
     colour: Colour
-    wait_s: Annotated[float, FileKey("wait"), ReadBy(parse_time, 7.0)]
+    wait_s: Annotated[float, FileKey("wait"), ReadBy(parse_time, 7.0, exact_time)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,13 @@ def test_both_readers_make_the_same_value() -> None:
     wanted = Outer(waits, times, 1, waits[1])
     assert validated(Outer, GOOD, "f") == wanted
     assert reader_of(Outer)(GOOD) == wanted
+
+
+def test_a_value_is_written_as_files_have_it() -> None:
+    """What is as it would be without its key is left out."""
+    said = {"inner": GOOD["inner"], "times": GOOD["times"], "least": {"colour": "red"}}
+    assert file_data(validated(Outer, GOOD, "f")) == said
+    assert file_data(Outer((Inner(Colour.RED, 7.0),))) == {"inner": [{"colour": "red"}]}
 
 
 @pytest.mark.parametrize(
@@ -82,3 +92,13 @@ def test_what_is_wrong_is_said_with_its_place(change: dict[str, Any], message: s
 @pytest.mark.parametrize("name", packaged_names())
 def test_a_packaged_library_is_read_as_one_of_others(name: str) -> None:
     assert packaged_library(name) == parse_library(packaged_text(name), name)
+
+
+@pytest.mark.parametrize("name", packaged_names())
+def test_a_packaged_library_is_written_as_it_is_read(name: str) -> None:
+    written = json.dumps(file_data(packaged_library(name)))
+    again = parse_library(written, name)
+    assert again == packaged_library(name)
+    assert json.dumps(file_data(again)) == written
+    plain = json.dumps(to_plain(again))
+    assert json.dumps(to_plain(from_plain(Library, json.loads(plain)))) == plain

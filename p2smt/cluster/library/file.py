@@ -18,15 +18,25 @@ A small one (all keys: :mod:`p2smt.cluster.library.model`):
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 
 from p2smt.cluster.library.checks import check_library
-from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.model import FILE_PATTERN, Library
+from p2smt.errors import InputError
 from p2smt.files.shapes import reader_of
+from p2smt.files.text_kind import seems
 from p2smt.files.yaml_text import load_yaml, read_text
 
 _PACKAGED = "p2smt.libraries"
 _SUFFIX = ".yaml"
+_MARKS = {"calls", "protocols", "hops", "runs", "joins_nodes", "vendor"}
+"""Keys that no other kind of file has together: one of them, and it is meant to be a library."""
+
+
+def is_library_file(text: str) -> bool:
+    """Whether an option or key that names a library means a file of one."""
+    return re.search(FILE_PATTERN, text) is not None
 
 
 def parse_library(text: str, source: str) -> Library:
@@ -36,10 +46,23 @@ def parse_library(text: str, source: str) -> Library:
         InputError: the text is not safe YAML, a key is unknown, missing or has a bad value, or
             the library cannot be chosen by.
     """
+    data = load_yaml(text, source)
+    if not isinstance(data, dict) or not _MARKS & set(data):
+        rule = f"is no library: it {seems(text)}"
+        raise InputError(source, rule, "name a file with the keys name, calls, hops, runs ..")
+    return library_from_data(data, source)
+
+
+def library_from_data(data: object, source: str) -> Library:
+    """The library in plain data, as a file that holds it has them.
+
+    Raises:
+        InputError: as for :func:`parse_library`.
+    """
     # Loading pydantic takes longer than all the rest: only files of others are worth it.
     from p2smt.files.validation import validated
 
-    found = validated(Library, load_yaml(text, source), source)
+    found = validated(Library, data, source)
     check_library(found, source)
     return found
 

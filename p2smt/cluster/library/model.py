@@ -18,11 +18,21 @@ from p2smt.cluster.link import NETWORK, Algorithm
 from p2smt.collectives.names import Collective, Operation
 from p2smt.errors import InputError, did_you_mean
 from p2smt.files.shapes import FileKey, FileTable, Limits, ReadBy
-from p2smt.units import parse_bandwidth, parse_bytes, parse_time, part_of_rate
+from p2smt.units import (
+    exact_bandwidth,
+    exact_bytes,
+    exact_time,
+    parse_bandwidth,
+    parse_bytes,
+    parse_time,
+    part_of_rate,
+)
 
 NO_LIBRARY = "none"
 """How files and options say that there is no library."""
 LIBRARY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+FILE_PATTERN = r"/|\.(yaml|yml|json)$"
+"""What of a text that names a library says that it is a file's."""
 INSIDE, ACROSS = "inside", "network"
 """Names of the hops that hold for fabrics without hops of their own."""
 ONE_SWITCH = 8
@@ -80,19 +90,36 @@ def _value_of(parse: Callable[[object, str], Any]) -> Callable[[Any], Any]:
     return lambda text: parse(text, "value")
 
 
-def _at_least_one(count: object) -> int:
+_TIME = _value_of(parse_time)
+_RATE = _value_of(parse_bandwidth)
+
+
+def _bytes(text: object) -> float:
+    return float(parse_bytes(text, "value"))
+
+
+def _bytes_text(size: float) -> str:
+    return exact_bytes(int(size))
+
+
+def _at_least_one(count: object) -> float:
     if type(count) is not int or count < 1:
         raise InputError(f"value {str(count)[:40]!r}", "must be a whole number from 1")
-    return count
+    return float(count)
 
 
 Part = Annotated[float, ReadBy(part_of_rate)]
-Seconds = Annotated[float, ReadBy(_value_of(parse_time))]
-Rate = Annotated[float, ReadBy(_value_of(parse_bandwidth))]
+Seconds = Annotated[float, ReadBy(_TIME, write=exact_time)]
+Rate = Annotated[float, ReadBy(_RATE, write=exact_bandwidth)]
 Rates = Annotated[tuple[Rate, ...], Limits(min_length=3, max_length=3)]
 """For groups on one node, on two, and on more."""
-BytesOrNone = Annotated[float, ReadBy(_value_of(parse_bytes), 0.0)]
-RunAlgorithm = Annotated[LibraryAlgorithm | None, ReadBy(lambda name: named_algorithm(name))]
+BytesOrNone = Annotated[float, ReadBy(_bytes, 0.0, _bytes_text)]
+RunAlgorithm = Annotated[
+    LibraryAlgorithm | None,
+    ReadBy(
+        lambda name: named_algorithm(name), write=lambda one: one.value if one else POINT_TO_POINT
+    ),
+]
 """An algorithm by its name; None: messages from peer to peer."""
 SecondsOf = Annotated[tuple[tuple[str, Seconds], ...], FileTable()]
 RateOf = Annotated[tuple[tuple[str, Rate], ...], FileTable()]
@@ -143,7 +170,7 @@ class LibraryRun:
 class SizeThreshold:
     """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
 
-    up_to_bytes: Annotated[float, FileKey("up_to"), ReadBy(_value_of(parse_bytes), math.inf)]
+    up_to_bytes: Annotated[float, FileKey("up_to"), ReadBy(_bytes, math.inf, _bytes_text)]
     algorithm: RunAlgorithm
     protocol: str
 
@@ -212,7 +239,7 @@ class Library:
     ladders: tuple[SizeThresholds, ...] = ()
     formula: Formula | None = None
     sent_as: Annotated[tuple[tuple[Collective, Collective], ...], FileTable()] = ()
-    in_flight: Annotated[float, ReadBy(_at_least_one)] = math.inf
+    in_flight: Annotated[float, ReadBy(_at_least_one, write=int)] = math.inf
     ring_pace: Part = 1.0
     peers_at_once: Annotated[int, Limits(ge=0)] = 0
     exchange_rate: Rate = math.inf
@@ -381,7 +408,7 @@ class Hardware:
     row: str
     generation: str = ""
     known: Part = 1.0
-    latency_s: Annotated[float, FileKey("latency"), ReadBy(_value_of(parse_time), 0.0)] = 0.0
+    latency_s: Annotated[float, FileKey("latency"), ReadBy(_TIME, 0.0, exact_time)] = 0.0
     one_order: bool = True
     direct: bool = True
 
@@ -476,7 +503,7 @@ class Search:
 
     inside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], FileTable()] = ()
     outside: Annotated[tuple[tuple[str, tuple[Rate, ...]], ...], FileTable()] = ()
-    twice_from: Annotated[float, ReadBy(_value_of(parse_bandwidth), math.inf)] = math.inf
+    twice_from: Annotated[float, ReadBy(_RATE, math.inf, exact_bandwidth)] = math.inf
     not_twice: NameList = ()
     plain_tree: NameList = ()
     relayed_ll128: NameList = ()
@@ -521,7 +548,7 @@ class Formula:
     corrections: tuple[Correction, ...] = ()
     plateau: Plateau | None = None
     nvls: Nvls | None = None
-    overhead_s: Annotated[float, FileKey("overhead"), ReadBy(_value_of(parse_time), 0.0)] = 0.0
+    overhead_s: Annotated[float, FileKey("overhead"), ReadBy(_TIME, 0.0, exact_time)] = 0.0
     overhead_on: Annotated[tuple[tuple[CpuName, Seconds], ...], FileTable()] = ()
     ll_inside: Part = 1.0
     rounds_by_node: bool = False

@@ -52,10 +52,19 @@ def register_library(library: Library) -> None:
     from p2smt.cluster.library.checks import check_library
 
     check_library(library, f"library {library.name}")
+    check_name(library)
+    ADDED.libraries[library.name] = library
+
+
+def check_name(library: Library) -> None:
+    """Whether a name means this library alone.
+
+    Raises:
+        InputError: it is known as that of another one.
+    """
     if library.name in library_names() and library_of(library.name) != library:
         rule = "another library has this name"
         raise InputError(f"library {library.name[:60]}", rule, "rename yours")
-    ADDED.libraries[library.name] = library
 
 
 @lru_cache
@@ -66,6 +75,8 @@ def _packaged(name: str) -> Library:
     if name not in packaged_names():
         family = [one for one in packaged_names() if one.startswith(f"{name}-")]
         near = f"did you mean {max(family)!r}?" if family else did_you_mean(name, known)
-        remedy = near or f"the libraries are {', '.join(known)}, or none"
+        remedy = (
+            near or f"the libraries are {', '.join(known)}, none, or a file's, such as mine.yaml"
+        )
         raise InputError(f"library {name[:60]!r}", "is not known", remedy)
     return packaged_library(name)

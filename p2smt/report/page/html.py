@@ -229,4 +229,7 @@ def _rests(story: Story) -> Iterator[str]:
     if story.commands:
         yield "<h3>Make it again</h3>"
     yield from (f"<pre>{text(one)}</pre>" for one in story.commands)
+    if story.library is not None:
+        yield f"<h3>Make the library choose so</h3><p>{text(story.library.words)}</p>"
+        yield from (f"<pre>{text(one)}</pre>" for one in story.library.commands)
     yield "</section>\n"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from p2smt.api.answers import read_saved
+from p2smt.api.answers import library_advice, read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
@@ -16,7 +16,7 @@ from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.report.page.placements import placement_story
 from p2smt.report.page.reading import Fields, Names
-from p2smt.report.page.story import Story
+from p2smt.report.page.story import Story, clean, sentence
 from p2smt.report.page.training import of_answer, of_plan, training_story
 
 _REMEDY = "give a file that p2smt wrote: a plan, a schedule, or what a command printed with --json"
@@ -67,7 +67,8 @@ def _file_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     source, old = f"plan {path[:200]!r}", data.get("schema_version") == OLD_VERSION
     plan = validated(OldPlanModel, data, source) if old else validated(PlanModel, data, source)
     range_s = read_saved(path).range_s if isinstance(plan, PlanModel) and plan.training else None
-    return plan_story(plan, names, path, _commands(plan, path), range_s)
+    story = plan_story(plan, names, path, _commands(plan, path), range_s)
+    return _with_library(story, plan, names, path)
 
 
 def plan_story(
@@ -82,6 +83,16 @@ def plan_story(
         found = replace(of_plan(plan, plan.training, names, source), range_s=range_s)
         return training_story(found, names, commands)
     return placement_story(plan, names, source, commands)
+
+
+def _with_library(story: Story, plan: AnyPlan, names: Names, path: str) -> Story:
+    """The story with what makes the plan's library choose so."""
+    found = library_advice(plan, path)
+    if found is None:
+        return story
+    words = {"short": clean(found.short), "words": sentence(found.words)}
+    advice = replace(found, **words, commands=names.commands(*found.commands))
+    return replace(story, library=advice)
 
 
 def _commands(plan: PlanModel | OldPlanModel, path: str) -> tuple[str, ...]:

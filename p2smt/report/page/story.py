@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.report.text import printable
+
+if TYPE_CHECKING:
+    from p2smt.api.answers import LibraryAdvice
 
 MOST_NAME, MOST_SENTENCE, MOST_COMMAND = 60, 300, 4096
 """Characters of a name, a sentence and a command that are shown."""
@@ -141,7 +144,7 @@ class Story:
 
     ``warnings``: label and sentence of what limits the answer.  ``rests``: on what, label and
     sentence.  ``commands`` make the answer again.  ``lacks``: what the file does not say, with the
-    remedy.
+    remedy.  ``library``: the file that makes it choose so; None: it reads none.
     """
 
     title: str
@@ -154,6 +157,7 @@ class Story:
     commands: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     kind: str = field(default="report")
+    library: LibraryAdvice | None = None
 
 
 def numbered(sections: Sequence[Section]) -> Iterator[tuple[str, Section]]:

@@ -29,4 +29,7 @@ def _blocks(story: Story) -> Iterator[ScreenBlock]:
         yield ScreenBlock("lacks", (words,), 6, 2)
     for command in story.commands[:1]:
         yield ScreenBlock("again", (command,), 7, 2)
+    if story.library is not None:
+        first, *more = story.library.commands
+        yield ScreenBlock("library", (f"{story.library.short}: {first}", *more), 4, 5)
     yield ScreenBlock("page", ("p2smt report FILE -o report.html",), 4)
