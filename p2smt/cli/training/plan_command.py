@@ -413,13 +413,14 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
         written.append(f"picture written to {printable(svg)}")
 
     def tables() -> Iterator[RenderableType]:
+        below = () if details else written
         if compared is not None:
             said = proof_words(found.answer)
-            yield from compare_screen(compared, said, () if details else written, asked.own)
+            yield from compare_screen(compared, said, below, asked.own, output)
         if details and compared is not None:
             yield from ("", compare_tables(compared), "")
         if details or compared is None:
-            yield from hosts_screen(found, () if details else written, asked.own)
+            yield from hosts_screen(found, below, asked.own, output)
         if details and run is not None:
             yield from ("", estimate_tables(run.estimate))
 
@@ -467,7 +468,7 @@ def _finish(
     tell_tables(
         as_json,
         lambda: planned_data(found, rows or None, own, compared),
-        lambda: _shown(found, written, own, compared, details=details),
+        lambda: _shown(found, written, own, compared, output, details=details),
         t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
@@ -497,6 +498,7 @@ def _shown(
     below: Sequence[str],
     own: Anchor | None,
     compared: RunComparison | None,
+    file: str | None,
     *,
     details: bool,
 ) -> Iterator[RenderableType]:
@@ -505,13 +507,14 @@ def _shown(
     from p2smt.report.training.first_screen import plan_screen
     from p2smt.report.training.plan_tables import headline, plan_tables
 
+    room_for = () if details else below
     if compared is not None:
         proof = headline(found.answer).partition(", with a single collective")[0]
-        yield from compare_screen(compared, proof, () if details else below, own)
+        yield from compare_screen(compared, proof, room_for, own, file)
     if details and compared is not None:
         yield from ("", compare_tables(compared), "")
     if details or compared is None:
-        yield from plan_screen(found, () if details else below, own)
+        yield from plan_screen(found, room_for, own, file)
     if details:
         yield from ("", plan_tables(found))
 

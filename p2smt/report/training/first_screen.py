@@ -161,11 +161,15 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
 
 
 def hosts_screen(
-    found: PlannedOnHosts, below: Sequence[str] = (), own: Anchor | None = None
+    found: PlannedOnHosts,
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+    file: str | None = None,
 ) -> list[str]:
     """What to run on which of the hosts, the proof, and what a round batch would take.
 
     ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
+    ``file``: the plan was written to it.
     """
     room = _room(below)
     answer = found.answer
@@ -197,7 +201,7 @@ def hosts_screen(
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (f"{plan_words(below)} --to hostlist; all tables: --details",), 2, 2),
+        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 2, 2),
     )
     return screen(blocks, room)
 
@@ -213,7 +217,12 @@ def _round(found: PlannedOnHosts) -> Iterator[str]:
 # `plan`.
 
 
-def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = None) -> list[str]:
+def plan_screen(
+    found: Planned,
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+    file: str | None = None,
+) -> list[str]:
     """What to run, the model's fastest beside it, the proof, and what else is as good.
 
     ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
@@ -222,7 +231,7 @@ def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = 
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, MUST, 1)
     run = found.recommended
     return screen(
-        (head, *(_nothing(found.answer) if run is None else _found(found, run, own, below))),
+        (head, *(_nothing(found.answer) if run is None else _found(found, run, own, file))),
         _room(below),
     )
 
@@ -232,7 +241,7 @@ def _room(below: Sequence[str]) -> int:
 
 
 def _found(
-    found: Planned, run: Recommended, own: Anchor | None, below: Sequence[str]
+    found: Planned, run: Recommended, own: Anchor | None, file: str | None
 ) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
@@ -255,7 +264,7 @@ def _found(
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
-    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, below),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
 
 
 def _measured_block(
@@ -344,11 +353,11 @@ def _sequence_s(found: RunEstimate) -> float:
     return found.iteration_s / found.run.batch.sequences
 
 
-def _next(options: Sequence[TrainerOptions], launcher: str, below: Sequence[str]) -> str:
+def _next(options: Sequence[TrainerOptions], launcher: str, file: str | None) -> str:
     """The export that a trainer takes which has the strategy and the groups of its placement."""
     able = [one for one in options if not one.lacks]
     placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
-    export = f"{plan_words(below)} --to {placed[0].format}" if placed else "-o PLAN writes it"
+    export = f"{plan_words(file)} --to {placed[0].format}" if placed else "-o PLAN writes it"
     nobody = ", no trainer here numbers ranks so" if able and not placed else ""
     return f"{export}{nobody}; all tables: --details"
 
