@@ -33,7 +33,7 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.answer import NearStrategies, PlanAnswer
+from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
@@ -176,7 +176,7 @@ def hosts_screen(
     stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, MUST)
     proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
     if found.estimate is None:
-        return screen((stopped, proof), room)
+        return screen((stopped, proof, *_lacking(answer.shortfall)), room)
     run, near = found.recommended, answer.near
     one = found.estimate if run is None else run.estimate
     notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
@@ -364,15 +364,21 @@ def _next(options: Sequence[TrainerOptions], launcher: str, file: str | None) ->
 
 def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
     """Why there is no answer: what is missing, and what would help."""
-    question, short = answer.question, answer.shortfall
+    question = answer.question
     trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
     yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
     yield ScreenBlock("answer", (headline(answer),), MUST)
-    if short is not None:
-        needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
-        lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
-        nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
-        yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
-        yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
+    yield from _lacking(answer.shortfall)
     yield ScreenBlock("reason", (answer.reason,) * bool(answer.reason), 6)
     yield ScreenBlock("more", ("--details: what was searched",), 1)
+
+
+def _lacking(short: Shortfall | None) -> Iterator[ScreenBlock]:
+    """The strategy that comes nearest to fitting into memory, and what would help."""
+    if short is None:
+        return
+    needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
+    lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
+    nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
+    yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
+    yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
