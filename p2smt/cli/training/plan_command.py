@@ -81,6 +81,7 @@ class StrategyOptions:
     graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
     fp8_attention: str = option("0|1", "Core of attention in 8 bits.", default="0")
     flash: str = option("0|1", "Fused attention.", default="1")
+    dropout: Text = option("0|1", "Dropout; default: 0, with --compare as yours.")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
     def question(
@@ -113,6 +114,7 @@ class StrategyOptions:
             "graphs": yours.graphs,
             "fp8_attention": str(int(yours.fp8_attention)),
             "flash": str(int(yours.flash)),
+            "dropout": str(int(yours.dropout)),
             "dtype": yours.dtype,
         }
         usual = StrategyOptions()
@@ -192,6 +194,7 @@ class StrategyOptions:
         from p2smt.training.strategy import parse_value
 
         known = {one.value: one for one in Prices}
+        dropout = "0" if self.dropout is None else self.dropout
         if self.prices not in known:
             rule = f"must be one of {', '.join(known)}"
             raise InputError(f"--prices {self.prices[:40]!r}", rule)
@@ -204,6 +207,7 @@ class StrategyOptions:
             "fp8_attention": parse_value(
                 "fp8_attention", self.fp8_attention, f"--fp8-attention {self.fp8_attention[:40]!r}"
             ),
+            "dropout": parse_value("dropout", dropout, f"--dropout {dropout[:40]!r}"),
             "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
             **self._launcher(batch),
         }

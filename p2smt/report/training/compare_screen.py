@@ -57,7 +57,7 @@ def compare_screen(
             ScreenBlock("measured", tuple(_near(found)), 6, 2),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
-            ScreenBlock("caution", tuple(_cautions(found)), 5, 2),
+            ScreenBlock("caution", tuple(_cautions(found)), 9, 2),
             ScreenBlock("next", (f"{plan_words(file)} --to sbatch; all tables: --details",), 1, 1),
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),

@@ -195,6 +195,7 @@ def device_seconds(question: PlanQuestion) -> float:
         dtype=question.dtype,
         graphs=question.graphs,
         fp8_attention=question.fp8_attention,
+        dropout=question.dropout,
         ep=ep,
     )
     columns = StrategyColumns.of(
