@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from p2smt.api.workload import estimate
 from p2smt.cluster.file_model import TopologyModel, build_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -31,9 +30,11 @@ from p2smt.interop.tuners.advice import LibraryAdvice as LibraryAdvice
 from p2smt.interop.tuners.advice import library_advice as library_advice
 from p2smt.plans.file import MAX_PLAN_BYTES, REDISTRIBUTION
 from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.plan_block import efficiency_in, run_of
+from p2smt.training.present.priced import Launched
 from p2smt.training.strategy import Batch, Strategy, strategy_text
 from p2smt.units import format_bytes
 
@@ -175,14 +176,16 @@ def _planned(data: Mapping[str, Any], path: str) -> SavedAnswer:
 def _range_of(
     data: Mapping[str, Any], block: TrainingBlock, topology: Topology, path: str
 ) -> tuple[float, float] | None:
-    """The range of an iteration; None: its ranks lie on a list of hosts."""
+    """The range of an iteration; None: the file does not say where its ranks lie."""
     launch = launch_of(data, path)
     where, experts = launch.matrices_on(topology)
-    if where is None:
+    hosts = tuple(dict.fromkeys(host for host, _ in launch.places)) if where is None else None
+    if hosts == ():
         return None
-    constants = efficiency_in(block, path)
-    asked = launch.model, topology, launch.strategy, launch.batch, constants
-    found = estimate(*asked, placement=where, experts=experts)
+    known = topology, efficiency_in(block, path), block.memory_bytes, hosts
+    lie = {"places": launch.places, "expert_places": launch.expert_places} if hosts else {}
+    launched = Launched(*known, placement=where, experts=experts, **lie)
+    found = launched.price(TrainingRun(launch.model, launch.batch, launch.strategy))
     within = iteration_range(found, estimate_range(found))
     longer = block.prediction.iteration_s / found.iteration_s
     return within.low_s * longer, within.high_s * longer

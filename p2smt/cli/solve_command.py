@@ -169,7 +169,7 @@ def _finish(
     def tables() -> Iterable[RenderableType]:
         if details:
             return (_tables(solution, beside, explained),)
-        return _screen(solution, beside, lines, explained)
+        return _screen(solution, beside, lines, explained, output)
 
     lines = _gain_lines(rows, solution) if rows else []
     try:
@@ -193,15 +193,19 @@ def _gain_lines(rows: Sequence[SolvedChange], solution: Solution) -> list[str]:
 
 
 def _screen(
-    solution: Solution, beside: Comparison | None, below: Sequence[str], explained: bool
+    solution: Solution,
+    beside: Comparison | None,
+    below: Sequence[str],
+    explained: bool,
+    file: str | None,
 ) -> list[str]:
     if beside is None:
         from p2smt.report.screens.solutions import solve_screen
 
-        return solve_screen(solution, below)
+        return solve_screen(solution, below, file)
     from p2smt.report.screens.orders import hosts_screen
 
-    return hosts_screen(solution, beside, below, explained=explained)
+    return hosts_screen(solution, beside, below, file, explained=explained)
 
 
 def _tables(solution: Solution, beside: Comparison | None, explained: bool) -> RenderableType:

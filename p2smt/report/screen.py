@@ -92,14 +92,9 @@ def room(below: Sequence[str], head: Sequence[str] = ()) -> int:
     return max(1, LINES - len(head) - len(full_width(below)))
 
 
-WRITTEN = "plan written to "
-
-
-def plan_words(below: Sequence[str]) -> str:
-    """What comes after an answer, whose ``below`` lines may say that it is in a file: to write it,
-    and what then is exported."""
-    name = next((line.removeprefix(WRITTEN) for line in below if line.startswith(WRITTEN)), "")
-    return f"export {name}" if name else "-o PLAN, export PLAN"
+def plan_words(file: str | None) -> str:
+    """What comes after an answer: to export the ``file`` that it is in, or to write one."""
+    return f"export {printable(file)}" if file else "-o PLAN, export PLAN"
 
 
 def full_width(texts: Iterable[str]) -> list[str]:

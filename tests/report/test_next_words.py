@@ -11,8 +11,8 @@ from tests.cli.tools import H100, SMALL, TINY, cli
 
 
 def test_a_plan_that_is_written_is_not_to_be_written() -> None:
-    assert plan_words(["now 3 s", "plan written to a.json"]) == "export a.json"
-    assert plan_words(["picture written to a.svg"]) == "-o PLAN, export PLAN"
+    assert plan_words("a.json") == "export a.json"
+    assert plan_words(None) == "-o PLAN, export PLAN"
 
 
 @pytest.mark.parametrize("hosts", ["", 'hosts: "n[1-2]"\n'])
@@ -26,4 +26,16 @@ def test_screens_of_plan_say_so(
     words += ["--max-vpp", "1", "--recompute", "none", "--zero", "0", "--fix", "tp=2"]
     words += ["--hosts", "n[1-2]"] if hosts else []
     assert "next     -o PLAN, export PLAN --to " in cli(*words).out
-    assert "next     export p.json --to " in cli(*words, "-o", "p.json").out
+    for more in ((), ("--details",)):
+        assert "next     export p.json --to " in cli(*words, "-o", "p.json", *more).out
+
+
+@pytest.mark.parametrize("hosts", ["", 'hosts: "n[1-2]"\n'])
+def test_screens_of_solve_say_so(
+    hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.yaml").write_text(TINY + H100 + hosts)
+    words = ["solve", "-t", "tiny.yaml", "--axes", "dp=2,tp=4", "--reduce", "dp=1MiB"]
+    assert "next     -o PLAN, export PLAN --to FORMAT; " in cli(*words).out
+    assert "next     export p.json --to FORMAT; " in cli(*words, "-o", "p.json").out

@@ -81,6 +81,7 @@ class StrategyOptions:
     graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
     fp8_attention: str = option("0|1", "Core of attention in 8 bits.", default="0")
     flash: Text = option("0|1", "Fused attention; default: 1 where the devices have it.")
+    dropout: Text = option("0|1", "Dropout; default: 0, with --compare as yours.")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
     def question(
@@ -113,6 +114,7 @@ class StrategyOptions:
             "graphs": yours.graphs,
             "fp8_attention": str(int(yours.fp8_attention)),
             "flash": str(int(yours.flash)),
+            "dropout": str(int(yours.dropout)),
             "dtype": yours.dtype,
         }
         usual = StrategyOptions()
@@ -192,6 +194,7 @@ class StrategyOptions:
         from p2smt.training.strategy import parse_value
 
         known = {one.value: one for one in Prices}
+        dropout = "0" if self.dropout is None else self.dropout
         if self.prices not in known:
             rule = f"must be one of {', '.join(known)}"
             raise InputError(f"--prices {self.prices[:40]!r}", rule)
@@ -204,6 +207,7 @@ class StrategyOptions:
             "fp8_attention": parse_value(
                 "fp8_attention", self.fp8_attention, f"--fp8-attention {self.fp8_attention[:40]!r}"
             ),
+            "dropout": parse_value("dropout", dropout, f"--dropout {dropout[:40]!r}"),
             "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
             **self._launcher(batch),
         }
@@ -421,13 +425,14 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
         written.append(f"picture written to {printable(svg)}")
 
     def tables() -> Iterator[RenderableType]:
+        below = () if details else written
         if compared is not None:
             said = proof_words(found.answer)
-            yield from compare_screen(compared, said, () if details else written, asked.own)
+            yield from compare_screen(compared, said, below, asked.own, output)
         if details and compared is not None:
             yield from ("", compare_tables(compared), "")
         if details or compared is None:
-            yield from hosts_screen(found, () if details else written, asked.own)
+            yield from hosts_screen(found, below, asked.own, output)
         if details and run is not None:
             yield from ("", estimate_tables(run.estimate))
 
@@ -475,7 +480,7 @@ def _finish(
     tell_tables(
         as_json,
         lambda: planned_data(found, rows or None, own, compared),
-        lambda: _shown(found, written, own, compared, details=details),
+        lambda: _shown(found, written, own, compared, output, details=details),
         t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
@@ -505,6 +510,7 @@ def _shown(
     below: Sequence[str],
     own: Anchor | None,
     compared: RunComparison | None,
+    file: str | None,
     *,
     details: bool,
 ) -> Iterator[RenderableType]:
@@ -513,13 +519,14 @@ def _shown(
     from p2smt.report.training.first_screen import plan_screen
     from p2smt.report.training.plan_tables import headline, plan_tables
 
+    room_for = () if details else below
     if compared is not None:
         proof = headline(found.answer).partition(", with a single collective")[0]
-        yield from compare_screen(compared, proof, () if details else below, own)
+        yield from compare_screen(compared, proof, room_for, own, file)
     if details and compared is not None:
         yield from ("", compare_tables(compared), "")
     if details or compared is None:
-        yield from plan_screen(found, () if details else below, own)
+        yield from plan_screen(found, room_for, own, file)
     if details:
         yield from ("", plan_tables(found))
 

@@ -273,8 +273,12 @@ class WorkloadOptions:
         from p2smt.training.strategy import MAX_BATCH
 
         text = self.global_batch or ""
-        first, _, last = text.partition(_RANGE)
-        ends = [given.count_of(one, "--global-batch", MAX_BATCH) for one in (first, last or first)]
+        first, dots, last = text.partition(_RANGE)
+        if dots and not (first.strip() and last.strip()):
+            rule = "is a range without its ends"
+            raise InputError(f"--global-batch {text[:40]}", rule, "write it like 960..1056")
+        both = (first, last if dots else first)
+        ends = [given.count_of(one, "--global-batch", MAX_BATCH) for one in both]
         if ends[0] > ends[1]:
             rule = "must be from the smaller to the larger"
             raise InputError(f"--global-batch {text[:40]}", rule, f"give {last}..{first}")

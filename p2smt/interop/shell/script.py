@@ -47,10 +47,14 @@ _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh"))
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """A simple command: its words, and the line of the script it stands in (from 1)."""
+    """A simple command: its words, and the line of the script it stands in (from 1).
+
+    ``under``: the words that start the shell which runs it, as of ``srun -n 8 bash -c '..'``.
+    """
 
     words: tuple[str, ...]
     line: int
+    under: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ class _Shell:
     depth: int = 0
     inner_line: int | None = None
     """Where the text stands that ``eval`` or ``bash -c`` is given."""
+    under: tuple[str, ...] = ()
+    """What starts the shell that runs it."""
 
     @property
     def _words(self) -> ShellWords:
@@ -330,10 +336,17 @@ class _Shell:
         for at, word in enumerate(words[:-2]):
             if word in _SHELLS and re.fullmatch(r"-[a-z]*c", words[at + 1]):
                 if at:
-                    self.commands.append(ShellCommand(tuple(words[:at]), line))
-                self._inner(words[at + 2], line)
+                    self.commands.append(ShellCommand(tuple(words[:at]), line, self.under))
+                self._in_shell(words[at + 2], words[at + 4 :], tuple(words[:at]), line)
                 return
-        self.commands.append(ShellCommand(tuple(words), line))
+        self.commands.append(ShellCommand(tuple(words), line, self.under))
+
+    def _in_shell(self, text: str, arguments: list[str], under: tuple[str, ...], line: int) -> None:
+        """A script of its own, whose arguments stand behind its name."""
+        kept = self.variables.arguments, self.under
+        self.variables.arguments, self.under = arguments, (*self.under, *under)
+        self._inner(text, line)
+        self.variables.arguments, self.under = kept
 
     def _inner(self, text: str, line: int) -> None:
         """Evaluate text as a script; what is not known in it stays so."""

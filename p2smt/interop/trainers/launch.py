@@ -213,8 +213,12 @@ def _quoted(name: str) -> str:
 # How programs are started.
 
 
-_RANKS = ("--nproc-per-node", "--nproc_per_node", "--ntasks-per-node", "--num_gpus", "-np", "-n")
+_EACH = ("--nproc-per-node", "--nproc_per_node", "--num_gpus")
+_TASKS = ("--ntasks", "-np", "-n")
+_TASKS_EACH = ("--ntasks-per-node",)
 _NODES = ("--nnodes", "--nodes", "--num_nodes", "-N")
+_NUMBERS = re.compile(r"\d+|\d+[:-]\d+|gpu|auto|cpu|xpu")
+"""Numbers, ranges of them (torchrun, srun), and what torchrun counts itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,7 @@ class Started:
     doubted: Mapping[str, str] = field(default_factory=dict)
 
 
+_HOSTS_IN_ORDER = "SLURM_HOSTFILE"
 LAUNCH = "launch"
 """The setting that says in which line the training is that is meant, where there are several."""
 
@@ -247,7 +252,7 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
     script = read_script(text, settings, source)
     wanted = set(marks)
     found = [one for one in script.commands if wanted & {word.split("=")[0] for word in one.words}]
-    programs = {one.words: one for one in map(_program, found)}
+    programs = {one.words: one for one in (_program(one, source) for one in found)}
     if LAUNCH in settings:
         told = settings[LAUNCH]
         programs = {w: one for w, one in programs.items() if str(one.line) == told}
@@ -271,21 +276,38 @@ def started(text: str, settings: Mapping[str, str], marks: Iterable[str], source
     unread = ", ".join(script.sourced[:3]) + (", .." if len(script.sourced) > 3 else "")
     if unread:
         left += (f"not read, and taken to set nothing else: {unread} (--set NAME=VALUE)",)
+    if _HOSTS_IN_ORDER in text:
+        left += (f"{_HOSTS_IN_ORDER} orders its hosts: priced in the order of --hosts",)
     chosen = next(iter(programs.values()))
     return replace(chosen, left=left, files=script.files, doubted=script.doubted)
 
 
-def _program(command: ShellCommand) -> Started:
+def _program(command: ShellCommand, source: str) -> Started:
     words = command.words
     at = next((n for n, word in enumerate(words) if word.endswith(".py")), -1)
     if at < 0 and "-m" in words[:-1]:  # a module; a launcher that is one, too, came before it
         at = len(words) - 1 - words[:-1][::-1].index("-m")
     program = words[at] if at >= 0 else ""
-    return Started(program, words[at + 1 :], command.line, _ranks(words[: max(at, 0)]))
+    before = (*command.under, *words[: max(at, 0)])
+    return Started(program, words[at + 1 :], command.line, _ranks(before, source))
 
 
-def _ranks(words: Sequence[str]) -> int:
-    """Ranks that the words before a program start; 0: they do not say."""
-    options = Options.of(words, "")
-    nodes, each = options.text(*_NODES, default="1"), options.text(*_RANKS)
+def _ranks(words: Sequence[str], source: str) -> int:
+    """Ranks that the words before a program start; 0: they do not say.
+
+    Of a starter under another one (torchrun under srun) it is the inner that makes ranks.
+
+    Raises:
+        InputError: a number is none.
+    """
+    options = Options(source, dict(_grouped(words)))  # of several the last counts
+    nodes = options.text(*_NODES, default="1")
+    if not options.has(*_EACH) and options.has(*_TASKS):
+        nodes, each = "1", options.text(*_TASKS)
+    else:
+        each = options.text(*_EACH, *_TASKS_EACH)
+    for said in filter(None, (nodes, each)):
+        if not _NUMBERS.fullmatch(said) and not unknowns([said]):
+            rule = f"starts its program {said[:40]!r} times, or on so many nodes"
+            raise InputError(source, rule, "give whole numbers, by --set where it is a variable")
     return int(nodes) * int(each) if nodes.isdecimal() and each.isdecimal() else 0

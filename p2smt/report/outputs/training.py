@@ -547,6 +547,7 @@ class PlanHostsOutput(TrainedModel, Output):
     ]
     near_optimal_strategies: Sequence[NearOnHosts]
     untold: UntoldStrategies
+    shortfall: Annotated[MissingMemory | None, Said("Where nothing fits.")]
     searched: HostsSearchedCounts
     wall_s: Seconds
     what_if: TrainedWhatIfRows = None

@@ -18,8 +18,8 @@ from p2smt.report.order_tables import (
 )
 from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, fitted, full_width, room, screen
 from p2smt.report.screens.solutions import (
-    NEXT,
     memory_block,
+    next_block,
     request_blocks,
     shown_requests,
     verdict_lines,
@@ -58,11 +58,17 @@ def _unstated(found: Comparison, most: int) -> list[str]:
 
 
 def hosts_screen(
-    solution: Solution, found: Comparison, below: Sequence[str] = (), *, explained: bool = False
+    solution: Solution,
+    found: Comparison,
+    below: Sequence[str] = (),
+    file: str | None = None,
+    *,
+    explained: bool = False,
 ) -> list[str]:
     """The time and its proof, the other orders beside it, the hosts, the requests.
 
-    ``below``: lines of others, for which there must be room.  ``explained``: also what binds.
+    ``below``: lines of others, for which there must be room.  ``file``: the plan was written to it.
+    ``explained``: also what binds.
     """
     best = solution.best
     if best is None:
@@ -71,7 +77,7 @@ def hosts_screen(
         lines = _unstated(found, max(1, room(below) - 4))
         return [*lines, *screen([_hosts(solution, best)], 4)]
     head = full_width(verdict_lines(solution, best, ", one collective per request"))
-    blocks = _blocks(solution, found, best, explained=explained)
+    blocks = [*_blocks(solution, found, best, explained=explained), next_block(file)]
     return [*head, *screen(blocks, room(below, head))]
 
 
@@ -98,7 +104,6 @@ def _blocks(
     if solution.sensitivity:
         yield ScreenBlock("if off", (stability(solution.sensitivity),), 7, 2)
     yield memory_block(best.peak_bytes)
-    yield ScreenBlock("next", (NEXT,), 5, 2)
 
 
 def _beside(orders: Sequence[ComparedOrder]) -> Iterator[str]:

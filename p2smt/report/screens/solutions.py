@@ -14,7 +14,15 @@ from p2smt.report.costs.request_table import (
     answered,
     gain_lines,
 )
-from p2smt.report.screen import ScreenBlock, fitted, full_width, indented, room, screen
+from p2smt.report.screen import (
+    ScreenBlock,
+    fitted,
+    full_width,
+    indented,
+    plan_words,
+    room,
+    screen,
+)
 from p2smt.report.solution_tables import (
     bounds_text,
     checked_notes,
@@ -28,19 +36,20 @@ from p2smt.units import counted, format_bytes, format_time, plain
 
 _MOST_REQUESTS = 4
 _MOST_RIVALS = 3
-NEXT = "-o PLAN, p2smt export PLAN --to FORMAT; all tables: --details"
 
 
-def solve_screen(solution: Solution, below: Sequence[str] = ()) -> list[str]:
+def solve_screen(
+    solution: Solution, below: Sequence[str] = (), file: str | None = None
+) -> list[str]:
     """The time and its proof, the gain, where axes lie, the programs, what comes near.
 
-    ``below``: lines of others, for which there must be room.
+    ``below``: lines of others, for which there must be room.  ``file``: the plan was written to it.
     """
     best = solution.best
     if best is None:
         return fitted(full_width([nothing_text(solution)]), room(below))
     head = full_width(verdict_lines(solution, best))
-    return [*head, *screen(_blocks(solution, best), room(below, head))]
+    return [*head, *screen(_blocks(solution, best, file), room(below, head))]
 
 
 def verdict_lines(solution: Solution, best: Alternative, how: str = "") -> Iterator[str]:
@@ -53,7 +62,7 @@ def verdict_lines(solution: Solution, best: Alternative, how: str = "") -> Itera
     yield f"{solution.status.value}: {time} per iteration ({what}){how}{within}"
 
 
-def _blocks(solution: Solution, best: Alternative) -> Iterator[ScreenBlock]:
+def _blocks(solution: Solution, best: Alternative, file: str | None) -> Iterator[ScreenBlock]:
     yield ScreenBlock("gain", tuple(gain_lines(solution, short=True)), 9, 4)
     yield ScreenBlock("bounds", (bounds_text(solution, best),), 6, 2)
     yield placement_block(
@@ -68,7 +77,13 @@ def _blocks(solution: Solution, best: Alternative) -> Iterator[ScreenBlock]:
     yield ScreenBlock("rests", tuple(checked_notes(solution, best)), 3, 2)
     yield memory_block(best.peak_bytes)
     yield from _others(solution)
-    yield ScreenBlock("next", (NEXT,), 5, 2)
+    yield next_block(file)
+
+
+def next_block(file: str | None) -> ScreenBlock:
+    """What comes after an answer, which was written to ``file``, or is not yet."""
+    words = f"{plan_words(file)} --to FORMAT; all tables: --details"
+    return ScreenBlock("next", (words,), 5, 2)
 
 
 def memory_block(peak_bytes: int) -> ScreenBlock:

@@ -35,12 +35,16 @@ _SMALL = 5e-4
 
 
 def compare_screen(
-    found: RunComparison, proof: str, below: Sequence[str] = (), own: Anchor | None = None
+    found: RunComparison,
+    proof: str,
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+    file: str | None = None,
 ) -> list[str]:
     """The gain first, how sure it is, then yours and the best part by part.
 
     ``proof``: of the best.  ``below``: lines of others, for which there must be room.  ``own``:
-    what was measured here.
+    what was measured here.  ``file``: the plan was written to it.
     """
     best = found.best
     return screen(
@@ -53,8 +57,8 @@ def compare_screen(
             ScreenBlock("measured", tuple(_near(found)), 6, 2),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
-            ScreenBlock("caution", tuple(_cautions(found)), 5, 2),
-            ScreenBlock("next", (f"{plan_words(below)} --to sbatch; all tables: --details",), 1, 1),
+            ScreenBlock("caution", tuple(_cautions(found)), 9, 2),
+            ScreenBlock("next", (f"{plan_words(file)} --to sbatch; all tables: --details",), 1, 1),
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),
     )

@@ -270,6 +270,7 @@ def hosts_data(
             _near_on_hosts(one, tokens) for one in (() if near is None else near.members)
         ],
         untold=untold_words(question.efficiency) or None,
+        shortfall=None if answer.shortfall is None else _shortfall(answer.shortfall),
         searched=HostsSearchedCounts(**asdict(answer.searched)),
         wall_s=answer.stats.wall_s,
         what_if=None if rows is None else training_data(rows),

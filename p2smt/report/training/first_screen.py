@@ -34,7 +34,7 @@ from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.answer import NearStrategies, PlanAnswer
+from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
 from p2smt.training.search.question import Prices
@@ -162,18 +162,22 @@ def _assumed(found: RunEstimate) -> Iterator[str]:
 
 
 def hosts_screen(
-    found: PlannedOnHosts, below: Sequence[str] = (), own: Anchor | None = None
+    found: PlannedOnHosts,
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+    file: str | None = None,
 ) -> list[str]:
     """What to run on which of the hosts, the proof, and what a round batch would take.
 
     ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
+    ``file``: the plan was written to it.
     """
     room = _room(below)
     answer = found.answer
     stopped = ScreenBlock("stopped", ("interrupted: the best so far",) * answer.interrupted, MUST)
     proof = ScreenBlock("proof", (proof_words(answer),), 9, 2)
     if found.estimate is None:
-        return screen((stopped, proof), room)
+        return screen((stopped, proof, *_lacking(answer.shortfall)), room)
     run, near = found.recommended, answer.near
     one = found.estimate if run is None else run.estimate
     notes = launcher_notes(one.topology, one.efficiency, answer.question.launcher)
@@ -198,7 +202,7 @@ def hosts_screen(
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (f"{plan_words(below)} --to hostlist; all tables: --details",), 2, 2),
+        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 2, 2),
     )
     return screen(blocks, room)
 
@@ -214,7 +218,12 @@ def _round(found: PlannedOnHosts) -> Iterator[str]:
 # `plan`.
 
 
-def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = None) -> list[str]:
+def plan_screen(
+    found: Planned,
+    below: Sequence[str] = (),
+    own: Anchor | None = None,
+    file: str | None = None,
+) -> list[str]:
     """What to run, the model's fastest beside it, the proof, and what else is as good.
 
     ``below``: lines of others, for which there must be room.  ``own``: what was measured here.
@@ -223,7 +232,7 @@ def plan_screen(found: Planned, below: Sequence[str] = (), own: Anchor | None = 
     head = ScreenBlock("stopped", (f"interrupted: {stopped}",) * found.interrupted, MUST, 1)
     run = found.recommended
     return screen(
-        (head, *(_nothing(found.answer) if run is None else _found(found, run, own, below))),
+        (head, *(_nothing(found.answer) if run is None else _found(found, run, own, file))),
         _room(below),
     )
 
@@ -233,7 +242,7 @@ def _room(below: Sequence[str]) -> int:
 
 
 def _found(
-    found: Planned, run: Recommended, own: Anchor | None, below: Sequence[str]
+    found: Planned, run: Recommended, own: Anchor | None, file: str | None
 ) -> Iterator[ScreenBlock]:
     estimate, answer = run.estimate, found.answer
     within = _range_of(estimate)
@@ -256,7 +265,7 @@ def _found(
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
-    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, below),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
 
 
 def _measured_block(
@@ -345,26 +354,32 @@ def _sequence_s(found: RunEstimate) -> float:
     return found.iteration_s / found.run.batch.sequences
 
 
-def _next(options: Sequence[TrainerOptions], launcher: str, below: Sequence[str]) -> str:
+def _next(options: Sequence[TrainerOptions], launcher: str, file: str | None) -> str:
     """The export that a trainer takes which has the strategy and the groups of its placement."""
     able = [one for one in options if not one.lacks]
     placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
-    export = f"{plan_words(below)} --to {placed[0].format}" if placed else "-o PLAN writes it"
+    export = f"{plan_words(file)} --to {placed[0].format}" if placed else "-o PLAN writes it"
     nobody = ", no trainer here numbers ranks so" if able and not placed else ""
     return f"{export}{nobody}; all tables: --details"
 
 
 def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:
     """Why there is no answer: what is missing, and what would help."""
-    question, short = answer.question, answer.shortfall
+    question = answer.question
     trained = f"{model_words(question.model)} on {cluster_words(question.topology)}"
     yield ScreenBlock("asked", (f"{trained}, {batch_words(question.batch)}",), 8)
     yield ScreenBlock("answer", (headline(answer),), MUST)
-    if short is not None:
-        needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
-        lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
-        nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
-        yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
-        yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)
+    yield from _lacking(answer.shortfall)
     yield ScreenBlock("reason", (answer.reason,) * bool(answer.reason), 6)
     yield ScreenBlock("more", ("--details: what was searched",), 1)
+
+
+def _lacking(short: Shortfall | None) -> Iterator[ScreenBlock]:
+    """The strategy that comes nearest to fitting into memory, and what would help."""
+    if short is None:
+        return
+    needed, given = map(format_gigabytes, (short.bytes_needed, short.bytes_given))
+    lacks = f"lacks {format_gigabytes(short.missing_bytes)}"
+    nearest = f"nothing fits: {strategy_text(short.strategy)} comes nearest, and {lacks}"
+    yield ScreenBlock("memory", (f"{nearest}: it needs {needed} of {given}",), 9, 4)
+    yield ScreenBlock("", tuple(f"what would help: {text}" for text in short.help), 7, 6)

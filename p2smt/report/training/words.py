@@ -55,7 +55,8 @@ def proof_words(answer: HostsAnswer) -> str:
         case Status.OPTIMAL:
             return f"optimal among {space}"
         case Status.INFEASIBLE:
-            return f"infeasible: none of the {space} fits into memory"
+            why = "can be placed and launched" if answer.shortfall is None else "fits into memory"
+            return f"infeasible: none of the {space} {why}"
         case _ if answer.best:
             return f"feasible: of {space} none is more than {answer.gap:.1%} faster"
         case _:

@@ -37,6 +37,10 @@ def devices_of(text: str | None, topology: Topology, ranks: int) -> tuple[int, .
     each, under = parse_count(count, given), topology.devices_under(topology.names.index(name))
     if each > under:
         raise InputError(given, f"a {name} has {under} devices", f"give {under} or fewer")
+    if each > ranks:
+        rule = f"asks for {each} ranks on each {name}, and the schedule has {ranks}"
+        remedy = f"give {name}={ranks} or fewer; which devices these are a list says, such as 0,8"
+        raise InputError(given, rule, remedy)
     needed, there = -(-ranks // each), topology.devices // under
     if needed > there:
         rule = f"{ranks} ranks need {needed} of {name}, and {topology.name} has {there}"

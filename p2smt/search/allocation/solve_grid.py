@@ -294,7 +294,7 @@ def _least_sent(problem: AllocationProblem, load: Load) -> int:
     if not isinstance(load, Shares) or problem.members == 1:
         return 0
     apart = load.groups == tuple((b,) for b in range(problem.blocks))
-    return min(load.sent[1:-1]) if apart else 0
+    return min(load.sent[1:-1], default=0) if apart else 0
 
 
 def _chained(problem: AllocationProblem, ways: Sequence[WayTicks]) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import allocated
 from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList
 from p2smt.training.efficiency import Efficiency, TrainingRun
@@ -87,6 +88,10 @@ class Launched:
         assert cluster.hosts is not None
         slots = dict(zip(cluster.hosts.names, cluster.hosts.slots, strict=True))
         each = cluster.devices_under(cluster.node_level)
+        for host, local in self.places:
+            if local >= each:
+                rule = f"has a rank on device {local} of {host}, and a host has {each}"
+                raise InputError("the answer", rule, "give the file as p2smt wrote it")
         devices, experts = (
             np.array([slots[host] * each + local for host, local in some], dtype=np.int64)
             for some in (self.places, self.expert_places)

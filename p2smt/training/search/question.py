@@ -85,7 +85,7 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_GIVEN = ("flash", "dtype", "optimizer_bytes", "imbalance")
+_GIVEN = ("flash", "dtype", "dropout", "optimizer_bytes", "imbalance")
 """Fields that are the same in all strategies, each by an option of its own."""
 
 
@@ -207,8 +207,8 @@ class PlanQuestion:
 
     ``fixed``: values of fields of a strategy (``SEARCHED``), each once, and within the limits that
     ``space`` gives.  ``rules`` hold for the placement; their axes are indices into ``axes``.
-    ``graphs``, ``fp8_attention``, ``optimizer_bytes`` and ``imbalance`` are those of every
-    strategy.  ``memory_bytes``: what a strategy may take; None: what the device has less a
+    ``graphs``, ``fp8_attention``, ``dropout``, ``optimizer_bytes`` and ``imbalance`` are those of
+    every strategy.  ``memory_bytes``: what a strategy may take; None: what the device has less a
     reserve, see :func:`~p2smt.training.memory_verdict.usable_bytes`.  ``within``: strategies that
     take at most so much longer than the best are told apart from the others (0.05: five per cent).
     ``top``: how many strategies to list, each on its best placement.  ``tie``: strategies whose
@@ -236,6 +236,7 @@ class PlanQuestion:
     tie: float = 1e-6
     graphs: str = "none"
     fp8_attention: bool = False
+    dropout: bool = False
 
     def __post_init__(self) -> None:
         self._check_model()
@@ -271,6 +272,7 @@ class PlanQuestion:
             dtype=self.dtype,
             graphs=self.graphs,
             fp8_attention=self.fp8_attention,
+            dropout=self.dropout,
             optimizer_bytes=self.optimizer_bytes,
             imbalance=self.imbalance,
         )

@@ -94,6 +94,7 @@ def _columns(
         recompute=np.array([RECOMPUTES.index(kind) for kind in kinds])[values["recompute"]],
         flash=np.full(many, question.flash),
         dtype=np.full(many, question.dtype),
+        dropout=np.full(many, question.dropout),
         mixture=_mixture(question, choices, values),
     )
     given = {"optimizer_bytes": question.optimizer_bytes, "imbalance": question.imbalance}

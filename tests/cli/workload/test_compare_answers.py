@@ -117,6 +117,26 @@ def test_plans_on_hosts_have_the_batch_of_their_best() -> None:
     shown("e.json", "h.json")
 
 
+@pytest.mark.parametrize("idle", ["", "n3"])
+def test_a_plan_file_on_hosts_has_its_range(idle: str) -> None:
+    """Its ranks are where the file has them, be all hosts filled or not."""
+    hosts = ",".join(["n5", "n1", "n2", "n4", *filter(None, [idle])])
+    asked = ("-m", "small.yaml", "-t", "hosts.yaml", "--seq", "1024", "--global-batch", "16")
+    told = ("--hosts", hosts, "-s", "tp=2,dp=4")
+    printed = saved("a.json", "estimate", *asked, *told, "-o", "a.plan.json")
+    data = cli("compare", "a.json", "a.plan.json", "--json").json()
+    assert data["second"]["range_s"] == pytest.approx(printed["range_s"])
+
+
+def test_ranks_on_devices_that_a_host_lacks_are_refused() -> None:
+    asked = ("-m", "small.yaml", "-t", "hosts.yaml", "--seq", "1024", "--global-batch", "16")
+    saved("a.json", "estimate", *asked, "-s", "tp=2,dp=4", "-o", "p.json", "--hosts", "n[1-2,4-5]")
+    data = json.loads(Path("p.json").read_text())
+    data["hosts"] = data["hosts"][:1] * len(data["hosts"])
+    Path("p.json").write_text(json.dumps(data))
+    assert_one_error(cli("compare", "a.json", "p.json"))
+
+
 def test_placements_by_what_their_requests_take() -> None:
     asked = ("solve", "-t", "tiny.yaml", "--axes", "dp=2,tp=4", *REQUESTS)
     best = saved("a.json", *asked)

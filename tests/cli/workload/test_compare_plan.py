@@ -135,6 +135,15 @@ def test_another_rank_order_lies_otherwise() -> None:
     assert other["yours"]["iteration_s"] != usual["yours"]["iteration_s"]
 
 
+def test_another_dropout_is_said_on_the_first_screen() -> None:
+    """The best trains as yours does, unless it is told otherwise."""
+    words = ["plan", "-t", "tiny.yaml", *LESS, "--compare", "run.sh", "--dropout", "0"]
+    data = cli(*words, "--json").json()
+    assert data["comparison"]["unsearched"] == ["dropout"]
+    assert "dropout" not in data["best"]["strategy"]
+    assert "caution  dropout of yours: not searched for" in cli(*words).out
+
+
 def test_a_launch_script_tells_the_training_too() -> None:
     words = ["plan", "-t", "tiny.yaml", *LESS, "--compare", "run.sh"]
     found = cli(*words, "--json")
@@ -143,7 +152,8 @@ def test_a_launch_script_tells_the_training_too() -> None:
     assert (data["global_batch"], data["sequence"]) == (16, 1024)
     said = cli("estimate", "run.sh", "-t", "tiny.yaml", "--json").json()
     assert data["comparison"]["yours"]["iteration_s"] == said["iteration_s"]
-    assert data["comparison"]["unsearched"] == ["dropout"]
+    assert data["comparison"]["unsearched"] == []
+    assert data["best"]["strategy"].endswith(",dropout=1")
     one = cli(*words, "--set", "TP=1", "--json").json()["comparison"]
     assert one["strategy"].startswith("tp=1,pp=1,dp=8")
     smaller = cli(*words, "--global-batch", "8", "--json").json()

@@ -116,6 +116,7 @@ def test_titan_by_toml() -> None:
             "has --num-layers 8 and --num-layers 9",
         ),
         (SCRIPT.replace("--nnodes 2", "--nnodes 4"), (), "starts 16 ranks, and 8 devices"),
+        (SCRIPT.replace("--nnodes 2", "--nnodes two"), (), "'two' times, or on so many nodes"),
         (SCRIPT, ("-s", "tp=2"), "--strategy tp=2: stands in run.sh"),
         (SCRIPT, ("--global-batch", "8"), "--global-batch 8: stands in run.sh"),
         (SCRIPT, ("--set", "TP"), "is not NAME=VALUE"),

@@ -316,3 +316,30 @@ def test_bad_input(words: list[str], told: str) -> None:
     outcome = cli(*words)
     assert_one_error(outcome)
     assert told in outcome.err
+
+
+def test_where_no_strategy_is_valid_the_contradiction_is_told() -> None:
+    """On no number of hosts: that is no matter of memory, and no proof is needed."""
+    for more in (("--fix", "tp=3"), ("--fix", "mbs=7")):
+        found = cli(*plan("12", "--hosts", "all", *more))
+        assert_one_error(found)
+        assert f"{more[1]}: no strategy is valid on 10 devices: " in found.err
+
+
+def test_where_nothing_fits_it_is_told_what_comes_nearest() -> None:
+    words = plan("12", "--hosts", "all", "--memory", "50MB")
+    found, data = cli(*words), cli(*words, "--json").json()
+    assert (found.code, data["status"]) == (4, "infeasible")
+    assert data["proof"].endswith("fits into memory")
+    nearest = data["shortfall"]["strategy"]
+    assert nearest in re.sub(r"\s+", "", found.out)
+    assert re.search(r"comes nearest,\s+and lacks", found.out)
+    assert data["shortfall"]["missing_bytes"] > 0
+    assert complaints("plan-hosts", data) == []
+
+
+@pytest.mark.parametrize("batch", ["12..", "..12", ".."])
+def test_a_range_has_two_ends(batch: str) -> None:
+    found = cli(*plan(batch, "--hosts", "all"))
+    assert_one_error(found)
+    assert f"--global-batch {batch}: is a range without its ends" in found.err

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from os import environ
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import pytest
 from p2smt.interop.jobs.command import AskedJob, job_command
 from p2smt.interop.jobs.sbatch import write_sbatch
 from p2smt.interop.places import PlacedPlan, placed
+from p2smt.interop.trainers.launches import read_launch
+from p2smt.interop.trainers.trainer import training_of
 from p2smt.plans.file_model import PlanModel
+from p2smt.training.plan_block import run_of
 from tests.cli.tools import assert_one_error, cli
 from tests.interop.launchers.running import seen
 from tests.interop.launchers.slurm_cluster import SlurmCluster, why_no_slurm
@@ -121,6 +125,25 @@ def test_the_header_asks_for_whole_nodes() -> None:
     }
     assert header(script_of(plan_of(TENSOR))) == asked
     assert header(script_of(plan_of(TENSOR), pinned=True)) == {**asked, "nodelist": "n[1,3,2,4]"}
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(
+    ("strategy", "framework"),
+    [(TENSOR, "megatron"), (SHARDED, "fsdp"), (STAGES, "megatron"), (STAGES, "fsdp")],
+)
+def test_a_script_is_read_back_as_its_strategy(
+    strategy: str, framework: str, tmp_path: Path, *, pinned: bool
+) -> None:
+    plan = plan_of(strategy, framework=framework)
+    path = tmp_path / "job.sh"
+    path.write_text(script_of(plan, pinned=pinned))
+    run = run_of(training_of(plan), "test")
+    found = read_launch(str(path), model=run.model if framework == "fsdp" else None)
+    assert found.devices == 8
+    assert replace(found.strategy, split=()) == replace(run.strategy, split=())
+    assert found.batch == run.batch
+    assert "SLURM_HOSTFILE orders its hosts" in " ".join(found.assumed)
 
 
 @pytest.mark.parametrize("strategy", [TENSOR, SHARDED, STAGES])

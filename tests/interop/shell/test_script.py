@@ -16,6 +16,7 @@ from p2smt.interop.shell.variables import unknowns
 
 RECORDER = """
 torchrun() { [ $# = 0 ] || printf '%s\\0' "$@" >&3; printf '\\n\\0' >&3; }
+export -f torchrun
 """
 """Writes its arguments to a file in place of running something."""
 
@@ -62,6 +63,8 @@ WRITTEN = {
     "functions": 'f() { local a=$1; shift; torchrun $a "$@" $#; }\nf 1 2 "3 4"',
     "loops": 'for i in 1 "2 3"; do torchrun --i=$i "$i"; done',
     "inner shells": "W='a b'; eval \"torchrun '$W' c\"; ",
+    "arguments of inner shells": "A=(a 'b c'); set -- o; "
+    'bash -c \'torchrun "$@" $1 $#\' - "${A[@]}" d; bash -c \'torchrun x "$@"\'',
     "ends of texts": "P=a/b/c.tar.gz; torchrun ${P##*/} ${P%.*} ${P%%.*} ${P#*/} ${P^^}",
     "blanks in texts": 'A="\n  --x 1\n  --y  2 "; torchrun ${A}z "$A" pre$A',
     "numbers from echo": 'N=$(echo 3 4); torchrun $N "$N" `echo 5`',

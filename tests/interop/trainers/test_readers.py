@@ -148,6 +148,28 @@ def test_what_a_file_beside_may_set_is_asked_for_and_what_it_cannot_is_said() ->
 
 
 @pytest.mark.parametrize(
+    ("starter", "ranks"),
+    [
+        ("torchrun --nnodes 2 --nproc-per-node 8", 16),
+        ("srun -N 2 --ntasks-per-node=8 python", 16),
+        ("srun -N 2 -n 16 --ntasks-per-node=8 python", 16),
+        ("srun --nodes=2 --ntasks=16 docker run -v a -v b image python", 16),
+        ("mpirun -np 16 -x A -x B python", 16),
+        ("srun -N 2 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8", 16),
+        ("srun -n 16 bash -c 'exec \"$@\"' - python", 16),
+        ("srun -n 2 bash -c 'torchrun --nnodes 2 --nproc-per-node 8 \"$@\"' -", 16),
+        ("torchrun --nnodes 1:4 --nproc-per-node gpu", 8),
+    ],
+)
+def test_ranks_are_counted_as_their_starter_makes_them(starter: str, ranks: int) -> None:
+    """Where it does not say, as many as there are devices: here 8."""
+    script = SCRIPT.replace("source ./site.sh\n", "")
+    script = script.replace("torchrun --nproc-per-node 8", starter)
+    told = 8 if ranks == 8 else None
+    assert read_launch(script, {}, devices=told).devices == ranks
+
+
+@pytest.mark.parametrize(
     ("options", "rule"),
     [
         ("--fp16", "has both --bf16 and --fp16; leave out one of them"),

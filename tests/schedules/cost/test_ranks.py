@@ -26,7 +26,7 @@ PODS = load_topology("dgx-a100:4")
         ("node=1", 4, (0, 8, 16, 24), "1 rank on each of 4 nodes"),
         ("node=2", 4, (0, 1, 8, 9), "2 ranks on each of 2 nodes"),
         ("node=2", 3, (0, 1, 8), "up to 2 ranks on each of 2 nodes"),
-        ("node=8", 2, (0, 1), "2 ranks on node 0 alone"),
+        ("node=2", 2, (0, 1), "2 ranks on node 0 alone"),
         ("gpu=1", 3, (0, 1, 2), "3 ranks on node 0 alone"),
         (" [9, 8] ", 2, (9, 8), "2 ranks on node 1 alone"),
         ("31", 1, (31,), "1 rank on node 3 alone"),
@@ -44,6 +44,7 @@ def test_devices_of_ranks(
     [
         ("node=1", "5 ranks need 5 of node"),
         ("node=9", "a node has 8 devices"),
+        ("node=6", "asks for 6 ranks on each node, and the schedule has 5; give node=5 or fewer"),
         ("node=0", "node=0"),
         ("node", "node=1"),
         ("rack=1", "levels are node, gpu"),

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.allocation.grids import host_order, order_cost
-from tests.cli.tools import RACKS
+from tests.cli.tools import RACKS, TINY
 from tests.cluster.test_hosts import uneven
 
 REQUESTS = (p2smt.reduce("dp=1GiB"), p2smt.send("pp=16MiB*8"))
@@ -54,6 +54,17 @@ def test_too_few_hosts_and_clusters_without_names() -> None:
         p2smt.solve_on_hosts(p2smt.Problem(nameless, problem.axes, REQUESTS))
     with pytest.raises(InputError, match="multiple of the 2 devices"):
         p2smt.solve_on_hosts(p2smt.Problem(uneven(), p2smt.parse_axes("pp=3,dp=3"), REQUESTS))
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_hosts_under_one_switch_alone(many: int) -> None:
+    """No uplink is theirs, and inside a node a group has one cell."""
+    cluster = parse_topology(TINY + 'hosts: "n[1-2]"\n', "tiny")
+    axes = p2smt.parse_axes(f"dp={many},tp=4")
+    found = p2smt.solve_on_hosts(p2smt.Problem(cluster, axes, (p2smt.reduce("tp=1MiB"),)))
+    assert found.status is Status.OPTIMAL
+    assert found.best is not None
+    assert found.best.objective_s > 0
 
 
 @pytest.mark.parametrize("axes", ["dp=2,pp=2,tp=2", "pp=2,dp=2,tp=2"])

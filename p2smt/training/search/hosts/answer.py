@@ -8,6 +8,7 @@ from p2smt.result import SolveStats, Status
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.prediction import Prediction, RunEstimate
+from p2smt.training.search.answer import Shortfall
 from p2smt.training.search.question import PlanQuestion
 
 
@@ -82,7 +83,8 @@ class HostsAnswer:
     ``best``: the best of each pair of host count and degrees that was costed, the fastest first.
     ``bound_s``: no answer takes less of a sequence.  ``status`` OPTIMAL: the first one takes that,
     to a billionth.  ``batches``: the least and the largest batch that were asked for.  ``near``:
-    the strategies near the best, if they were looked for.
+    the strategies near the best, if they were looked for.  ``shortfall``: where there is no answer,
+    what comes nearest to fitting; None: memory is not why.
     """
 
     question: PlanQuestion
@@ -95,6 +97,7 @@ class HostsAnswer:
     stats: SolveStats
     interrupted: bool = False
     near: HostsNearBest | None = None
+    shortfall: Shortfall | None = None
 
     @property
     def gap(self) -> float:

@@ -24,9 +24,13 @@ from p2smt.search.allocation.grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work
+from p2smt.training.search.answer import Shortfall
+from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.candidates import Candidates, Seconds
 from p2smt.training.search.choices import Choices
+from p2smt.training.search.contradiction import contradiction
 from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.plan import shortfall
 from p2smt.training.search.prices import PlacedCandidates, SceneCache
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.search.strategies import space_between
@@ -121,6 +125,23 @@ class Ideal:
             yield float(seconds[at]) / self.sequences(row), _grids(placed.matrix(places[at]))
 
 
+def nearest_to_fitting(
+    question: PlanQuestion, batches: tuple[int, int], nodes: int, watch: StopWatch
+) -> Shortfall | None:
+    """What comes nearest to fitting where nothing runs, on the most hosts, up to so many, that some
+    strategy fills; None: some fit, and nothing places or launches them.
+
+    Raises:
+        InputError: no strategy is valid on any number of hosts; names what is contradictory.
+    """
+    for many in range(nodes, 0, -1):
+        ideal = Ideal.of(question, batches, many, watch)
+        if ideal is not None:
+            return None if len(ideal.rows) else shortfall(BoundsTable.of(ideal.candidates))
+    asked = replace(question, topology=one_leaf(question.topology, nodes))
+    raise contradiction(asked, Choices.of(asked))
+
+
 def _grids(rows: Matrix) -> tuple[CellGrid, ...]:
     """The grid of a matrix, or of each of two whose rows these are; the outermost level is that of
     the nodes."""
@@ -174,6 +195,7 @@ def device_seconds(question: PlanQuestion) -> float:
         dtype=question.dtype,
         graphs=question.graphs,
         fp8_attention=question.fp8_attention,
+        dropout=question.dropout,
         ep=ep,
     )
     columns = StrategyColumns.of(

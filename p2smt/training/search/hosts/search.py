@@ -28,7 +28,7 @@ from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
 from p2smt.training.search.hosts.boxes import LoadBoxes
-from p2smt.training.search.hosts.ideal import Ideal, device_seconds
+from p2smt.training.search.hosts.ideal import Ideal, device_seconds, nearest_to_fitting
 from p2smt.training.search.hosts.near import near_best
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import COPIES, PlanQuestion, Prices
@@ -296,8 +296,9 @@ def plan_on_hosts(
         most_hosts: so many of the hosts may be used, whichever; None: all.
 
     Raises:
-        InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch, or
-            what is asked is not searched on hosts: copies of shards, prices of programs.
+        InputError: the topology lacks a host, nobody stated a bandwidth, a rule is on a switch,
+            no strategy is valid on any number of the hosts, or what is asked is not searched on
+            hosts: copies of shards, prices of programs.
         EncodingBug: an order is faster than what was proved.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
@@ -330,8 +331,12 @@ def plan_on_hosts(
     bound_s = min([bound_s, *(one.sequence_s for one in best[:1])])
     proved = bool(best) and bound_s >= best[0].sequence_s * (1 - 2 * CLOSED)
     status = Status.OPTIMAL if proved else Status.FEASIBLE
+    short = None
     if not best:
         status = Status.INFEASIBLE if done else Status.UNKNOWN
+    if status is Status.INFEASIBLE:
+        most = min(len(hosts), most_hosts or len(hosts))
+        short = nearest_to_fitting(asked, search.batches, most, watch)
     names = ("host counts", "strategies", "bounded", "units", "costed", "calls")
     searched = HostsSearched(*(search.tally.get(name, 0) for name in names))
     return HostsAnswer(
@@ -345,4 +350,5 @@ def plan_on_hosts(
         SolveStats("best first", watch.elapsed_s(), 1),
         interrupted,
         near,
+        short,
     )
