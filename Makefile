@@ -82,7 +82,7 @@ STUDY_PAGES = $(BIN)/python -m experiments.placement_448x.report.draw_figures &&
   $(BIN)/python -m experiments.placement_448x.report.report
 
 study: setup $(VENV)/.stamp-dev ## compute the placement study again, its figures and report (minutes)
-	$(BIN)/python -m experiments.placement_448x.model.study
+	$(BIN)/python -m experiments.placement_448x.model.study $(TIMES)
 	$(BIN)/python -m experiments.placement_448x.model.exact
 	$(BIN)/python -m experiments.placement_448x.measure.predict
 	$(BIN)/python -m experiments.placement_448x.model.beyond
@@ -95,18 +95,19 @@ study-full: study setup-dev ## the placement study, measured anew on test cluste
 	$(MEASURE) --cluster 2x8 --uplink 10mbit --repeat 3 --placements-only --out $(STUDY)/measured_ratio.json
 	$(STUDY_PAGES)
 
+# TIMES=--times: studies also renew how long they took (timings.json); else a faithful repetition changes no file.
 gains: setup $(VENV)/.stamp-dev ## compute again where programs and placements gain, over every preset (minutes)
 	$(BIN)/python -m experiments.gains.study
 	$(BIN)/python -m experiments.gains.draw_figures
 	$(BIN)/python -m experiments.gains.page
 
 allocations: setup $(VENV)/.stamp-dev ## solve the jobs of the study of allocations again (two cores, an hour)
-	$(BIN)/python -m experiments.allocations.study
+	$(BIN)/python -m experiments.allocations.study $(TIMES)
 	$(BIN)/python -m experiments.allocations.page
 
 # SHARDY: reshard_to_collectives.mlir of openxla/shardy; without it Shardy's cases stay as they are.
 redistributions: setup-dev ## plan the redistributions of frameworks' tests again, beside their planners (minutes)
-	$(BIN)/python -m experiments.redistribution.study $(if $(SHARDY),--shardy $(SHARDY))
+	$(BIN)/python -m experiments.redistribution.study $(TIMES) $(if $(SHARDY),--shardy $(SHARDY))
 	$(BIN)/python -m experiments.redistribution.page
 
 training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again, and fit the efficiencies that ship
@@ -127,15 +128,15 @@ redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks besi
 	$(BIN)/python -m experiments.redistribution.measured
 
 crossings: setup ## prove the least sufficient sets of all small sizes again (two cores, half an hour)
-	$(BIN)/python -m experiments.crossings.study
+	$(BIN)/python -m experiments.crossings.study $(TIMES)
 	$(BIN)/python -m experiments.crossings.page
 
 small-model: setup ## search the programs of all sizes again: the finite check of the theorem (a core, minutes)
-	$(BIN)/python -m experiments.small_model.study
+	$(BIN)/python -m experiments.small_model.study $(TIMES)
 	$(BIN)/python -m experiments.small_model.page
 
 mixture-search: setup ## prove the best strategies of DeepSeek-V3 on 256 to 16,384 GPUs again (a core, minutes)
-	$(BIN)/python -m experiments.mixture_search.study
+	$(BIN)/python -m experiments.mixture_search.study $(TIMES)
 	$(BIN)/python -m experiments.mixture_search.page
 
 large-plan: setup-dev ## plan 405B on 16,384 GPUs over two Dask workers, kill one, verify the journal (idle cores, minutes)
@@ -152,13 +153,13 @@ scaling: setup-dev ## measure searches in parts again, kill their workers, simul
 # CLONES: a folder of clones of the repositories that experiments/published_schedules/sources.py lists;
 # PYTHON_OF_CLONES: an interpreter with what their programs import (the study's README.md says what).
 published-schedules: setup $(VENV)/.stamp-dev ## verify the schedules in clones of public repositories again (minutes)
-	$(BIN)/python -m experiments.published_schedules.study $(CLONES) $(PYTHON_OF_CLONES)
+	$(BIN)/python -m experiments.published_schedules.study $(TIMES) $(CLONES) $(PYTHON_OF_CLONES)
 	$(BIN)/python -m experiments.published_schedules.page
 
 # MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study.
 schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and the DGX-1 frontier (idle cores, an hour)
-	$(BIN)/python -m experiments.schedule_synthesis.compare $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
-	$(BIN)/python -m experiments.schedule_synthesis.frontier
+	$(BIN)/python -m experiments.schedule_synthesis.compare $(TIMES) $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
+	$(BIN)/python -m experiments.schedule_synthesis.frontier $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.draw
 	$(BIN)/python -m experiments.schedule_synthesis.page
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.testbed.written.marked import filled
 from p2smt.cluster.library.model import Library, family_of
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm
 
 PAGE = Path(__file__).parent / "cost-model.md"
-BEGIN, END = "<!-- constants: written by docs/constants.py -->\n", "<!-- constants end -->\n"
 LIBRARY = "nccl-2.30"
 BASE = ((Algorithm.TREE, "ll"), (Algorithm.RING, "ll"))
 HOPS = (
@@ -76,8 +76,7 @@ def table() -> str:
 
 def page(text: str) -> str:
     """The page's text with the table of now."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + table() + END + rest.partition(END)[2]
+    return filled(text, "constants", table())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.testbed.written.marked import filled
 from p2smt.interop.config_families import FAMILIES
 from p2smt.report.training.models import layers_text
 from p2smt.training.model_file import read_model
@@ -11,7 +12,6 @@ from p2smt.training.model_names import model_names
 from p2smt.training.transformer import Transformer
 
 PAGE = Path(__file__).parent / "models.md"
-BEGIN, END = "<!-- {}: written by docs/models.py -->\n", "<!-- {} end -->\n"
 HEAD = "| model | parameters | active | layers | hidden | heads | vocab | tied |\n"
 
 
@@ -34,13 +34,6 @@ def models() -> str:
 def families() -> str:
     """The list of families."""
     return ", ".join(f"`{name}`" for name in sorted(FAMILIES)) + "\n"
-
-
-def filled(text: str, name: str, new: str) -> str:
-    """The text with what stands between the marks of that name replaced."""
-    begin, end = BEGIN.format(name), END.format(name)
-    before, _, rest = text.partition(begin)
-    return before + begin + new + end + rest.partition(end)[2]
 
 
 def page(text: str) -> str:

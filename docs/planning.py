@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from experiments.testbed.written.marked import filled
 from experiments.training_runs.fit_kinds import START
 from p2smt.cli import run
 from p2smt.training.efficiency import LayerConstants
@@ -40,9 +41,9 @@ def page(text: str) -> str:
 
 def with_tables(text: str) -> str:
     """The page with the tables of now."""
-    text = _between(text, "rules", rules())
-    text = _between(text, "symbols", symbols())
-    return _between(text, "formulas", formulas())
+    text = filled(text, "rules", rules())
+    text = filled(text, "symbols", symbols())
+    return filled(text, "formulas", formulas())
 
 
 def rules() -> str:
@@ -136,22 +137,16 @@ def constants() -> str:
 def mixtures_page(text: str) -> str:
     """The page on mixtures with what its commands print and the tables of now."""
     text = re.sub(r"```console\n\$ p2smt (.*?)\n(.*?)```", _command, text, flags=re.S)
-    text = _between(text, "rules", given_rules())
-    text = _between(text, "constants", constants())
-    text = _between(text, "symbols", kind_symbols())
-    text = _between(text, "formulas", kind_formulas(mla=False))
-    return _between(text, "latent", kind_formulas(mla=True))
+    text = filled(text, "rules", given_rules())
+    text = filled(text, "constants", constants())
+    text = filled(text, "symbols", kind_symbols())
+    text = filled(text, "formulas", kind_formulas(mla=False))
+    return filled(text, "latent", kind_formulas(mla=True))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
     return head + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
-
-
-def _between(text: str, name: str, table: str) -> str:
-    begin, end = f"<!-- {name}: written by docs/planning.py -->\n", f"<!-- {name} end -->\n"
-    before, _, rest = text.partition(begin)
-    return before + begin + table + end + rest.partition(end)[2]
 
 
 def _command(found: re.Match[str]) -> str:

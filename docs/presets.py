@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.testbed.written.marked import filled
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.topology import NO_LIBRARY, Level, Topology
 
 PAGE = Path(__file__).parent / "topology.md"
-BEGIN, END = "<!-- presets: written by docs/presets.py -->\n", "<!-- presets end -->\n"
 
 
 def link(level: Level) -> str:
@@ -38,8 +38,7 @@ def table() -> str:
 
 def page(text: str) -> str:
     """The page's text with the table of now."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + table() + END + rest.partition(END)[2]
+    return filled(text, "presets", table())
 
 
 if __name__ == "__main__":

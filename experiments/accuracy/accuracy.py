@@ -27,6 +27,7 @@ from experiments.tables.tables import Published, tables
 from experiments.testbed.script import ended
 from p2smt.cost.accuracy import ACCURACY_FILE
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results.json", HERE / "RESULTS.md"
@@ -37,7 +38,8 @@ DIGITS = 6
 
 def results() -> list[Result]:
     """Every table that has a preset, with its cells."""
-    return [_result(table) for table in tables().values() if has_preset(table)]
+    known = [table for table in tables().values() if has_preset(table)]
+    return [_result(table) for table in counted(known, "tables")]
 
 
 def apart() -> list[Published]:

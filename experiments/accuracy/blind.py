@@ -24,6 +24,7 @@ from experiments.accuracy.launches import launched
 from experiments.accuracy.summary import Result
 from experiments.accuracy.systems import has_preset, topology_name, topology_of
 from experiments.tables.tables import Published, tables
+from p2smt.report.progress import counted
 
 BLIND = HERE / "constants_blind.json"
 """By the name of a system the constants that matter to it, fitted without it."""
@@ -41,10 +42,10 @@ def systems() -> dict[str, list[Published]]:
 def blind_results() -> list[Result]:
     """Every table as in :func:`.accuracy.results`, by constants that have not seen its system."""
     unseen = json.loads(BLIND.read_text(encoding="utf-8"))
+    known = [table for table in tables().values() if has_preset(table)]
     return [
         _result(table, {**committed(), **unseen.get(table.system, {})})
-        for table in tables().values()
-        if has_preset(table)
+        for table in counted(known, "tables that constants have not seen")
     ]
 
 

@@ -23,6 +23,7 @@ from experiments.testbed.script import ended
 from p2smt.cluster.topology import Topology
 from p2smt.cost.accuracy import SIZE_CLASSES, size_class
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 WHAT = {
     "mi300x@cx7": "ConnectX-7 cards, AMD's containers of training on several nodes",
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     if arguments:
         raise InputError(f"argument {arguments[0]}", "none is expected", "leave it out")
-    for name, table in profile_tables().items():
+    for name, table in counted(profile_tables().items(), "profiles"):
         path = ROOT / "topologies" / f"{name.partition('@')[0]}.yaml"
         before = path.read_text(encoding="utf-8").partition("\nprofiles:\n")[0].rstrip("\n")
         lines = [before, "profiles:", *block(name, table)]

@@ -26,6 +26,7 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.programs.program import Grouping
+from p2smt.report.progress import counted
 
 LARGER_TARGET, WORST_TARGET, IN_SAMPLE_TARGET = 0.20, 0.30, 0.08
 LARGER, SMALLER, IN_SAMPLE, ONE_TABLE = "larger", "smaller", "in sample", "in sample, one table"
@@ -111,7 +112,7 @@ def held_out() -> list[HeldOut]:
     known = {name: table for name, table in tables().items() if has_preset(table)}
     found = [
         one
-        for family in FAMILIES
+        for family in counted(FAMILIES, "calibrations")
         if set(family.names) <= set(known)
         for one in _family(family, known)
     ]

@@ -1,20 +1,18 @@
 """Solves the jobs of the study and writes ``results.json``.
 
-python -m experiments.allocations.study [NODES[:SEEDS] ..]
+python -m experiments.allocations.study [--times] [NODES[:SEEDS] ..]
 
 Without arguments all sizes; with numbers of nodes those alone, and of them the first seeds; all
-other jobs keep their rows.
+other jobs keep their rows.  ``--times`` renews what searches took, too.
 """
 
 from __future__ import annotations
 
-import os
 import platform
 import random
 import sys
 import time
 from collections.abc import Sequence
-from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from typing import Any
 import p2smt
 from experiments.allocations.jobs import SEEDS, SIZES, Job, jobs
 from experiments.testbed.script import ended
-from experiments.testbed.written import results
+from experiments.testbed.written import results, timings
 from p2smt.errors import InputError
 from p2smt.report.progress import counted
 
@@ -31,14 +29,13 @@ PACKAGES = ("p2smt", "ortools", "numpy")
 COLUMNS = (
     *("nodes", "leaves", "seed", "stages", "members", "weight", "uplinks", "status"),
     *("objective_s", "bound_s", "alphabetical_s", "sorted_s", "exchanged_s", "random_s"),
-    *("wall_s", "cpu_s"),
 )
 KEYS, WORKERS, DIGITS = 7, 2, 6
 Row = list[Any]
 
 
-def row(job: Job) -> Row:
-    """One job solved, beside the orders that it is compared with."""
+def row(job: Job) -> tuple[Row, timings.Times]:
+    """One job solved, beside the orders that it is compared with, and what it took."""
     problem = job.problem()
     hosts = problem.topology.hosts
     listed = list(hosts.names) if hosts else []
@@ -55,22 +52,25 @@ def row(job: Job) -> Row:
         *(found.best.objective_s, found.bound_s, orders["alphabetical"]),
         *(orders["sorted by leaf"], orders["sorted, axes exchanged"], random_s),
     )
-    return [
+    values = [
         *(job.size.nodes, job.size.leaves, job.seed, *job.grid, job.weight, job.uplinks),
         found.status.value,
         *(results.rounded(value, DIGITS) for value in times),
-        *(round(wall_s, 2), round(cpu_s, 2)),
     ]
+    return values, {"wall_s": round(wall_s, 2), "cpu_s": round(cpu_s, 2)}
+
+
+def key(row: Row) -> str:
+    """The job of a row, as its times are kept."""
+    return " ".join(map(str, row[:KEYS]))
 
 
 def header() -> dict[str, Any]:
     """What is needed to run the same again."""
     return {
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
         "workers": WORKERS,
-        "date": date.today().isoformat(),
         "columns": list(COLUMNS),
     }
 
@@ -96,10 +96,12 @@ def renew(new: Row) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """The script."""
-    for job in counted(chosen(arguments), "jobs"):
-        found = row(job)
-        print(*found, flush=True)
+    named, anew = timings.taken(arguments)
+    for job in counted(chosen(named), "jobs"):
+        found, times = row(job)
+        print(*found, *times.values(), flush=True)
         renew(found)
+        timings.keep(RESULTS.parent, {key(found): times}, anew)
 
 
 if __name__ == "__main__":

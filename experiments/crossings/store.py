@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.testbed.written import timings
+
 Row = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"
 COLUMNS = (
     *("factors", "ports", "kind", "calls", "status", "programs", "costs", "members", "alone"),
-    *("cases", "certificate", "large", "agree", "confirmed", "seconds"),
+    *("cases", "certificate", "large", "agree", "confirmed"),
 )
 """``members`` is a place in ``sets``: many settings have the same."""
 
@@ -34,9 +36,11 @@ def _row(values: Sequence[Any], sets: Sequence[list[str]]) -> Row:
     return {**row, "members": sets[row["members"]]}
 
 
-def write(levels: int, rows: Sequence[Row]) -> None:
-    """Replace the rows of so many levels."""
+def write(levels: int, rows: Sequence[Row], anew: bool) -> None:
+    """Replace the rows of so many levels; ``anew``: and the time of the longest of them."""
     RESULTS.write_text(text({**read(), str(levels): list(rows)}), encoding="utf-8")
+    longest_s = max((row["seconds"] for row in rows), default=0.0)
+    timings.keep(HERE, {str(levels): {"longest_s": longest_s}}, anew)
 
 
 def text(data: dict[str, list[Row]]) -> str:

@@ -1,8 +1,9 @@
 """Least sufficient sets and crossings for every size up to a bound, each checked without a solver.
 
-    python -m experiments.crossings.study [2] [3] [4]
+    python -m experiments.crossings.study [--times] [2] [3] [4]
 
-The numbers are those of levels; without one it is two and three.
+The numbers are those of levels; without one it is two and three.  ``--times`` renews what
+the longest search took, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from experiments.crossings.answer import answer
 from experiments.crossings.settings import MOST, THREE, four_levels, three_levels, two_levels
 from experiments.crossings.store import Row, write
 from experiments.testbed.script import ended
+from experiments.testbed.written.timings import taken
 from p2smt.errors import InputError
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.report.progress import counted
@@ -45,15 +47,16 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: an argument is none of 2, 3 and 4.
     """
-    if unknown := set(arguments) - {"2", "3", "4"}:
+    named, anew = taken(arguments)
+    if unknown := set(named) - {"2", "3", "4"}:
         raise InputError(f"levels {sorted(unknown)}", "must be 2, 3 or 4")
-    for levels in map(int, arguments or ("2", "3")):
+    for levels in map(int, named or ("2", "3")):
         with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
             done: list[Row] = []
             settings = parts(levels)
             for rows in counted(pool.map(rows_of, settings), f"{levels} levels", len(settings)):
                 done += rows
-                write(levels, done)
+                write(levels, done, anew)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ import torch.distributed as dist
 
 from experiments.testbed.script import ended
 from p2smt.collectives.names import Collective, RequestKind
+from p2smt.report.progress import live_line
 from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Groups as RankGroups
 from p2smt.runtime.job import JobRequest, JobStep
@@ -139,7 +140,8 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     size = parse_bytes(given.payload, "--payload")
     load = os.getloadavg()[0]
-    pairs = measure(given.ranks, size, given.warmup, given.pairs)
+    with live_line(f"{given.pairs} pairs of runs"):
+        pairs = measure(given.ranks, size, given.warmup, given.pairs)
     found = {
         "ranks": given.ranks,
         "payload_bytes": size,

@@ -12,11 +12,11 @@ from experiments.gains import summary
 from experiments.gains.store import HERE, entries, read
 from experiments.gains.summary import Entry
 from experiments.testbed.script import ended
+from experiments.testbed.written.marked import filled
 from p2smt.errors import InputError
 
 PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
 STUDIES = HERE.parents[1] / "docs" / "studies.md"
-BEGIN, END = "<!-- gains begin -->", "<!-- gains end -->"
 
 
 def page() -> str:
@@ -68,7 +68,7 @@ def paragraph() -> str:
     ]
     head = ["question, over every preset", "asked", "nothing to gain", "gain over 5 %"]
     last = ["measurable", "of these by naming an algorithm"]
-    return "\n" + summary.table([*head, *last], rows) + "\n"
+    return summary.table([*head, *last], rows) + "\n"
 
 
 def _counted(what: str, asked: Sequence[Entry], prefix: str) -> list[str]:
@@ -85,9 +85,7 @@ def _counted(what: str, asked: Sequence[Entry], prefix: str) -> list[str]:
 
 def studies(text: str) -> str:
     """The page of all studies with the paragraph of these results."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{paragraph()}{END}{after}"
+    return filled(text, "gains", paragraph())
 
 
 def main(arguments: Sequence[str]) -> None:

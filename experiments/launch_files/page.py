@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.launch_files.study import FAULT, HERE, READ, REFUSED, RESULTS, files
+from experiments.testbed.written.marked import filled
 
 PAGE = HERE / "README.md"
 BEFORE = HERE / "before.json"
-BEGIN, END = "<!-- tables: written by page.py -->\n", "<!-- tables end -->\n"
 
 
 def outcomes(path: Path = RESULTS) -> dict[str, Mapping[str, Any]]:
@@ -26,8 +26,7 @@ def outcomes(path: Path = RESULTS) -> dict[str, Mapping[str, Any]]:
 
 def page(text: str) -> str:
     """The page with the tables of now."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + tables() + END + rest.partition(END)[2]
+    return filled(text, "tables", tables())
 
 
 def tables() -> str:

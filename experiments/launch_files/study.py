@@ -18,6 +18,7 @@ from p2smt.api.workload import read_model
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.interop.trainers.launches import read_launch
+from p2smt.report.progress import counted
 from p2smt.training.strategy import strategy_text
 
 HERE = Path(__file__).parent
@@ -60,7 +61,9 @@ def outcome(path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(folder: str, results: str = str(RESULTS)) -> None:
     """Read all files, and write the outcomes."""
-    found = {one["file"]: outcome(Path(folder) / one["file"], one) for one in files()}
+    found = {
+        one["file"]: outcome(Path(folder) / one["file"], one) for one in counted(files(), "files")
+    }
     Path(results).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for name, one in found.items():
         print(name, one["outcome"], one.get("strategy", one.get("said")))

@@ -1,9 +1,10 @@
 """Proves the best strategy and pair of placements for DeepSeek-V3 on growing clusters.
 
-    python -m experiments.mixture_search.study [CASE ..]
+    python -m experiments.mixture_search.study [--times] [CASE ..]
 
 Without an argument it is every case (some minutes of one core).  ``usual`` is the space of ``plan``
-with ZeRO-1 alone; ``wide`` has cp up to 32, vpp and mbs up to 16, and ZeRO-1 to 3.
+with ZeRO-1 alone; ``wide`` has cp up to 32, vpp and mbs up to 16, and ZeRO-1 to 3.  ``--times``
+renews what searches took, too.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from experiments.testbed.ranks import cluster_data
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, regular
 from p2smt.interop.osu.parse_text import PER_RANK, TESTS, parse_osu
+from p2smt.report.progress import counted
 
 NODES, PER_NODE, UPLINK_BYTES_PER_S = 4, 2, 12.5e6
 RANKS = NODES * PER_NODE
@@ -116,7 +117,7 @@ def study(given: argparse.Namespace) -> dict[str, Any]:
     with cluster(spec), TemporaryDirectory() as folder:
         topology = Path(folder) / "nodes.yaml"
         topology.write_text(topology_yaml(spec, PER_NODE), encoding="utf-8")
-        for turn in range(given.rounds):
+        for turn in counted(range(given.rounds), "rounds"):
             for mpi, arm, more in arms[turn % len(arms) :] + arms[: turn % len(arms)]:
                 _add(
                     found.setdefault(mpi, {}).setdefault(arm, {}), measured(mpi, spec, more, sizes)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.testbed.script import ended
+from experiments.testbed.written.marked import filled
 from p2smt.errors import InputError
 from p2smt.units import format_bytes
 
@@ -115,16 +116,13 @@ def pages(found: Mapping[str, Any]) -> dict[Path, str]:
     """The pages with the tables of now."""
     readme = HERE / "README.md"
     return {
-        readme: between(readme, "tables", tables(found)),
-        STUDIES: between(STUDIES, "mpi", [*file_table(with_files()), "", *program_table(found)]),
+        readme: _renewed(readme, "tables", tables(found)),
+        STUDIES: _renewed(STUDIES, "mpi", [*file_table(with_files()), "", *program_table(found)]),
     }
 
 
-def between(path: Path, mark: str, lines: Iterable[str]) -> str:
-    """The text of a page with other lines between its marks."""
-    begin, end = f"<!-- {mark} begin -->\n", f"<!-- {mark} end -->\n"
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
-    return before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+def _renewed(path: Path, name: str, lines: Iterable[str]) -> str:
+    return filled(path.read_text(encoding="utf-8"), name, "\n".join(lines) + "\n")
 
 
 def main(arguments: Sequence[str]) -> None:

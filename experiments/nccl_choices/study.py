@@ -34,6 +34,7 @@ from p2smt.cost.library.ways import library_choice
 from p2smt.cost.loads.footprint import digits_of, regular_footprint
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping
+from p2smt.report.progress import live_line
 
 LIBRARY = "nccl-2.30"
 NEAR = 0.01
@@ -175,7 +176,8 @@ def _estimate_row(name: str, rows: Sequence[Estimated]) -> str:
 
 def main(write: Callable[[str], object] = PAGE.write_text) -> None:
     """Compare everything and write the page."""
-    write(page())
+    with live_line("choices"):
+        write(page())
 
 
 if __name__ == "__main__":

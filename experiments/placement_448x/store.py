@@ -14,8 +14,13 @@ DIGITS = 9
 
 
 def header(seed: int) -> dict[str, Any]:
-    """What is needed to run the same again."""
+    """Of what is measured."""
     return about.header(seed, PACKAGES, HERE)
+
+
+def computed_header(seed: int) -> dict[str, Any]:
+    """Of what is computed."""
+    return about.computed(seed, PACKAGES)
 
 
 def rounded(value: float, digits: int = DIGITS) -> float:

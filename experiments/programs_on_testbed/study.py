@@ -35,6 +35,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Program, parse_program
+from p2smt.report.progress import live_line
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
 from p2smt.runtime.programs.plan_job import program_job
@@ -56,7 +57,7 @@ def study(
 ) -> dict[str, Any]:
     """Calibrate a cluster, then measure and predict every program on it."""
     nominal = nominal_topology(spec, ranks_per_node)
-    with cluster(spec) as nodes:
+    with cluster(spec) as nodes, live_line("programs on the test cluster"):
         fleet = fleet_of(nodes)
         rows = calibration_here(nominal, fleet, repeat, CALIBRATION_BYTES)
         calibrated = fit(nominal, rows)

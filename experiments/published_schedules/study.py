@@ -1,11 +1,11 @@
 """Verifies every schedule in clones of public repositories, and what their programs generate.
 
-    python -m experiments.published_schedules.study CLONES [PYTHON]
+    python -m experiments.published_schedules.study [--times] CLONES [PYTHON]
 
 CLONES is a folder of clones (OWNER+NAME, OWNER/NAME or NAME) that have the commits of
 ``sources.py``; rows of a repository without a clone stay as they are.  PYTHON runs the
 repositories' own programs, and has what those import (README.md says what); without it their rows
-stay as they are, too.
+stay as they are, too.  ``--times`` renews what reading and verifying took.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from experiments.published_schedules.clones import Clone, clone_of
 from experiments.published_schedules.generated import generate
 from experiments.published_schedules.judge import judged, unreadable
 from experiments.published_schedules.sources import REPOSITORIES, Program, Repository
-from experiments.published_schedules.store import RESULTS, Row, read, text
+from experiments.published_schedules.store import Row, read, write
 from experiments.testbed.script import ended
+from experiments.testbed.written.timings import taken
 from p2smt.errors import InputError
 from p2smt.report.progress import counted
 
@@ -81,15 +82,16 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: the arguments are not these, or a clone lacks its commit.
     """
-    if len(arguments) not in (1, 2):
-        raise InputError(f"{len(arguments)} arguments", "CLONES [PYTHON] is expected")
-    clones, python = Path(arguments[0]), arguments[1] if len(arguments) == 2 else None
+    named, anew = taken(arguments)
+    if len(named) not in (1, 2):
+        raise InputError(f"{len(named)} arguments", "CLONES [PYTHON] is expected")
+    clones, python = Path(named[0]), named[1] if len(named) == 2 else None
     if not clones.is_dir():
         raise InputError(f"folder {str(clones)!r}", "does not exist", "clone what sources.py lists")
     old, rows = read(), list[Row]()
     for repository in counted(REPOSITORIES, "repositories"):
         rows += rows_of(repository, clones, python, old)
-    RESULTS.write_text(text(rows), encoding="utf-8")
+    write(rows, anew)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments.redistribution import summary
-from experiments.redistribution.study import RESULTS, committed
+from experiments.redistribution.study import FIELD, RESULTS, committed, key
 from experiments.testbed.script import ended
+from experiments.testbed.written import timings
 from p2smt.errors import InputError
 
 PAGE, TEMPLATE = RESULTS.parent / "README.md", RESULTS.parent / "README.in.md"
@@ -19,12 +20,18 @@ PAGE, TEMPLATE = RESULTS.parent / "README.md", RESULTS.parent / "README.in.md"
 
 def page(data: dict[str, Any]) -> str:
     """The page."""
-    cases = data["cases"]
+    cases, times = data["cases"], timings.read(RESULTS.parent)
+
+    def planning_s(case: summary.Entry) -> list[float]:
+        return [times[key(case, prices)][FIELD] for prices in case["plans"]]
+
     return TEMPLATE.read_text(encoding="utf-8").format(
         cases=len(cases),
         short="\n".join(summary.short(cases)),
         peers=table(summary.PEER_HEAD, summary.peer_rows(cases)),
-        proofs=table((*summary.PROOF_HEAD, *summary.PLANNING_HEAD), summary.proof_rows(cases)),
+        proofs=table(
+            (*summary.PROOF_HEAD, *summary.PLANNING_HEAD), summary.proof_rows(cases, planning_s)
+        ),
         gains_shardy=table(summary.GAIN_HEAD, summary.gain_rows(cases, "shardy")),
         gains_graph=table(
             summary.GAIN_HEAD, summary.gain_rows(cases, "dtensor graph, flattened meshes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,15 +126,16 @@ PROOF_HEAD = ("cases", "number", "digits", "proved, any length", "proved, at mos
 PLANNING_HEAD = ("not proved", "median", "largest", "within 1 % of the links' bound")
 
 
-def proof_rows(cases: Sequence[Entry]) -> Iterator[list[str]]:
+def proof_rows(
+    cases: Sequence[Entry], planning_s: Callable[[Entry], Sequence[float]]
+) -> Iterator[list[str]]:
     """What is proved and what planning took, a row for each group; both prices."""
     for group in groups_of(cases):
-        plans = [
-            plan for case in cases if case["group"] == group for plan in case["plans"].values()
-        ]
+        members = [case for case in cases if case["group"] == group]
+        plans = [plan for case in members for plan in case["plans"].values()]
         proved = [plan for plan in plans if plan["status"] == "optimal"]
         free = [plan for plan in proved if plan["max_steps"] is None]
-        spent = [plan["planning_s"] for plan in plans]
+        spent = [seconds for case in members for seconds in planning_s(case)]
         near = [p for p in plans if p["objective_s"] <= 1.01 * p["physical_bound_s"]]
         yield [
             group,

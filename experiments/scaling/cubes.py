@@ -26,6 +26,7 @@ from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
 from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.subproblem import Closure, Member, Space, Subproblem, SubproblemTask
+from p2smt.report.progress import counted, live_line
 from p2smt.training.search.subproblems import plan_space
 
 T = TypeVar("T")
@@ -93,9 +94,10 @@ def apart(function: Callable[..., T], *arguments: Any) -> T:
 def measured(space: Space) -> list[MeasuredCube]:
     """All first cubes, and the children of those that take long."""
     frame = apart(in_order, space)
-    warm = apart(timed, space, [cube for (_, cube), _ in frame])
-    found = []
-    for ((bound, cube), parts), (seconds, value) in zip(frame, warm, strict=True):
+    with live_line("first cubes", ends=False):
+        warm = apart(timed, space, [cube for (_, cube), _ in frame])
+    found, rows = [], zip(frame, warm, strict=True)
+    for ((bound, cube), parts), (seconds, value) in counted(rows, "cubes", len(warm)):
         ((first_s, _),) = apart(timed, space, [cube])
         children = _children(space, parts) if seconds >= SPLIT_FROM_S else ()
         found.append(MeasuredCube(seconds, first_s, bound, value, children))

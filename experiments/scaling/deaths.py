@@ -31,6 +31,7 @@ from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.journal import Journal
 from p2smt.parallel_search.journal.record import header_of
 from p2smt.parallel_search.subproblem import Closure
+from p2smt.report.progress import counted
 
 TOY = Waits((0.05,) * 200)
 LEFT_S = 2.0
@@ -100,7 +101,7 @@ def study(name: str, workers: int, coordinators: int) -> dict[str, object]:
     """Runs and faults on an engine."""
     faults, chance = [], random.Random(0)
     with TemporaryDirectory() as folder:
-        for number in range(workers + coordinators):
+        for number in counted(range(workers + coordinators), f"deaths, {name}"):
             kill = killed_worker if number < workers else killed_coordinator
             if found := kill(name, Path(folder) / f"{number}.jsonl", chance):
                 faults.append(f"{kill.__name__} {number}: {found}")

@@ -28,6 +28,7 @@ from p2smt.cli.codes import NOT_SETTLED, OK
 from p2smt.errors import ExecutionError, InputError
 from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.subproblem import Closure
+from p2smt.report.progress import live_line
 
 QUESTION = (
     *("plan", "--topology", "experiments/scaling/pods.yaml", "--prices", "programs"),
@@ -123,7 +124,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     if list(arguments) not in ([], ["small"]):
         raise InputError(f"arguments {list(arguments)}", "must be none, or small")
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, live_line("a plan by two workers", ends=False):
         found, seen = faults(SMALL if arguments else LARGE, Path(folder))
     sys.stdout.write(f"{seen}\n")
     if found:

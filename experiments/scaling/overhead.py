@@ -32,6 +32,7 @@ from p2smt.parallel_search.subproblem import (
     SubproblemTask,
     SubproblemVerdict,
 )
+from p2smt.report.progress import counted
 
 ENGINES = ("in-process", "processes", "dask")
 CUBES, LENGTH_S, RUNS = 40, 0.05, 3
@@ -148,7 +149,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     if arguments:
         raise InputError(f"{len(arguments)} arguments", "none is expected")
-    store.write("overhead", {name: per_cube(name) for name in ENGINES})
+    store.write("overhead", {name: per_cube(name) for name in counted(ENGINES, "engines")})
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Sequence
+from itertools import product
 from statistics import mean, quantiles
 from typing import Any
 
@@ -18,8 +19,11 @@ from experiments.scaling.overhead import ENGINES
 from experiments.scaling.simulate import Delays, MeasuredCube, SimulatedRun, simulate, work_of
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
+from p2smt.report.progress import counted
 
 WORKERS = (16, 64, 256, 1024)
+CLUSTERS = tuple(product(ENGINES[1:], WORKERS))
+"""Engines with workers of their own, by how many."""
 RESAMPLINGS = 20
 DRAWN = 20_000
 """Cubes of a resampled search: enough for 1,024 workers to have twenty each."""
@@ -80,8 +84,7 @@ def rows(measured: Sequence[MeasuredCube], overhead: dict[str, Any]) -> list[dic
             "whole": interval(efficiencies(measured, delays_of(engine, overhead), workers, False)),
             "split": interval(efficiencies(measured, delays_of(engine, overhead), workers, True)),
         }
-        for engine in ENGINES[1:]
-        for workers in WORKERS
+        for engine, workers in counted(CLUSTERS, "clusters")
     ]
 
 
@@ -103,8 +106,7 @@ def lengths(measured: Sequence[MeasuredCube], overhead: dict[str, Any]) -> list[
                 for times in LONGER
             ],
         }
-        for engine in ENGINES[1:]
-        for workers in WORKERS
+        for engine, workers in counted(CLUSTERS, "lengths of cubes")
     ]
 
 

@@ -38,6 +38,7 @@ from p2smt.parallel_search.subproblem import (
     Subproblem,
     SubproblemTask,
 )
+from p2smt.report.progress import counted
 
 PLAN = (
     *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
@@ -107,7 +108,7 @@ def waited(measured: Sequence[MeasuredCube], engine: str) -> list[dict[str, Any]
             "predicted_s": round(predicted(plain, workers, engine), 4),
             "measured_s": round(timed_search(engine, space, workers).wall_s, 4),
         }
-        for workers in WAITING
+        for workers in counted(WAITING, f"cubes that wait, {engine}")
     ]
 
 
@@ -118,7 +119,10 @@ def real(measured: Sequence[MeasuredCube]) -> list[dict[str, Any]]:
     are simulated as much slower or faster as one process was.
     """
     space = Whole(cubes.apart(cubes.space_of_question))
-    runs = [[timed_search("processes", space, w).wall_s for w in (1, 2)] for _ in range(RUNS)]
+    runs = [
+        [timed_search("processes", space, w).wall_s for w in (1, 2)]
+        for _ in counted(range(RUNS), "cubes")
+    ]
     one_s, two_s = (median(walls) for walls in zip(*runs, strict=True))
     known_s = predicted(measured, 1, "processes")
     today = [slowed(cube, one_s / known_s) for cube in measured]
@@ -135,7 +139,7 @@ def plans() -> dict[str, Any]:
     In turn, since the speed of a machine drifts.
     """
     load = round(os.getloadavg()[0], 1)
-    pairs = [(_plan_s(1), _plan_s(2)) for _ in range(RUNS)]
+    pairs = [(_plan_s(1), _plan_s(2)) for _ in counted(range(RUNS), "plans")]
     walls = dict(zip(("1", "2"), map(median, zip(*pairs, strict=True)), strict=True))
     wall_s = {workers: round(seconds, 2) for workers, seconds in walls.items()}
     machine = {"load": load, "cores": os.cpu_count()}
@@ -145,7 +149,10 @@ def plans() -> dict[str, Any]:
 def beside() -> dict[str, Any]:
     """A search in one piece alone, and two at once, in turn; medians."""
     command = [sys.executable, "-m", "p2smt.cli", *PLAN]
-    runs = [(_walls_s(command), _walls_s(command, command)) for _ in range(BESIDE_RUNS)]
+    runs = [
+        (_walls_s(command), _walls_s(command, command))
+        for _ in counted(range(BESIDE_RUNS), "searches")
+    ]
     alone, both = (median(walls) for walls in zip(*runs, strict=True))
     return {"alone_s": round(alone, 2), "both_s": round(both, 2)}
 

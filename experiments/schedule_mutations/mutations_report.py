@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from p2smt.errors import InputError
 from p2smt.interop.reading import Reading
 from p2smt.interop.schedule_files import read_schedule, written
+from p2smt.report.progress import counted
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.verify import verify
 from tests.interop.file_mutations import FILE_MUTATIONS
@@ -132,7 +133,7 @@ def _rows(options: Options, jobs: int) -> Iterator[Row]:
                 work = partial(in_files, suffix, name, schedule, options)
                 waiting.append(pool.submit(work))
         waiting += [pool.submit(at_random, n, options) for n in range(0, options.random, 100)]
-        for future in waiting:
+        for future in counted(waiting, "parts"):
             if row := future.result():
                 print(row.source, row.schedule, sum(row.found.values()), flush=True)
                 yield row

@@ -1,10 +1,11 @@
 """p2smt and msccl-tools on the same questions: whole processes, one after the other.
 
-    python -m experiments.schedule_synthesis.compare MSCCL_TOOLS PYTHON [REPEAT]
+    python -m experiments.schedule_synthesis.compare [--times] MSCCL_TOOLS PYTHON [REPEAT]
 
 MSCCL_TOOLS is a clone of microsoft/msccl-tools at the commit below; PYTHON runs it, and has what it
 imports: the z3-solver of requirements.lock, lxml, igraph, argcomplete, humanfriendly, tabulate.
 REPEAT is 5 unless given; a process that does not end in 15 minutes is not started again.
+``--times`` renews what the processes took, too.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from experiments.schedule_synthesis.answers import LATE, our_answer, their_answe
 from experiments.schedule_synthesis.processes import Ran, ran
 from experiments.schedule_synthesis.questions import QUESTIONS, Question
 from experiments.schedule_synthesis.same_fabric import limits, peer_fabric, renumbering
-from experiments.schedule_synthesis.store import RESULTS, Row, machine, text
+from experiments.schedule_synthesis.store import Row, write
 from experiments.testbed.script import ended
+from experiments.testbed.written.timings import taken
 from p2smt.errors import InputError
 from p2smt.interop.fabrics import read_fabric
 from p2smt.report.progress import counted
@@ -119,15 +121,16 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: the arguments are not these.
     """
-    if len(arguments) not in (2, 3) or not (arguments[2:] or ["1"])[0].isdigit():
-        raise InputError(f"{len(arguments)} arguments", "MSCCL_TOOLS PYTHON [REPEAT] is expected")
-    clone, repeat = checked_clone(arguments[0]), int((arguments[2:] or [str(REPEAT)])[0])
+    named, anew = taken(arguments)
+    if len(named) not in (2, 3) or not (named[2:] or ["1"])[0].isdigit():
+        raise InputError(f"{len(named)} arguments", "MSCCL_TOOLS PYTHON [REPEAT] is expected")
+    clone, repeat = checked_clone(named[0]), int((named[2:] or [str(REPEAT)])[0])
     rows: list[Row] = []
     for question in QUESTIONS:
-        require_same_fabric(question, clone, arguments[1])
+        require_same_fabric(question, clone, named[1])
     for question in counted(QUESTIONS, "questions"):
-        rows += rows_of(question, clone, arguments[1], repeat)
-        RESULTS.write_text(text(machine(), rows), encoding="utf-8")
+        rows += rows_of(question, clone, named[1], repeat)
+        write(rows, anew)
 
 
 if __name__ == "__main__":

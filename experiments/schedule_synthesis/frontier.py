@@ -15,9 +15,11 @@ from typing import Any
 
 from experiments.schedule_synthesis.compare import ROOT
 from experiments.schedule_synthesis.processes import ran
-from experiments.schedule_synthesis.store import FRONTIER, machine
+from experiments.schedule_synthesis.store import write_frontier
 from experiments.testbed.script import ended
+from experiments.testbed.written.timings import taken
 from p2smt.errors import ExecutionError, InputError
+from p2smt.report.progress import live_line
 
 LIMIT_S = 1800.0
 _COMMAND = ("-m", "p2smt.cli", "synthesize", "--fabric", "dgx1", "--collective", "all-reduce")
@@ -37,7 +39,6 @@ def measured() -> dict[str, Any]:
         raise ExecutionError(f"the frontier is not found: {run.errors.strip()[-200:]}")
     data = json.loads(run.printed)
     return {
-        "machine": machine(),
         "cpu_s": round(run.cpu_s, 2),
         "wall_s": round(run.wall_s, 2),
         "status": data["status"],
@@ -62,9 +63,11 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: arguments are given.
     """
-    if arguments:
-        raise InputError(f"{len(arguments)} arguments", "none is expected")
-    FRONTIER.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
+    named, anew = taken(arguments)
+    if named:
+        raise InputError(f"{len(named)} arguments", "none but --times is expected")
+    with live_line("the frontier"):
+        write_frontier(measured(), anew)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Writes README.md from ``results.json`` and ``frontier.json``.
+"""Writes README.md from ``results.json``, ``frontier.json`` and ``timings.json``.
 
 python -m experiments.schedule_synthesis.page
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
@@ -15,7 +14,7 @@ from typing import Any
 from experiments.schedule_synthesis.answers import FOUND, LATE, NONE
 from experiments.schedule_synthesis.compare import COMMIT, OURS, THEIRS
 from experiments.schedule_synthesis.sccl_points import PUBLISHED
-from experiments.schedule_synthesis.store import FRONTIER, HERE, RESULTS, Row
+from experiments.schedule_synthesis.store import FRONTIER, HERE, RESULTS, Row, read
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
 
@@ -24,14 +23,13 @@ PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
 
 def page(results: dict[str, Any], frontier: dict[str, Any]) -> str:
     """The page."""
-    rows, machine = results["rows"], results["machine"]
+    rows, versions = results["rows"], results["versions"]
     return TEMPLATE.read_text(encoding="utf-8").format(
         repeat=max((len(row["cpu_s"]) for row in rows), default=0),
         commit=COMMIT[:12],
-        z3=machine["z3-solver"],
-        ortools=machine["ortools"],
-        python=machine["python"],
-        processor=machine["processor"],
+        z3=versions["z3-solver"],
+        ortools=versions["ortools"],
+        measured_on=results["measured_on"],
         table=_comparison(rows),
         losses=losses(rows),
         false=_false(rows),
@@ -154,8 +152,7 @@ def main(arguments: Sequence[str]) -> None:
     for needed in (RESULTS, FRONTIER):
         if not needed.exists():
             raise InputError(needed.name, "is not there", "run compare and frontier first")
-    read = [json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, FRONTIER)]
-    PAGE.write_text(page(read[0], read[1]), encoding="utf-8")
+    PAGE.write_text(page(*read()), encoding="utf-8")
 
 
 if __name__ == "__main__":

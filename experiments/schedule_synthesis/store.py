@@ -1,34 +1,63 @@
-"""The measured rows and the frontier, as committed."""
+"""The rows and the frontier, as committed; what they took stands apart."""
 
 from __future__ import annotations
 
 import json
 import platform
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from experiments.testbed.written import timings
 
 Row = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
 RESULTS, FRONTIER, FIGURES = HERE / "results.json", HERE / "frontier.json", HERE / "figures"
+TIMED = timings.Timed(
+    HERE, ("cpu_s", "wall_s"), lambda row: f"{row['title']} {row['size']} {row['tool']}"
+)
+CURVE = "frontier"
+"""The frontier among the times."""
 
 
-def text(machine: dict[str, str], rows: list[Row]) -> str:
-    """The file with these rows, one a line."""
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    return f'{{"machine": {json.dumps(machine)},\n"rows": [\n{lines}\n]}}\n'
+def write(rows: list[Row], anew: bool) -> None:
+    """Store the rows, one a line; ``anew``: with their times in place of those that are there."""
+    lines = ",\n".join(json.dumps(row) for row in TIMED.apart(rows, anew, measured_on()))
+    head = f'{{"versions": {json.dumps(versions())},\n"rows": [\n'
+    RESULTS.write_text(f"{head}{lines}\n]}}\n", encoding="utf-8")
 
 
-def machine() -> dict[str, str]:
-    """Where it was measured, and with which libraries."""
-    return {
-        "processor": _processor(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "ortools": version("ortools"),
-        "z3-solver": version("z3-solver"),
-    }
+def write_frontier(found: Row, anew: bool) -> None:
+    """Store the frontier, in the same way."""
+    times = {CURVE: {key: found[key] for key in TIMED.fields}}
+    timings.keep(HERE, times, anew, measured_on())
+    rest = {key: value for key, value in found.items() if key not in TIMED.fields}
+    FRONTIER.write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
+
+
+def read() -> tuple[Row, Row]:
+    """The rows with their times under ``rows``, and the frontier with its own.
+
+    Raises:
+        FileNotFoundError: one is not there yet.
+    """
+    found, frontier = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, FRONTIER))
+    about = {"measured_on": timings.measured_on(HERE)}
+    rows = {**found, **about, "rows": TIMED.joined(found["rows"])}
+    return rows, {**frontier, **timings.read(HERE)[CURVE]}
+
+
+def versions() -> dict[str, str]:
+    """The libraries that it was found with."""
+    return {name: version(name) for name in ("ortools", "z3-solver")}
+
+
+def measured_on() -> str:
+    """The processor and the day."""
+    python = f"Python {platform.python_version()}"
+    return f"{_processor()}, {platform.system()}, {python}, {date.today().isoformat()}"
 
 
 def _processor() -> str:

@@ -1,8 +1,9 @@
 """Searches all programs for all sizes at once, case by case, and stores what was found.
 
-    python -m experiments.small_model.study [REQUEST:LEVELS:LENGTH ..]
+    python -m experiments.small_model.study [--times] [REQUEST:LEVELS:LENGTH ..]
 
-Without an argument it is every case (some five minutes of one core).
+Without an argument it is every case (some five minutes of one core).  ``--times`` renews what
+searches took, too.
 """
 
 from __future__ import annotations

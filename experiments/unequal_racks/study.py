@@ -39,6 +39,7 @@ from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
+from p2smt.report.progress import counted
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.units import parse_bytes
 
@@ -60,7 +61,7 @@ def study(
     timed = measured_job(problem)
     times: list[list[list[float]]] = [[] for _ in found]
     choose = random.Random(how["seed"])
-    for _ in range(how["repeat"]):
+    for _ in counted(range(how["repeat"]), "rounds"):
         for number in choose.sample(range(len(found)), len(found)):
             result = run(timed, fleets[number], 1, ("program",))
             taken = [one.total.samples[0] for one in result.requests[len(small.requests) :]]

@@ -144,7 +144,7 @@ def _failed(error: Exception, *, as_json: bool = False) -> int:
 
 def _print_error(error: Exception) -> None:
     """The error as the one JSON object on stdout, unless the answer is there already."""
-    from p2smt.cli.app import USAGE_ERROR, usage
+    from p2smt.cli.app import USAGE_ERROR, usage_parts
     from p2smt.cli.output import has_printed, print_json
     from p2smt.errors import InputError
     from p2smt.report.outputs.shape import ErrorOutput, ErrorPart
@@ -152,8 +152,10 @@ def _print_error(error: Exception) -> None:
 
     if has_printed():
         return
-    given, rule, remedy = "", usage(error) if isinstance(error, USAGE_ERROR) else str(error), ""
-    if isinstance(error, InputError):
+    given, rule, remedy = "", str(error), ""
+    if isinstance(error, USAGE_ERROR):
+        given, rule, remedy = usage_parts(error)
+    elif isinstance(error, InputError):
         given, rule, remedy = error.given, error.rule, error.remedy
     given, rule, remedy = map(one_line, (given, rule, remedy))
     print_json(ErrorOutput(error=ErrorPart(given=given, rule=rule, remedy=remedy)))

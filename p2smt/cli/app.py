@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
@@ -289,9 +290,28 @@ def command_named(name: str) -> Any:
 
 def usage(error: Exception) -> str:
     """What is wrong with the arguments, and where to look."""
-    message = getattr(error, "format_message", error.__str__)().rstrip(". ")
+    return f"{_message(error)}; {_see(error)}"
+
+
+def usage_parts(error: Exception) -> tuple[str, str, str]:
+    """The same in parts: what was given, the rule, and the remedy."""
+    rule, possible, options = _message(error).partition(" (Possible options: ")
+    parameter = getattr(error, "param", None)
+    named = max(parameter.opts, key=len) if parameter is not None else ""
+    quoted = re.search(r"'(.+?)'|\(([^()]+)\)$", rule)
+    given = getattr(error, "option_name", None) or named or (quoted and (quoted[1] or quoted[2]))
+    near = f"{options.rstrip(')')} are near; " if possible else ""
+    return str(given or "command line"), rule, near + _see(error)
+
+
+def _message(error: Exception) -> str:
+    message: str = getattr(error, "format_message", error.__str__)()
+    return message.rstrip(". ")
+
+
+def _see(error: Exception) -> str:
     path = getattr(getattr(error, "ctx", None), "command_path", "p2smt")
-    return f"{message}; see {path} --help"
+    return f"see {path} --help"
 
 
 # A command that takes each option once, and what the user's files say where one is not given.

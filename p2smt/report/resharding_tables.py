@@ -155,24 +155,23 @@ def peers_table(
     of_steps = plan.memory.of_steps
     peak = format_bytes(plan.peak_step_bytes if of_steps else plan.peak_bytes)
     rows = [["this plan", format_time(plan.objective_s), "", peak, ours]]
-    rows += [_peer_cells(plan, row) for row in peers]
+    rows += [_peer_cells(plan, row, row.seconds) for row in peers if row.seconds is not None]
+    silent = [f"{row.name}: {row.note}" for row in peers if row.seconds is None]
     capped = ">largest step" if of_steps else ">largest state"
     columns = ("planner", ">time", ">times this plan's", capped, "steps")
     title = "the same redistribution by other planners, priced alike"
-    return table(title, columns, rows, least=("steps",) if short else ())
+    return Group(table(title, columns, rows, least=("steps",) if short else ()), *silent)
 
 
-def _peer_cells(plan: RedistributionPlan, row: ComparedPlanner) -> list[str]:
-    if row.seconds is None:
-        return [row.name, "", "", "", row.note]
+def _peer_cells(plan: RedistributionPlan, row: ComparedPlanner, seconds: float) -> list[str]:
     over = " over the cap" if row.over_cap else ""
     size = row.peak_step_bytes if plan.memory.of_steps else row.peak_bytes
     peak = "" if size is None else format_bytes(size) + over
-    ratio = f"{plain(row.seconds / plan.objective_s)}x" if plan.objective_s > 0 else ""
+    ratio = f"{plain(seconds / plan.objective_s)}x" if plan.objective_s > 0 else ""
     steps = "; ".join(step.kind.value for step in row.steps)
     notes = "; ".join(note for note in (_faster(plan, row), row.note) if note)
     told = f"{steps} ({notes})" if notes else steps
-    return [row.name, format_time(row.seconds), ratio, peak, told]
+    return [row.name, format_time(seconds), ratio, peak, told]
 
 
 def _faster(plan: RedistributionPlan, row: ComparedPlanner) -> str:

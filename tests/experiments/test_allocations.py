@@ -45,7 +45,7 @@ def test_jobs_come_from_their_seed() -> None:
 @pytest.mark.exhaustive
 def test_committed_optima_hold() -> None:
     for job in chosen(["16:2"])[::5]:
-        found = dict(zip(COLUMNS, row(job), strict=True))
+        found = dict(zip(COLUMNS, row(job)[0], strict=True))
         [wanted] = [
             one
             for one, keys in zip(ENTRIES, DATA["jobs"], strict=True)

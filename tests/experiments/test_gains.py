@@ -181,7 +181,6 @@ def test_the_page_is_that_of_the_results() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
     text = page.STUDIES.read_text(encoding="utf-8")
     assert page.studies(text) == text
-    assert page.BEGIN in text
 
 
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:

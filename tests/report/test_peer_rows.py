@@ -28,8 +28,11 @@ def test_a_faster_plan_names_the_memory_that_allows_it(capped: bool) -> None:
         PeerRow("fast", ours / 2, 4096, 65536, True, (), ""),
         PeerRow("same", ours, 1024, 2048, False, (), "known"),
         PeerRow("slow", ours * 2, 4096, 65536, True, (), ""),
+        PeerRow("none", None, None, None, False, (), "torch is not installed"),
     ]
     out = io.StringIO()
+    Console(file=out, width=80).print(peers_table(plan, rows, short=True))
+    assert "none: torch is not installed" in out.getvalue()
     Console(file=out, width=200).print(peers_table(plan, rows))
     told = {line.split()[0]: line for line in out.getvalue().splitlines() if line.strip()}
     assert "0.5x" in told["fast"]

@@ -23,6 +23,7 @@ from experiments.testbed.script import ended
 from experiments.testbed.written.results import read, write
 from p2smt.calibration.build import calibrated_yaml
 from p2smt.cluster.topology import Topology
+from p2smt.report.progress import counted
 
 Data = Mapping[str, Any]
 LIKE = {"measured_ratio": "measured_2x8"}
@@ -85,7 +86,7 @@ def _path(name: str) -> Path:
 def main(names: Sequence[str]) -> None:
     """Predict the clusters of these files, or of all."""
     every = sorted(path.stem for path in HERE.glob("measured_*.json"))
-    for name in names or every:
+    for name in counted(names or every, "clusters"):
         data = read(_path(name))
         other = LIKE.get(name)
         found = borrowed(data, read(_path(other))) if other else calibrated(data)

@@ -10,6 +10,7 @@ from experiments.placement_448x.measure.pairs import Pairs, is_single, pairs_of
 from experiments.placement_448x.store import rounded
 from experiments.testbed.ranks import run
 from p2smt.cluster.topology import Topology
+from p2smt.report.progress import counted
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.ranks.launch import Fleet
 
@@ -59,7 +60,8 @@ def time_pairs(
     do, and biases their times.
     """
     found: tuple[Times, Times] = ([[] for _ in both[0].entries], [[] for _ in both[1].entries])
-    for first, second in zip(*(pairs.rounds(repeat, seed) for pairs in both), strict=True):
+    rounds = zip(*(pairs.rounds(repeat, seed) for pairs in both), strict=True)
+    for first, second in counted(rounds, "rounds", repeat):
         turns = [(0, i) for i in first] + [(1, i) for i in second]
         job = _job([both[n].entries[i] for n, i in turns])
         here: dict[tuple[int, int], list[float]] = {}

@@ -8,7 +8,6 @@ writes ``beyond.json`` from the modelled results and some searches of its own.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +24,10 @@ from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, So
 from experiments.placement_448x.model.study import SMALLER
 from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.model.systems import system
-from experiments.placement_448x.store import HERE, header, rounded
+from experiments.placement_448x.store import HERE, computed_header, rounded
 from experiments.testbed.written.results import write
 from p2smt.cost.loads.footprint import Digits
+from p2smt.report.progress import counted
 
 RESULTS = HERE / "beyond.json"
 
@@ -61,7 +61,7 @@ LONGER = (
 
 def longer_data(one: Longer) -> dict[str, Any]:
     """How many optima are faster with more steps, and by how much."""
-    start, topology = time.process_time(), system(one.system).topology()
+    topology = system(one.system).topology()
     short, long = Solver(topology), longer(Solver(topology), one.length)
     gain = [
         _best(short, digits, payload, one) / _best(long, digits, payload, one)
@@ -78,7 +78,6 @@ def longer_data(one: Longer) -> dict[str, Any]:
         "largest_by_payload": [
             rounded(max(gain[n :: len(SMALLER)]), 6) for n in range(len(SMALLER))
         ],
-        "cpu_s": round(time.process_time() - start, 1),
     }
 
 
@@ -147,14 +146,14 @@ def together(results: Results) -> dict[str, Any]:
 def main() -> None:
     """Run everything and write it."""
     searched = {
-        "longer": [longer_data(one) for one in LONGER],
-        "iterations": [iteration_data(one) for one in ITERATIONS],
+        "longer": [longer_data(one) for one in counted(LONGER, "longer programs")],
+        "iterations": [iteration_data(one) for one in counted(ITERATIONS, "iterations")],
     }
     every = load()
     write(
         RESULTS,
         {
-            "header": header(LIMITS.seed),
+            "header": computed_header(LIMITS.seed),
             "length": LENGTH,
             **searched,
             "multi_axis": [multi_axis(results) for results in every],

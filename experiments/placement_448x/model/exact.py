@@ -13,7 +13,7 @@ from typing import Any
 from experiments.placement_448x.model.solving import KIND
 from experiments.placement_448x.model.study import paper_bytes
 from experiments.placement_448x.model.systems import system
-from experiments.placement_448x.store import HERE, header, rounded
+from experiments.placement_448x.store import HERE, computed_header, rounded
 from experiments.testbed.written.results import write
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.scene import Scene
@@ -67,7 +67,7 @@ def main() -> None:
     write(
         RESULTS,
         {
-            "header": header(0),
+            "header": computed_header(0),
             "paper": PAPER,
             "matrices": {"inside": INSIDE.matrix, "across": ACROSS.matrix},
             "bandwidth_ratio_in_the_limit": PAPER / 16,

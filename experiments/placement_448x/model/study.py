@@ -1,12 +1,12 @@
 """The modelled study: every placement of every split of a system, and every choice of axes.
 
-    python -m experiments.placement_448x.model.study [NAME ..]
+    python -m experiments.placement_448x.model.study [--times] [NAME ..]
 
 writes ``computed/NAME.json`` per system (:mod:`experiments.placement_448x.model.systems`;
 default: all).
 ``cases`` lists axes, reduced axes, and each placement with the number of its scene; ``runs`` lists
-each scene with each payload and choice of algorithms.  Everything but ``header`` and ``effort`` is
-the same on every machine.
+each scene with each payload and choice of algorithms.  All of it is the same on every machine; what
+it took is kept apart and renewed by ``--times``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any
 from experiments.placement_448x.cases import Case, cases, matrices
 from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
-from experiments.placement_448x.store import HERE, header, rounded
+from experiments.placement_448x.store import HERE, computed_header, rounded
 from experiments.testbed.script import ended
 from experiments.testbed.written.results import write
+from experiments.testbed.written.timings import Times, keep, taken
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
@@ -43,8 +44,8 @@ def paper_bytes(topology: Topology) -> int:
     return 4 * 2**29 * topology.sizes[0]
 
 
-def study(one: System, payloads: Sequence[int] = ()) -> dict[str, Any]:
-    """The results of one system, with all payloads or those given."""
+def study(one: System, payloads: Sequence[int] = ()) -> tuple[dict[str, Any], Times]:
+    """The results of one system, with all payloads or those given, and what they took."""
     topology, start = one.topology(), time.process_time()
     headline = paper_bytes(topology)
     scenes: Scenes = {}
@@ -62,17 +63,17 @@ def study(one: System, payloads: Sequence[int] = ()) -> dict[str, Any]:
         for n, run in runs
         if (n, run.payload_bytes, run.algorithm) == (number, headline, LIBRARY)
     ]
-    return {
-        "header": header(LIMITS.seed),
+    found = {
+        "header": computed_header(LIMITS.seed),
         "system": _system(one, topology, headline),
-        "effort": {
-            "study_cpu_s": round(time.process_time() - start, 2),
-            "synthesis_cpu_s": [round(proof.cpu_s, 4) for proof in proofs],
-        },
         "programs_per_scene": [proof.programs for proof in proofs],
         "cases": rows,
         "scenes": [_scene(topology, digits) for digits in scenes],
         **_runs(runs),
+    }
+    return found, {
+        "study_cpu_s": round(time.process_time() - start, 2),
+        "synthesis_cpu_s": [round(proof.cpu_s, 4) for proof in proofs],
     }
 
 
@@ -130,12 +131,14 @@ def _cell(value: object) -> object:
     return rounded(value) if isinstance(value, float) else value
 
 
-def main(names: Sequence[str]) -> None:
-    """Study the systems of these names, or all."""
+def main(arguments: Sequence[str]) -> None:
+    """Study the systems of these names, or all; ``--times`` renews what that took, too."""
+    names, anew = taken(arguments)
     for one in counted([system(name) for name in names] or SYSTEMS, "systems"):
-        found = study(one)
+        found, times = study(one)
         write(HERE / "computed" / f"{one.name}.json", found)
-        print(f"{one.name}: {len(found['runs'])} runs, {found['effort']['study_cpu_s']} CPU s")
+        keep(HERE, {one.name: times}, anew)
+        print(f"{one.name}: {len(found['runs'])} runs, {times['study_cpu_s']} CPU s")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from experiments.placement_448x.model.summary import (
     ratios,
 )
 from experiments.placement_448x.report.text import Lines, matrix_text, percent, size_text, table
+from experiments.placement_448x.store import HERE
+from experiments.testbed.written.timings import read as read_times
 
 
 def ratio_table(systems: Sequence[Results]) -> Lines:
@@ -40,10 +42,9 @@ def ratio_table(systems: Sequence[Results]) -> Lines:
 
 def effort_table(systems: Sequence[Results]) -> Lines:
     """Cases, programs and times of the study."""
-    rows = []
+    rows, took = [], read_times(HERE)
     for results in systems:
-        data = results.data
-        times = data["effort"]["synthesis_cpu_s"]
+        data, times = results.data, took[results.name]["synthesis_cpu_s"]
         rows.append(
             (
                 results.label,
@@ -53,7 +54,7 @@ def effort_table(systems: Sequence[Results]) -> Lines:
                 ", ".join(map(str, sorted(set(data["programs_per_scene"])))),
                 f"{1000 * statistics.median(times):.0f} ms",
                 f"{1000 * max(times):.0f} ms",
-                f"{data['effort']['study_cpu_s']:.1f} s",
+                f"{took[results.name]['study_cpu_s']:.1f} s",
             )
         )
     head = ("system", "cases", "requests", "scenes", "programs", "search, median", "longest")
@@ -115,5 +116,5 @@ def _single(one: Outcome) -> float:
 
 
 def _times(results: Results) -> list[float]:
-    times: list[float] = results.data["effort"]["synthesis_cpu_s"]
+    times: list[float] = read_times(HERE)[results.name]["synthesis_cpu_s"]
     return times

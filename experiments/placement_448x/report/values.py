@@ -19,6 +19,7 @@ from experiments.placement_448x.report import measured, speedups
 from experiments.placement_448x.report.text import percent
 from experiments.placement_448x.store import HERE
 from experiments.testbed.written.results import read
+from experiments.testbed.written.timings import measured_on
 
 CHOICES = {"ring": (RING,), "tree": (TREE,), "library": (LIBRARY,), "both": (RING, TREE)}
 EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")
@@ -154,11 +155,10 @@ def _plain_switches(results: Results) -> bool:
 
 
 def header_values(results: Results) -> dict[str, str]:
-    """Versions, machine, seed, commit and date of the modelled results."""
+    """Versions and seed of the modelled results, and where they were timed."""
     data = results.data["header"]
     versions = ", ".join(f"{name} {number}" for name, number in data["versions"].items())
-    about = {name: str(data[name]) for name in ("machine", "seed", "commit", "date")}
-    return {"versions": versions, **about}
+    return {"versions": versions, "seed": str(data["seed"]), "timed_on": measured_on(HERE)}
 
 
 def ratio_values() -> dict[str, str]:

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 
-def header(seed: int, packages: Sequence[str], folder: Path) -> dict[str, Any]:
-    """What is needed to run the same again: versions, seed, machine class, commit, date."""
+def computed(seed: int, packages: Sequence[str]) -> dict[str, Any]:
+    """Of what is computed: versions and seed, by which everyone finds the same."""
     return {
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
         "seed": seed,
+    }
+
+
+def header(seed: int, packages: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Of what is measured: also the machine class, the commit and the day."""
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        **computed(seed, packages),
         "commit": _commit(folder),
         "date": date.today().isoformat(),
     }

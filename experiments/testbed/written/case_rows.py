@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from experiments.testbed.written.timings import Timed, taken
 from p2smt.errors import InputError
 from p2smt.report.progress import counted
 
@@ -22,7 +23,8 @@ R = TypeVar("R", bound="DataclassInstance")
 class CaseRows(Generic[C, R]):
     """A file with a row, a dataclass whose first field is ``case``, for each case that was run.
 
-    ``case`` and ``row`` make these from their fields; a case is named by its text.
+    ``case`` and ``row`` make these from their fields; a case is named by its text.  The field
+    ``cpu_s`` of a row is kept apart (:mod:`experiments.testbed.written.timings`).
     """
 
     path: Path
@@ -36,20 +38,29 @@ class CaseRows(Generic[C, R]):
             return {}
         rows: list[dict[str, Any]] = json.loads(self.path.read_text(encoding="utf-8"))
         cases = [self.case(**row["case"]) for row in rows]
-        return {c: self.row(**{**row, "case": c}) for c, row in zip(cases, rows, strict=True)}
+        timed = self._timed.joined(rows)
+        return {c: self.row(**{**row, "case": c}) for c, row in zip(cases, timed, strict=True)}
+
+    @property
+    def _timed(self) -> Timed:
+        return Timed(self.path.parent, ("cpu_s",), lambda row: str(self.case(**row["case"])))
 
     def run(self, arguments: Sequence[str], row_of: Callable[[C], R]) -> None:
         """Run the cases of these names, all of them where none is given, and store each.
 
+        ``--times`` among the arguments renews what they took, too.
+
         Raises:
             InputError: a name is none of a case.
         """
+        chosen, anew = taken(arguments)
         named = {str(case): case for case in self.cases}
-        if unknown := set(arguments) - named.keys():
+        if unknown := set(chosen) - named.keys():
             raise InputError(f"cases {sorted(unknown)}", f"are none of {', '.join(named)}")
-        for case in counted([named[name] for name in arguments] or self.cases, "cases"):
-            self._write({**self.read(), case: row_of(case)})
+        for case in counted([named[name] for name in chosen] or self.cases, "cases"):
+            self._write({**self.read(), case: row_of(case)}, anew)
 
-    def _write(self, rows: dict[C, R]) -> None:
-        lines = [json.dumps(asdict(rows[case])) for case in self.cases if case in rows]
+    def _write(self, rows: dict[C, R], anew: bool) -> None:
+        known = [asdict(rows[case]) for case in self.cases if case in rows]
+        lines = [json.dumps(row) for row in self._timed.apart(known, anew)]
         self.path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

@@ -8,6 +8,8 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from p2smt.report.progress import counted
+
 PNG_DPI = 110
 
 
@@ -21,7 +23,7 @@ def write_figures(
     mpl.rcParams["svg.hashsalt"] = "p2smt"
     target = Path(arguments[0]) if arguments else folder / "figures"
     target.mkdir(exist_ok=True)
-    for name, draw in figures.items():
+    for name, draw in counted(figures.items(), "figures"):
         figure = draw()
         if arguments:
             figure.savefig(target / f"{name}.png", dpi=PNG_DPI)

@@ -75,6 +75,8 @@ TOPOLOGY = _kind(
     "--topology --fabric --node",
     "give it as --topology {0}, or to p2smt topology show {0}",
 )
+PAGE_PART = '<script type="application/json" id="data">'
+PAGE = _kind("a page that p2smt report made", "", "", "give the file that it shows")
 
 
 def kind_of(path: str) -> OwnFile | None:
@@ -89,6 +91,8 @@ def kind_of(path: str) -> OwnFile | None:
             text = file.read()
     except (OSError, UnicodeDecodeError):
         return None
+    if text.startswith("<!doctype html>") and PAGE_PART in text:
+        return PAGE
     if format_of(text) is not None:
         return SCHEDULE if "<algo" in text or not text.lstrip().startswith("<") else None
     if text.lstrip()[:1] != "{":

@@ -27,6 +27,8 @@ KINDS: dict[str, OwnFile | None] = {
     "journal.jsonl": own_files.JOURNAL,
     "answer.json": own_files.ANSWER,
     "topology.yaml": own_files.TOPOLOGY,
+    "page.html": own_files.PAGE,
+    "other.html": None,
     "model.yaml": None,
     "other.json": None,
     "list.json": None,
@@ -41,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "topology.yaml").write_text(TINY)
     (path / "model.yaml").write_text("name: m\n" + SMALL)
     (path / "other.json").write_text('{"schema_version": 1, "kind": "recipe"}')
+    (path / "other.html").write_text("<!doctype html>\n<html></html>\n")
     (path / "list.json").write_text("[1]")
     (path / "binary").write_bytes(b"\xff\0")
     with pytest.MonkeyPatch.context() as patch:
@@ -51,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (*RESHARD, "--from", "S(tp),R", "--to", "R,R", "-o", "redistribution.json"),
             ("classics", "ring-all-gather", "--ranks", "4", "-o", "schedule.xml"),
             ("convert", "schedule.xml", "schedule.yaml"),
+            ("report", "plan.json", "-o", "page.html"),
             ("crossings", "--factors", "2,3", "--sufficient", "-o", "set.json"),
         ]
         for words in made:
@@ -103,6 +107,21 @@ def test_wherever_it_is_not_taken_the_error_says_what_it_is(
         assert f"'{name}': is {kind.title}, which " in done.err, (path, words, done.err)
         refused += 1
     assert refused > 25
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "rule", "remedy"),
+    [
+        ("solve --nosuch", "--nosuch", "No such option: --nosuch", "see p2smt solve --help"),
+        ("solve --retries 3", "--retries", "No such option", "--workers are near; see p2smt solve"),
+        ("export", "--to", "Missing option '--to'", "see p2smt export --help"),
+        ("solve a b", "a b", "Got unexpected extra argument(s) (a b)", "see p2smt solve --help"),
+        ("topology nosuch", "nosuch", "No such command 'nosuch'", "see p2smt topology --help"),
+    ],
+)
+def test_a_wrong_line_as_json_comes_in_parts(line: str, given: str, rule: str, remedy: str) -> None:
+    error = cli(*line.split(), "--json").json()["error"]
+    assert (error["given"], rule in error["rule"], remedy in error["remedy"]) == (given, True, True)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from experiments.published_schedules.generated import generate, read_output
 from experiments.published_schedules.judge import judged
 from experiments.published_schedules.known import BUGS
 from experiments.published_schedules.sources import REPOSITORIES, Program, Repository
-from experiments.published_schedules.store import RESULTS, read, text
+from experiments.published_schedules.store import RESULTS, TIMED, read, text
 from experiments.published_schedules.study import file_rows, program_rows, rows_of
 from p2smt.errors import InputError
 from tests.interop.msccl.texts import algo, block, gpu, step
@@ -75,7 +75,8 @@ def test_the_pages_are_those_of_the_results() -> None:
 
 
 def test_the_file_is_as_it_is_written() -> None:
-    assert text(ROWS) == RESULTS.read_text(encoding="utf-8")
+    plain = [{k: v for k, v in row.items() if k not in TIMED.fields} for row in ROWS]
+    assert text(plain) == RESULTS.read_text(encoding="utf-8")
 
 
 def test_every_wrong_schedule_is_told_and_no_other() -> None:

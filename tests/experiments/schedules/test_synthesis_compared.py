@@ -23,7 +23,7 @@ from experiments.schedule_synthesis.processes import Ran, ran
 from experiments.schedule_synthesis.questions import QUESTIONS
 from experiments.schedule_synthesis.same_fabric import Limits, limits, renumbering
 from experiments.schedule_synthesis.sccl_points import GATHERS, NAMED, composed
-from experiments.schedule_synthesis.store import FRONTIER, RESULTS, machine
+from experiments.schedule_synthesis.store import FRONTIER, RESULTS, read, versions
 from p2smt.errors import ExecutionError, InputError
 from p2smt.interop.fabrics import read_fabric
 
@@ -221,7 +221,7 @@ def test_times_are_of_medians_and_losses_are_said() -> None:
 
 
 def test_the_page_says_what_the_rows_say() -> None:
-    told = page.page({"machine": machine(), "rows": ROWS}, CURVE)
+    told = page.page({"versions": versions(), "measured_on": "here", "rows": ROWS}, CURVE)
     assert "| quick | (2, 2, 4) | p2smt | schedule | 2.00 | 1.00 | 0.4 x (slower) |" in told
     assert "| late | (2, 2, 4) | p2smt | schedule | 2.00 | 1.00 | more than 50.0 x |" in told
     assert "in 1 rows above it is false (slow (2, 2, 4))" in told
@@ -233,9 +233,8 @@ def test_the_page_says_what_the_rows_say() -> None:
 
 @pytest.mark.skipif(not (RESULTS.exists() and FRONTIER.exists()), reason="nothing is measured yet")
 def test_the_page_is_that_of_the_results() -> None:
-    read = [json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, FRONTIER)]
     say = "run: python -m experiments.schedule_synthesis.page"
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(read[0], read[1]), say
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(*read()), say
 
 
 def test_the_figure_has_every_point() -> None:
