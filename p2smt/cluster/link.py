@@ -61,12 +61,19 @@ class Algorithm(Enum):
     ROOTS_RING = "roots-ring"
     ROOTS_DOUBLING = "roots-doubling"
     ROOTS_NEAREST = "roots-nearest"
+    NEIGHBOUR = "neighbour"
+    CHAIN = "chain"
+    BINARY = "binary"
+    SPLIT_BINARY = "split-binary"
+    KNOMIAL = "knomial"
+    SCATTER_DOUBLING = "scatter-doubling"
 
 
 MPI_ALGORITHMS = (
     *(Algorithm.RECURSIVE_DOUBLING, Algorithm.NEAREST_FIRST, Algorithm.BRUCK, Algorithm.PAIRWISE),
     *(Algorithm.LINEAR, Algorithm.ROOTED, Algorithm.ROOTS_TREE, Algorithm.ROOTS_RING),
-    *(Algorithm.ROOTS_DOUBLING, Algorithm.ROOTS_NEAREST),
+    *(Algorithm.ROOTS_DOUBLING, Algorithm.ROOTS_NEAREST, Algorithm.NEIGHBOUR, Algorithm.CHAIN),
+    *(Algorithm.BINARY, Algorithm.SPLIT_BINARY, Algorithm.KNOMIAL, Algorithm.SCATTER_DOUBLING),
 )
 """What MPI libraries run beside these (:mod:`p2smt.cost.library.mpi`)."""
 OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT, *MPI_ALGORITHMS)

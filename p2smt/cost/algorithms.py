@@ -245,6 +245,10 @@ def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint)
             return not footprint.mixed
         case Algorithm.HALVING_DOUBLING | Algorithm.RECURSIVE_DOUBLING | Algorithm.NEAREST_FIRST:
             return footprint.regular and _powers(n for one in footprint.profiles for n in one)
+        case Algorithm.SCATTER_DOUBLING:
+            return footprint.regular and _powers((footprint.members,))
+        case Algorithm.NEIGHBOUR:
+            return footprint.regular and footprint.members % 2 == 0
         case Algorithm.ROOTS_DOUBLING | Algorithm.ROOTS_NEAREST:
             return footprint.regular and _powers((footprint.nodes,))
         case _ if algorithm in MPI_ALGORITHMS:

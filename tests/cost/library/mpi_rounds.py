@@ -62,6 +62,23 @@ def phases(algorithm: Algorithm, operation: Operation, p: int, local: int = 1) -
         case Algorithm.BINOMIAL, Collective.BROADCAST:
             near = [[Sent(r - d, r, every) for r in range(d, min(2 * d, p))] for d in _powers(p)]
             return [near]
+        case Algorithm.RECURSIVE_DOUBLING, Collective.REDUCE_SCATTER:
+            return [_doubling_apart(p)]
+        case Algorithm.NEAREST_FIRST, Collective.REDUCE_SCATTER:
+            return [_nearest(everyone)[: len(_powers(p))]]
+        case Algorithm.NEAREST_FIRST, Collective.REDUCE:
+            return [_nearest(everyone)[: len(_powers(p))], _gathered(p)]
+        case Algorithm.NEIGHBOUR, Collective.ALL_GATHER:
+            return [_neighbours(p)]
+        case Algorithm.CHAIN | Algorithm.BINARY | Algorithm.KNOMIAL, Collective.BROADCAST:
+            return [[[Sent(a, b, every) for a, b in depth]] for depth in _depths(algorithm, p)]
+        case Algorithm.CHAIN | Algorithm.BINARY, Collective.REDUCE:
+            depths = reversed(_depths(algorithm, p))
+            return [[[Sent(b, a, every, add=True) for a, b in depth]] for depth in depths]
+        case Algorithm.SPLIT_BINARY, Collective.BROADCAST:
+            return _split(p)
+        case Algorithm.SCATTER_DOUBLING, Collective.BROADCAST:
+            return [_scattered(p), _doubled(p)]
         case Algorithm.ROOTED, Collective.ALL_REDUCE:
             return [_up(everyone, every), _down(everyone, every)]
         case Algorithm.ROOTED, Collective.REDUCE_SCATTER:
@@ -193,6 +210,94 @@ def _down(members: Sequence[int], every: frozenset[int]) -> Phase:
     return [
         [Sent(s.target, s.source, s.chunks) for s in step] for step in reversed(_up(members, every))
     ]
+
+
+def _doubling_apart(p: int) -> Phase:
+    """Of the whole vector what the partner's half, quarter, .. of the ranks needs is all but what
+    the sender's has, as Open MPI's reduce_scatter_block sends it."""
+    return [
+        [Sent(r, r ^ d, frozenset(range(p)) - _side(r, d), add=True) for r in range(p)]
+        for d in _powers(p)
+    ]
+
+
+def _side(rank: int, d: int) -> frozenset[int]:
+    return frozenset(range(rank // d * d, rank // d * d + d))
+
+
+def _gathered(p: int) -> Phase:
+    """After halves at distance 1, quarters at 2, ..: the far half sends first, to rank 0."""
+    found = Phase()
+    for d in reversed(_powers(p)):
+        senders = range(d, 2 * d)
+        found.append([Sent(r, r - d, _same_low_bits(r, 2 * d, p)) for r in senders])
+    return found
+
+
+def _same_low_bits(rank: int, modulus: int, p: int) -> frozenset[int]:
+    return frozenset(range(rank % modulus, p, modulus))
+
+
+def _neighbours(p: int) -> Phase:
+    """What came last is passed on, to the next rank and to the one before in turns."""
+    last, found = {r: frozenset({r}) for r in range(p)}, Phase()
+    for turn in range(p // 2):
+        partner = {r: (r + (1 if r % 2 == turn % 2 else -1)) % p for r in range(p)}
+        found.append([Sent(r, partner[r], last[r]) for r in range(p)])
+        came = {r: last[partner[r]] for r in range(p)}
+        last = {r: last[r] | came[r] for r in range(p)} if turn == 0 else came
+    return found
+
+
+def _parent(algorithm: Algorithm, rank: int) -> int:
+    """As coll_base_topo.c finds it, of a rank that is not the root."""
+    match algorithm:
+        case Algorithm.CHAIN:
+            return rank - 1
+        case Algorithm.KNOMIAL:
+            mask = 1
+            while rank % (4 * mask) == 0:
+                mask *= 4
+            return rank // (4 * mask) * (4 * mask)
+    level = (rank + 1).bit_length() - 1
+    above = rank
+    while rank > 2 and above >= 2**level - 1:
+        above -= 2**level // 2
+    return above if rank > 2 else 0
+
+
+def _depths(algorithm: Algorithm, p: int) -> list[list[tuple[int, int]]]:
+    found, level = list[list[tuple[int, int]]](), [0]
+    parents = {r: _parent(algorithm, r) for r in range(1, p)}
+    while edges := [(a, b) for b, a in parents.items() if a in level]:
+        found.append(edges)
+        level = [b for _, b in edges]
+    return found
+
+
+def _split(p: int) -> list[Phase]:
+    """Odd ranks are below 1 and have the first half, even ones are below 2 and have the second."""
+    left = frozenset(range(p - p // 2))
+    halves = {1: left, 0: frozenset(range(p)) - left}
+    down = [[Sent(a, b, halves[b % 2]) for a, b in depth] for depth in _depths(Algorithm.BINARY, p)]
+    swap = [Sent(a, b, halves[a % 2]) for r in range(1, p - 1, 2) for a, b in _both(r, r + 1)]
+    last = [Sent(0, p - 1, halves[0])] if p % 2 == 0 else []
+    return [*([step] for step in down), [swap + last]]
+
+
+def _both(a: int, b: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (a, b), (b, a)
+
+
+def _scattered(p: int) -> Phase:
+    return [
+        [Sent(r, r + d, _side(r + d, d) & frozenset(range(p))) for r in range(0, p - d, 2 * d)]
+        for d in reversed(_powers(p))
+    ]
+
+
+def _doubled(p: int) -> Phase:
+    return [[Sent(r, r ^ d, _side(r, d)) for r in range(p)] for d in _powers(p)]
 
 
 # Replay -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from p2smt.cost.library.ways import library_choice
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 
 ALL_REDUCE, ALL_GATHER = Collective.ALL_REDUCE, Collective.ALL_GATHER
-SCATTER, BROADCAST = Collective.REDUCE_SCATTER, Collective.BROADCAST
+SCATTER, BROADCAST, REDUCE = Collective.REDUCE_SCATTER, Collective.BROADCAST, Collective.REDUCE
 EXCHANGE = RequestKind.ALL_TO_ALL
 ONE, FOUR = (1, 8), (4, 2)
 
@@ -65,7 +65,22 @@ def chosen(library: str, sizes: tuple[int, int], operation: Operation, payload: 
         ("mpich-5", ONE, EXCHANGE, 8 * 32769, "pairwise"),
         ("mpich-5", (2, 8), EXCHANGE, 16 * 256, "bruck"),
         ("mpich-5", ONE, BROADCAST, 12288, "rooted"),
-        ("mpich-5", ONE, BROADCAST, 12289, "scatter-gather"),
+        ("mpich-5", ONE, BROADCAST, 12289, "scatter-doubling"),
+        ("mpich-5", ONE, BROADCAST, 524289, "scatter-gather"),
+        ("mpich-5", (2, 5), BROADCAST, 12289, "scatter-gather"),
+        ("mpich-5", ONE, REDUCE, 2049, "nearest-first"),
+        ("openmpi-5", (1, 4), BROADCAST, 1048576, "chain"),
+        ("openmpi-5", ONE, BROADCAST, 4095, "knomial"),
+        ("openmpi-5", ONE, BROADCAST, 4096, "binary"),
+        ("openmpi-5", (1, 16), BROADCAST, 1048576, "scatter-doubling"),
+        ("openmpi-5", (1, 512), BROADCAST, 16384, "split-binary"),
+        ("openmpi-5", ONE, REDUCE, 8191, "binary"),
+        ("openmpi-5", (1, 2), REDUCE, 524288, "chain"),
+        ("openmpi-5", (1, 2), REDUCE, 7, "nearest-first"),
+        ("openmpi-5", (1, 64), ALL_GATHER, 64 * 512, "neighbour"),
+        ("openmpi-5", (1, 64), ALL_GATHER, 64 * 65536, "ring"),
+        ("openmpi-5", (1, 2), SCATTER, 2 * 3, "recursive-doubling"),
+        ("openmpi-5", ONE, SCATTER, 8 * 127, "nearest-first"),
     ],
 )
 def test_what_is_chosen(

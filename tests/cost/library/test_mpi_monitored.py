@@ -31,6 +31,7 @@ into, part = np.zeros_like(send), send[: send.size // world.size].copy()
     "alltoall": lambda: world.Alltoall(send, into),
     "bcast": lambda: world.Bcast(send, 0),
     "reduce": lambda: world.Reduce(send, into, root=0),
+    "reduce_scatter_block": lambda: world.Reduce_scatter_block(send, part),
 }[sys.argv[1]]()
 """
 A = Algorithm
@@ -44,7 +45,21 @@ CASES = [
     ("alltoall", 2, A.PAIRWISE, RequestKind.ALL_TO_ALL),
     ("alltoall", 3, A.BRUCK, RequestKind.ALL_TO_ALL),
     ("bcast", 6, A.BINOMIAL, Collective.BROADCAST),
+    ("bcast", 2, A.CHAIN, Collective.BROADCAST),
+    ("bcast", 3, A.CHAIN, Collective.BROADCAST),
+    ("bcast", 4, A.SPLIT_BINARY, Collective.BROADCAST),
+    ("bcast", 5, A.BINARY, Collective.BROADCAST),
+    ("bcast", 7, A.KNOMIAL, Collective.BROADCAST),
+    ("bcast", 8, A.SCATTER_DOUBLING, Collective.BROADCAST),
+    ("reduce", 2, A.CHAIN, Collective.REDUCE),
+    ("reduce", 3, A.CHAIN, Collective.REDUCE),
+    ("reduce", 4, A.BINARY, Collective.REDUCE),
     ("reduce", 5, A.ROOTED, Collective.REDUCE),
+    ("reduce", 7, A.NEAREST_FIRST, Collective.REDUCE),
+    ("allgather", 5, A.NEIGHBOUR, Collective.ALL_GATHER),
+    ("allreduce", 5, A.RING, Collective.ALL_REDUCE),
+    ("reduce_scatter_block", 2, A.RECURSIVE_DOUBLING, Collective.REDUCE_SCATTER),
+    ("reduce_scatter_block", 4, A.NEAREST_FIRST, Collective.REDUCE_SCATTER),
 ]
 
 
@@ -58,6 +73,7 @@ def monitored(name: str, number: int, ranks: int, folder: Path) -> Counter[tuple
         "pml_monitoring_filename": str(folder / "sent"),
         "coll_tuned_use_dynamic_rules": "1",
         f"coll_tuned_{name}_algorithm": str(number),
+        f"coll_tuned_{name}_algorithm_chain_fanout": "1",  # as in its own choice
     }
     words = [word for key, value in settings.items() for word in ("--mca", key, value)]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -35,9 +35,20 @@ CASES: list[tuple[Algorithm, Operation]] = [
     (A.ROOTS_RING, Collective.ALL_GATHER),
     (A.ROOTS_DOUBLING, REDUCES),
     (A.ROOTS_NEAREST, REDUCES),
+    (A.RECURSIVE_DOUBLING, Collective.REDUCE_SCATTER),
+    (A.NEAREST_FIRST, Collective.REDUCE_SCATTER),
+    (A.NEAREST_FIRST, Collective.REDUCE),
+    (A.NEIGHBOUR, Collective.ALL_GATHER),
+    (A.CHAIN, Collective.BROADCAST),
+    (A.CHAIN, Collective.REDUCE),
+    (A.BINARY, Collective.BROADCAST),
+    (A.BINARY, Collective.REDUCE),
+    (A.SPLIT_BINARY, Collective.BROADCAST),
+    (A.KNOMIAL, Collective.BROADCAST),
+    (A.SCATTER_DOUBLING, Collective.BROADCAST),
 ]
-POWERS = (A.RECURSIVE_DOUBLING, A.NEAREST_FIRST)
-SIZES = [(2, 2), (4, 2), (2, 2, 2), (2, 4, 2), (4, 4)]
+POWERS = (A.RECURSIVE_DOUBLING, A.NEAREST_FIRST, A.SCATTER_DOUBLING)
+SIZES = [(2, 2), (4, 2), (2, 2, 2), (2, 4, 2), (4, 4), (8, 4)]
 ODD_SIZES = [(3, 2), (2, 3), (5, 1), (4, 3), (3, 4), (2, 3, 2)]
 
 
@@ -58,6 +69,8 @@ def test_right_chunk_by_chunk(
 
 
 def _fits(algorithm: Algorithm, sizes: tuple[int, ...]) -> bool:
+    if algorithm is A.NEIGHBOUR:
+        return int(np.prod(sizes)) % 2 == 0
     counts = sizes if algorithm in POWERS else sizes[:1]
     powers = all(n & (n - 1) == 0 for n in counts)
     return powers or algorithm not in (*POWERS, A.ROOTS_DOUBLING, A.ROOTS_NEAREST)
@@ -91,6 +104,8 @@ def test_priced_as_the_messages_load_the_links(
         assert way.algorithm == "ring"
         return
     p, local = topology.devices, topology.devices // sizes[0]
+    if algorithm is A.SPLIT_BINARY and p % 2:
+        return  # so many chunks have no half
     found = oracle.phases(algorithm, operation, p, local)
     loads = oracle.loads(found, sizes)
     seconds = max(load / (1.0 + j) for j, load in enumerate(loads))
