@@ -4,12 +4,12 @@
   torch 2.13, ``torch/distributed/fsdp/_fully_shard/_fsdp_param.py`` (``Shard(0)``) and
   ``_fsdp_common.py`` (``_chunk_with_empty``);
 - ``hsdp:dp=16,replicas=2``: the same inside each of several replicas, which are the outer
-  dimension of the mesh (``HSDPMeshInfo``: dimension 0 replicates);
+  dimension of the mesh (``_fully_shard.py`` 175: dimension 1 shards, 0 replicates);
 - ``dtensor:a=8,b=4:Shard(0),Shard(1)``: a ``DeviceMesh`` and one placement for each dimension of
   it; chunks of chunks where several shard one (``torch/distributed/tensor/placement_types.py``,
   ``Shard._split_tensor``);
-- ``jax:a=4,b=2:P(('a','b'))``: a ``NamedSharding``, whose parts must be equal (jax,
-  ``jax/_src/named_sharding.py``).
+- ``jax:a=4,b=2:P(('a','b'))``: a ``NamedSharding``, whose parts must be equal (jax 0.10,
+  ``jax/_src/sharding.py`` 72).
 
 Ranks are row-major over the mesh.  A tensor of fewer dimensions than the layout has takes the first
 entries, and is replicated over what would shard the others.  Tests hold these against torch and

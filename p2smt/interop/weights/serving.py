@@ -16,7 +16,8 @@ Common to both:
   1136-1212 of SGLang;
 - tied embeddings are one tensor, on the first and the last stage: ``models/qwen2.py`` 306 of vLLM,
   446-461 of SGLang;
-- layers of multi-token prediction are skipped: ``models/deepseek_v2.py`` 1331-1333 of vLLM.
+- layers of multi-token prediction are skipped: ``models/deepseek_v2.py`` 1331-1333 of vLLM;
+- no more ranks of tp than experts: ``models/qwen3_moe.py`` 123 of vLLM, 93 of SGLang.
 
 vLLM: ranks engine, dp, pp, tp, the last fastest (``distributed/parallel_state.py`` 1141-1143; an
 engine here is its ExternalDP).  Experts are cut by rows and columns over all tp x dp ranks of a
@@ -175,6 +176,12 @@ class _Serving:
             InputError: one does not.
         """
         given, sizes, tp = self.given, self.model.sizes, self.tp
+        for name, most, what in (
+            ("pp", sizes.layers, "layers"),
+            ("tp", sizes.experts.count if sizes.experts else tp, "experts"),
+        ):
+            if given.degree(name) > most:
+                raise given.error(f"{name}={given.degree(name)}", f"is more than {most} {what}")
         given.divides(tp, sizes.heads, "the heads", "tp")
         if not sizes.mla and sizes.kv_heads % tp and tp % sizes.kv_heads:
             rule = f"must be a multiple or a divisor of the {sizes.kv_heads} kv heads"

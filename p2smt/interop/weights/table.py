@@ -56,15 +56,18 @@ MESHES: Mapping[str, Callable[[str, WeightModel], WeightLayout]] = {
 """Those whose text is a mesh and a layout on it."""
 
 
-def layout_of(text: str, model: str = "") -> WeightLayout:
+def layout_of(text: str, model: str = "", dtype: str = "bf16") -> WeightLayout:
     """Who holds which box of which tensor, by ``megatron:tp=8,..``, ``vllm:..`` or a file.
 
-    ``model``: the name of a model, or its ``config.json``; a file needs none.
+    ``model``: the name of a model, or its ``config.json``; a file needs none.  ``dtype``: the type
+    that weights are moved in, which no layout depends on.
 
     Raises:
         InputError: the framework or an option is unknown, a degree does not divide what it cuts,
-            there are no rules for what is asked, or the model is none whose weights have names.
+            there are no rules for what is asked, the model is none whose weights have names, or
+            the type is quantised.
     """
+    weight_bytes(dtype)
     framework = text.partition(":")[0].strip()
     if framework not in (*FRAMEWORKS, *MESHES):
         return _of_file(text)

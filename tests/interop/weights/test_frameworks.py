@@ -120,10 +120,11 @@ def test_heads_on_several_ranks() -> None:
 @given(draws())
 def test_sglang(drawn: Draws) -> None:
     model = TINY[drawn.draw(MODELS)]
-    tp, pp = drawn.draw(st.sampled_from((1, 2, 4, 8))), drawn.draw(st.sampled_from((1, 2, 3)))
+    count = model.sizes.experts.count if model.sizes.experts else 8
+    tp = drawn.draw(st.sampled_from([n for n in (1, 2, 4, 8) if n <= count]))
+    pp = drawn.draw(st.sampled_from((1, 2, 3)))
     engines, ep = drawn.draw(st.sampled_from((1, 2))), 1
     if model.sizes.experts:
-        count = model.sizes.experts.count
         ep = drawn.draw(st.sampled_from([n for n in (1, 2, 4, 8) if not tp % n | count % n]))
     text = f"sglang:tp={tp},pp={pp},engines={engines}" + (f",ep={ep}" if ep > 1 else "")
     check(text, model, by_rank.sglang(model, tp, pp, ep, engines))

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from p2smt.interop.weights.layout_file import layout_data, layout_of_data
 from p2smt.interop.weights.table import FRAMEWORKS, layout_of, weight_bytes
 from p2smt.interop.weights.text import WeightsText
 from tests.interop.weights.tiny import DEEPSEEK_3, MIXTRAL
-from tests.refusals import refusal
+from tests.refusals import found_or_refusal, refusal
 
 DENSE, SPARSE, LATENT = "llama-3-70b", "qwen3-235b-a22b", "deepseek-v3"
 
@@ -50,6 +52,8 @@ DENSE, SPARSE, LATENT = "llama-3-70b", "qwen3-235b-a22b", "deepseek-v3"
         ("vllm:tp=8,engine=2", DENSE, "option 'engine': is unknown; known are tp, pp, dp"),
         ("vllm:tp=8,ep=4", SPARSE, "ep=4: must be tp x dp (8), over which vLLM spreads experts"),
         ("vllm:tp=32,ep=32,dp=1,pad=2", DENSE, "ep: is of experts"),
+        ("vllm:pp=96", DENSE, "pp=96: is more than 80 layers"),
+        ("sglang:tp=64", "qwen1.5-moe-a2.7b", "tp=64: is more than 60 experts"),
         ("vllm:tp=64,dp=64", SPARSE, "ranks of an expert=4096: must divide the width"),
         ("vllm:pp=2,layers=40/41", DENSE, "must be 2 numbers (pp) whose sum is the model's 80"),
         ("vllm:pp=2,layers=a/b", DENSE, "must be numbers"),
@@ -63,6 +67,20 @@ DENSE, SPARSE, LATENT = "llama-3-70b", "qwen3-235b-a22b", "deepseek-v3"
 )
 def test_refused_by_name(text: str, model: str, said: str) -> None:
     assert said in refusal(layout_of, text, model)
+
+
+NAMES = ("megatron", "vllm", "sglang", "fsdp", "hsdp", "dtensor", "jax", "x")
+OPTIONS = (
+    *("tp=", "pp=", "dp=", "ep=", "etp=", "vpp=", "layout=", "first=", "order=", "layers="),
+    *(":", "=", ",", "/", "|", "E", "t", "L", "*", "(", ")", "P('a')", "Shard(0)", "a", "a=2"),
+    *("0", "2", "8", "99999999999", "\u0663", " ", "-1", "tp-pp-dp", "Et*8|t*8L"),
+)
+
+
+@given(st.sampled_from(NAMES), st.lists(st.sampled_from(OPTIONS), max_size=12).map("".join))
+def test_any_text_is_a_layout_or_refused(name: str, options: str) -> None:
+    layout, said = found_or_refusal(layout_of, f"{name}:{options}", "llama-3.2-1b")
+    assert said if layout is None else layout.devices
 
 
 @pytest.mark.parametrize("dtype", ["fp8", "f8_e4m3", "int8", "nvfp4", "", "int4"])
