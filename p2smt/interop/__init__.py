@@ -29,6 +29,8 @@ and what a calibration takes).
 ``frameworks`` and ``meshes`` the ranks as frameworks number them, and ``exports`` the table of all
 that a plan is exported to.  ``rank_orders`` reads orders of ranks.
 
+``weights`` says who holds which part of a model's weights in a framework.
+
 ``model_config`` reads what Hugging Face says of a model, ``trainers`` writes a strategy as programs
 that train take it (``table`` has them), also from a plan.
 """

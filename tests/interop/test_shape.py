@@ -25,7 +25,7 @@ MEASUREMENTS = ("nccl_tests", "osu")
 # not of schedules
 OTHERS = (
     *("arrays", "clusters", "fabrics", "jobs", "launchers", "meshes", "models", "orders", "shell"),
-    *("trainers", "tuners"),
+    *("trainers", "tuners", "weights"),
 )
 FOLDERS = sorted(
     path.parent.name

@@ -1,0 +1,15 @@
+"""Who holds which part of a model's weights in a framework: its names, shapes and rules.
+
+Names and shapes are those of Hugging Face's files, and a layout says which elements of these each
+rank holds.  How a rank stores them (q, k and v in one matrix, gate and up in one) is said in
+docs/transfer-layouts.md, and decides packing only, but where the ranks cut the matrix as stored.
+
+- ``families``: how families of decoders name their weights; ``models``: a model with its family;
+- ``tensors``: every weight of a model, with its role, which is what rules of frameworks go by;
+- ``text``: ``framework:key=value,..`` as checked options; ``stages``: layers on pipeline stages;
+- ``ranks``: coordinates of ranks, and rules put together as a layout;
+- ``megatron``, ``serving`` (vLLM and SGLang), ``meshes`` (FSDP2, HSDP, DTensor, JAX): the rules,
+  each with the lines of its framework that it was read from;
+- ``layout_file`` and ``file_model``: ``layout.json``, for any other framework;
+- ``table``: the table of frameworks.
+"""

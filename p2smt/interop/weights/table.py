@@ -1,0 +1,102 @@
+"""A layout by its text: the table of frameworks, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from p2smt.errors import InputError, did_you_mean
+from p2smt.interop.weights.layout_file import read_layout_file
+from p2smt.interop.weights.megatron import MEGATRON_OPTIONS, megatron_layout
+from p2smt.interop.weights.meshes import (
+    FSDP_OPTIONS,
+    HSDP_OPTIONS,
+    dtensor_layout,
+    fsdp_layout,
+    jax_layout,
+)
+from p2smt.interop.weights.models import WeightModel, read_weight_model
+from p2smt.interop.weights.serving import (
+    SGLANG_OPTIONS,
+    VLLM_OPTIONS,
+    sglang_layout,
+    vllm_layout,
+)
+from p2smt.interop.weights.text import WeightsText
+from p2smt.transfer.layouts import WeightLayout
+
+FILE = ".json"
+DTYPES: Mapping[str, int] = {
+    **dict.fromkeys(("f64", "float64", "fp64"), 8),
+    **dict.fromkeys(("f32", "float32", "fp32"), 4),
+    **dict.fromkeys(("bf16", "bfloat16", "f16", "float16", "fp16"), 2),
+}
+"""Bytes of an element of weights that have no scales."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutFramework:
+    """A framework whose layouts are known by its options."""
+
+    options: Sequence[str]
+    layout: Callable[[WeightsText, WeightModel], WeightLayout]
+
+
+FRAMEWORKS: Mapping[str, LayoutFramework] = {
+    "megatron": LayoutFramework(MEGATRON_OPTIONS, megatron_layout),
+    "fsdp": LayoutFramework(FSDP_OPTIONS, fsdp_layout),
+    "hsdp": LayoutFramework(HSDP_OPTIONS, fsdp_layout),
+    "vllm": LayoutFramework(VLLM_OPTIONS, vllm_layout),
+    "sglang": LayoutFramework(SGLANG_OPTIONS, sglang_layout),
+}
+MESHES: Mapping[str, Callable[[str, WeightModel], WeightLayout]] = {
+    "dtensor": dtensor_layout,
+    "jax": jax_layout,
+}
+"""Those whose text is a mesh and a layout on it."""
+
+
+def layout_of(text: str, model: str = "", dtype: str = "bf16") -> WeightLayout:
+    """Who holds which box of which tensor, by ``megatron:tp=8,..``, ``vllm:..`` or a file.
+
+    ``model``: the name of a model, or its ``config.json``; a file needs none.  ``dtype``: the type
+    that weights are moved in, which no layout depends on.
+
+    Raises:
+        InputError: the framework or an option is unknown, a degree does not divide what it cuts,
+            there are no rules for what is asked, the model is none whose weights have names, or
+            the type is quantised.
+    """
+    weight_bytes(dtype)
+    framework = text.partition(":")[0].strip()
+    if framework not in (*FRAMEWORKS, *MESHES):
+        return _of_file(text)
+    if not model:
+        rule = "needs a model, whose weights it lays out"
+        raise InputError(f"layout {text[:80]!r}", rule, "give --model NAME or config.json")
+    weights = read_weight_model(model)
+    if framework in MESHES:
+        return MESHES[framework](text, weights)
+    found = FRAMEWORKS[framework]
+    return found.layout(WeightsText.parse(text, found.options), weights)
+
+
+def _of_file(text: str) -> WeightLayout:
+    if text.endswith(FILE):
+        return read_layout_file(text)
+    known = (*FRAMEWORKS, *MESHES)
+    rule = f"is of no known framework ({', '.join(known)}) and no {FILE} file"
+    remedy = did_you_mean(text.partition(":")[0], known) or "write megatron:tp=8,pp=4,dp=2"
+    raise InputError(f"layout {text[:80]!r}", rule, remedy)
+
+
+def weight_bytes(dtype: str) -> int:
+    """Bytes of an element of a type that weights are moved in.
+
+    Raises:
+        InputError: it is none, or is quantised.
+    """
+    if found := DTYPES.get(dtype.removeprefix("torch.")):
+        return found
+    rule = "is no type that weights are moved in: quantised ones have scales, and no rules here"
+    raise InputError(f"dtype {dtype[:40]!r}", rule, "take bf16, f16 or f32")
