@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("solvers",),
     ("schedules",),
     ("search",),
-    ("resharding", "synthesis", "training"),
+    ("resharding", "synthesis", "training", "transfer"),
     ("interop", "runtime"),
     ("api",),
     ("p2smt",),

@@ -1,0 +1,1 @@
+"""Tests of transfers from one mesh to another."""
