@@ -18,7 +18,7 @@ import numpy as np
 
 from p2smt.errors import InputError, TooLarge
 
-Box = tuple[tuple[int, int], ...]
+IndexBox = tuple[tuple[int, int], ...]
 """(start, stop) of each dimension; an empty tuple is the one element of a scalar."""
 
 MAX_CELLS = 2**24
@@ -31,7 +31,7 @@ class Shards:
     Tensors of equal rule, stage and shape should share one value, which is then looked at once.
     """
 
-    boxes: tuple[tuple[Box, tuple[int, ...]], ...]
+    boxes: tuple[tuple[IndexBox, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class WeightLayout:
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
 
-def cuts(boxes: Sequence[Box], shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def cuts(boxes: Sequence[IndexBox], shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Of each dimension the places where some box begins or ends, with its own two ends."""
     return tuple(
         tuple(sorted({0, size} | {end for box in boxes for end in box[dim]}))
@@ -100,7 +100,7 @@ def _check(tensor: Tensor, shards: Shards, devices: int) -> None:
     _check_once(tensor, shards)
 
 
-def _check_box(tensor: Tensor, box: Box) -> None:
+def _check_box(tensor: Tensor, box: IndexBox) -> None:
     fits = len(box) == len(tensor.shape) and all(
         0 <= start < stop <= size for (start, stop), size in zip(box, tensor.shape, strict=True)
     )
@@ -110,7 +110,7 @@ def _check_box(tensor: Tensor, box: Box) -> None:
         raise InputError(given, rule, "give 0 <= start < stop <= size for each dimension")
 
 
-def _check_holders(tensor: Tensor, box: Box, holders: Sequence[int], devices: int) -> None:
+def _check_holders(tensor: Tensor, box: IndexBox, holders: Sequence[int], devices: int) -> None:
     given = f"devices {list(holders)[:8]} of box {shown(box)} of tensor {tensor.name[:80]!r}"
     if not holders or any(a >= b for a, b in itertools.pairwise(holders)):
         raise InputError(given, "must be at least one, ascending, each once")
@@ -118,7 +118,7 @@ def _check_holders(tensor: Tensor, box: Box, holders: Sequence[int], devices: in
         raise InputError(given, f"must be 0 to {devices - 1}", "give the layout more devices")
 
 
-def _check_complete(tensor: Tensor, boxes: Sequence[Box]) -> None:
+def _check_complete(tensor: Tensor, boxes: Sequence[IndexBox]) -> None:
     """Every element is held: named is the first that is not."""
     borders = cuts(boxes, tensor.shape)
     counts = [len(border) - 1 for border in borders]
@@ -137,7 +137,7 @@ def _check_complete(tensor: Tensor, boxes: Sequence[Box]) -> None:
         raise InputError(given, "is held by no device", "give a box that has it")
 
 
-def cells_of(box: Box, borders: Sequence[Sequence[int]]) -> tuple[slice, ...]:
+def cells_of(box: IndexBox, borders: Sequence[Sequence[int]]) -> tuple[slice, ...]:
     """The cells of a grid, cut at these borders, that make up a box."""
     return tuple(
         slice(int(np.searchsorted(border, start)), int(np.searchsorted(border, stop)))
@@ -147,7 +147,7 @@ def cells_of(box: Box, borders: Sequence[Sequence[int]]) -> tuple[slice, ...]:
 
 def _check_once(tensor: Tensor, shards: Shards) -> None:
     """No device holds an element twice."""
-    of_device: dict[int, list[Box]] = defaultdict(list)
+    of_device: dict[int, list[IndexBox]] = defaultdict(list)
     for box, holders in shards.boxes:
         for device in holders:
             for other in of_device[device]:
@@ -160,12 +160,12 @@ def _check_once(tensor: Tensor, shards: Shards) -> None:
             of_device[device].append(box)
 
 
-def overlap(one: Box, other: Box) -> Box | None:
+def overlap(one: IndexBox, other: IndexBox) -> IndexBox | None:
     """What two boxes of a tensor have in common; None: nothing."""
     both = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
     return both if all(start < stop for start, stop in both) else None
 
 
-def shown(box: Box) -> str:
+def shown(box: IndexBox) -> str:
     """A box as ``[0:4, 2:8]``."""
     return f"[{', '.join(f'{start}:{stop}' for start, stop in box)}]"
