@@ -30,6 +30,7 @@ from p2smt.problems.schedule import (
     StepSends,
     SumSchedule,
 )
+from p2smt.problems.transfer import TransferFlows, TransferProblem
 from p2smt.result import Result, SearchLimits
 
 # What can be asked about a problem, as frozen data: the second half of a question to a solver.
@@ -331,6 +332,21 @@ def ask_prices(problem: FlowProblem, limits: SearchLimits) -> Result[FlowPrices]
     import p2smt.encodings.schedule.flow.glop as glop
 
     return glop.best_prices(problem, limits)
+
+
+def ask_flows(problem: TransferProblem, limits: SearchLimits) -> Result[TransferFlows]:
+    """The least time of a transfer's averages, with shares and prices: OPTIMAL or UNKNOWN.
+
+    A linear program, for which there is one solver, so nobody chooses.  Shares and prices are
+    floats: nothing is proved by them as they are.
+
+    Raises:
+        TooLarge: the problem exceeds a limit of the encoding.
+        KeyboardInterrupt: after the search has been stopped.
+    """
+    import p2smt.encodings.transfer.glop as glop
+
+    return glop.least_time(problem, limits)
 
 
 def stopping_when(useless: Callable[[int | None], bool]) -> AbstractContextManager[None]:

@@ -1,0 +1,90 @@
+"""The greatest bound on a transfer that prices prove: the linear program's, made exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.problems.transfer import Shares
+from p2smt.result import SAME, SearchLimits, Status
+from p2smt.solvers.ask import ask_flows
+from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
+from p2smt.transfer.classes import Moves
+from p2smt.transfer.colours import Reduced, equitable, incidence_of, reduced
+from p2smt.transfer.ports import Port, PortMap
+
+_COARSE, _FINE = 5040, 2**40
+
+
+@dataclass(frozen=True)
+class FlowBound:
+    """A certificate, and the shares of the optimum that its prices are from.
+
+    ``shares``: by class and device, in the order of the classes.
+    """
+
+    certificate: TransferCertificate
+    shares: tuple[Mapping[int, Shares], ...]
+
+
+def flow_bound(
+    moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimits
+) -> FlowBound | None:
+    """The bound of the linear program; None: the time ran out."""
+    found = incidence_of(moves, ports)
+    problem = reduced(found, equitable(found, ports), ports, item_bytes)
+    answer = ask_flows(problem.problem, limits)
+    if answer.status is not Status.OPTIMAL or answer.value is None:
+        return None
+    priced = _named(problem, answer.value.prices)
+    best = exact(moves, ports, item_bytes, priced, answer.value.seconds)
+    return FlowBound(best, tuple(_shares(problem, answer.value.shares)))
+
+
+def _named(problem: Reduced, prices: tuple[float, ...]) -> Mapping[Port, float]:
+    colours = problem.colours.port.tolist()
+    pairs = zip(problem.found.ports, colours, strict=True)
+    return {port: prices[colour] for port, colour in pairs if prices[colour] > 0}
+
+
+def exact(
+    moves: Moves,
+    ports: PortMap,
+    item_bytes: int,
+    prices: Mapping[Port, float],
+    seconds: float,
+) -> TransferCertificate:
+    """Prices as fractions: simple ones where they prove as much, else close ones."""
+    best = TransferCertificate(Fraction(0), {})
+    for steps in (_COARSE, _FINE):
+        made = dict(_fractions(ports, prices, steps))
+        bound = proved_bound_s(moves, item_bytes, ports, made)
+        if bound > best.bound_s:
+            best = TransferCertificate(bound, made)
+        if best.bound_s >= Fraction(seconds) * Fraction(1 - SAME):
+            break
+    return best
+
+
+def _fractions(
+    ports: PortMap, prices: Mapping[Port, float], steps: int
+) -> Iterator[tuple[Port, Fraction]]:
+    """Of each port what it costs for a second, in steps of the dearest, over its rate."""
+    worth = {port: price * float(ports.rate(port)) for port, price in prices.items()}
+    dearest = max(worth.values(), default=1.0)
+    for port, value in worth.items():
+        units = round(value / dearest * steps)
+        if units:
+            yield port, Fraction(units, steps) / ports.rate(port)
+
+
+def _shares(
+    problem: Reduced, shares: tuple[tuple[tuple[Shares, ...], ...], ...]
+) -> list[Mapping[int, Shares]]:
+    found: list[dict[int, Shares]] = [{} for _ in problem.found.moves.classes]
+    rows, devices = problem.found.row.tolist(), problem.found.device.tolist()
+    for entry, (row, device) in enumerate(zip(rows, devices, strict=True)):
+        b, n, g = problem.place(entry)
+        found[row][problem.found.devices[device]] = shares[b][n][g]
+    return found

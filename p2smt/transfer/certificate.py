@@ -1,0 +1,123 @@
+"""What no plan of a transfer beats, proved by prices: sums of fractions, without a solver.
+
+Every port has a price of 0 or more for a byte.  A byte of a class reaches its needers along a tree
+over devices that hold or need it, and each edge of the tree costs what the ports at its ends do:
+
+1. into a needer over the network at least its own price and the cheapest of a sender in another
+   node; inside its node at least its own price and the cheapest of another device there;
+2. in every node with needers the first edge comes over the network, or from a holder there;
+3. where some node has needers and no holder, the first edge into one of these leaves a node with a
+   holder.
+
+So a class costs at least the sum of these, and all classes together no more than all ports can
+take in T seconds, T times rate times price.  The quotient is a bound on T, whatever the prices are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.transfer.classes import Devices, Moves
+from p2smt.transfer.ports import IN, OUT, Port, PortMap
+
+Prices = Mapping[Port, Fraction]
+
+
+@dataclass(frozen=True)
+class TransferCertificate:
+    """Seconds that no plan is below, and the price of a byte at each port that has one."""
+
+    bound_s: Fraction
+    prices: Prices
+
+
+@dataclass(frozen=True)
+class _Tariff:
+    """Prices of devices as whole numbers: between nodes out and in, inside a node the same."""
+
+    out: Mapping[int, int]
+    into: Mapping[int, int]
+    give: Mapping[int, int]
+    take: Mapping[int, int]
+
+
+def proved_bound_s(moves: Moves, item_bytes: int, ports: PortMap, prices: Prices) -> Fraction:
+    """The bound that prices prove, in seconds; 0: nothing.
+
+    Raises:
+        ValueError: a price is below 0.
+    """
+    if any(price < 0 for price in prices.values()):
+        raise ValueError("a price is below 0")
+    whole = math.lcm(*(price.denominator for price in prices.values()), 1)
+    paid = {port: int(price * whole) for port, price in prices.items()}
+    able = sum((ports.rate(port) * price for port, price in paid.items()), Fraction(0))
+    if not able:
+        return Fraction(0)
+    tariff = _tariff(moves, ports, paid)
+    cost = sum(
+        one.elements * _cost(one.holders, one.needers, ports, tariff) for one in moves.classes
+    )
+    return item_bytes * cost / able
+
+
+def _tariff(moves: Moves, ports: PortMap, paid: Mapping[Port, int]) -> _Tariff:
+    devices = {d for one in moves.classes for d in (*one.holders, *one.needers)}
+    sides = {
+        (way, d): [sum(paid.get(port, 0) for port in side) for side in ports.sides(d, way)]
+        for way in (OUT, IN)
+        for d in devices
+    }
+    out, into = ({d: sides[way, d][0] for d in devices} for way in (OUT, IN))
+    give, take = ({d: sides[way, d][1] for d in devices} for way in (OUT, IN))
+    return _Tariff(out, into, give, take)
+
+
+def _cost(holders: Devices, needers: Devices, ports: PortMap, tariff: _Tariff) -> int:
+    """What a byte of a class costs at least."""
+    having, lacking = _by_node(ports, holders), _by_node(ports, needers)
+    nodes = _by_node(ports, (*holders, *needers))
+    senders = {n: min(tariff.out[d] for d in own) for n, own in nodes.items()}
+    total, needy = 0, []
+    for n, needing in lacking.items():
+        sending = min((price for m, price in senders.items() if m != n), default=None)
+        total += _node_cost(having.get(n, ()), needing, sending, tariff)
+        if n not in having and sending is not None:
+            needy.append(sending)
+    return total + (min(senders[n] for n in having) - max(needy) if needy else 0)
+
+
+def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for device in devices:
+        found[ports.node(device)].append(device)
+    return found
+
+
+def _node_cost(
+    having: Sequence[int], lacking: Sequence[int], sending: int | None, tariff: _Tariff
+) -> int:
+    """What the edges into the needers of a node cost.
+
+    ``sending``: the cheapest price out of another node; None: there is none.
+    """
+    members = sorted((*having, *lacking), key=lambda d: tariff.give[d])
+    from_holder = min((tariff.give[d] for d in having), default=None)
+    total, first = 0, None
+    for device in lacking:
+        ways = [] if sending is None else [tariff.into[device] + sending]
+        starts = list(ways)
+        other = next((d for d in members if d != device), None)
+        if other is not None:
+            ways.append(tariff.take[device] + tariff.give[other])
+        if from_holder is not None:
+            starts.append(tariff.take[device] + from_holder)
+        least = min(ways)
+        total += least
+        more = min(starts) - least
+        first = more if first is None else min(first, more)
+    return total + (first or 0)
