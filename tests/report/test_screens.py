@@ -31,6 +31,7 @@ MOVED = (
 MIXTURE = "--dispatch ep=56MiB,experts=256,active=8,groups=8,top_groups=4"
 
 ROOT = Path(__file__).parents[2]
+RUNS = ROOT / "experiments/training_runs/runs.csv"
 TABLES = ROOT / "tests/interop/nccl_tests/nccl_tables"
 
 COMMANDS = (
@@ -73,8 +74,9 @@ COMMANDS = (
      "fitted to 64 times"),
     (f"calibrate --from-nccl-tests {TABLES}/b200-vultr-2n16g-alltoall.txt -t dgx-b200:2 "
      "--library none", "fitted to 46 times"),
-    (f"calibrate --runs {ROOT}/experiments/training_runs/runs.csv", "6 efficiencies fitted to "),
+    ("calibrate --runs few.csv", "1 efficiency fitted to 3 runs"),
 )  # fmt: skip
+EVERY_RUN = (f"calibrate --runs {RUNS}", "6 efficiencies fitted to ")
 CHECKS = (
     ("verify set.json", "valid: "),
     ("verify moved.json", "valid: 1 step"),
@@ -99,9 +101,10 @@ OWN = {"show"}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a cluster that names its hosts."""
+    """A folder with a cluster that names its hosts, and with three of the measured runs."""
     monkeypatch.chdir(tmp_path)
     Path("racks.yaml").write_text(RACKS)
+    Path("few.csv").write_text("".join(RUNS.read_text().splitlines(keepends=True)[:4]))
     return tmp_path
 
 
@@ -113,7 +116,10 @@ def written(command: str) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("command", "verdict"), COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [*COMMANDS, pytest.param(*EVERY_RUN, marks=pytest.mark.exhaustive)],
+)
 def test_a_first_screen_is_one(command: str, verdict: str) -> None:
     written(command)
     words = shlex.split(command)
