@@ -17,7 +17,7 @@ from experiments.crossings.settings import MOST, THREE, four_levels, three_level
 from experiments.crossings.store import Row, write
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.progress import counted
 from p2smt.result import SearchLimits
 

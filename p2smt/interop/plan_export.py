@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.collectives.names import CUSTOM
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import PROTOCOLS
-from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
-from p2smt.interop.mscclpp.read import MAX_OPERATIONS
+from p2smt.interop.msccl.xml_elements import PROTOCOLS
+from p2smt.interop.mscclpp.plan_reader import FORMAT as MSCCLPP_JSON
+from p2smt.interop.mscclpp.plan_reader import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import plan_problem
@@ -24,8 +24,7 @@ from p2smt.plans.sides import attention_of
 from p2smt.schedules.cost.links import Routes, alike
 from p2smt.schedules.cost.predict import cost_on
 from p2smt.schedules.lower.assemble import Lowering
-from p2smt.schedules.lower.one_sided import one_sided
-from p2smt.schedules.lower.plan import (
+from p2smt.schedules.lower.lowered_request import (
     ExportedFile,
     GroupSchedule,
     PlanExport,
@@ -34,6 +33,7 @@ from p2smt.schedules.lower.plan import (
     request_of,
     together,
 )
+from p2smt.schedules.lower.one_sided import one_sided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.read import read_msccl
+from p2smt.interop.msccl.xml_reader import read_msccl
 from p2smt.interop.reading import AS_IT_STANDS, Reading
 from p2smt.interop.schedule_files import (
     FORMATS,
@@ -20,7 +20,7 @@ from p2smt.interop.schedule_files import (
     written,
 )
 from p2smt.schedules.classics import classic
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
