@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.collectives.names import CUSTOM
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_elements import PROTOCOLS
-from p2smt.interop.mscclpp.plan_reader import FORMAT as MSCCLPP_JSON
-from p2smt.interop.mscclpp.plan_reader import MAX_OPERATIONS
+from p2smt.interop.msccl.parse import PROTOCOLS
+from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
+from p2smt.interop.mscclpp.read import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import plan_problem

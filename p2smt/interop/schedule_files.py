@@ -15,13 +15,13 @@ from p2smt.collectives.contract import RULES
 from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
 from p2smt.files.text_kind import seems
-from p2smt.interop.msccl.xml_elements import begins_late
-from p2smt.interop.msccl.xml_reader import FORMAT as MSCCL_XML
-from p2smt.interop.msccl.xml_reader import msccl_refusals, rccl_refusals, read_msccl
-from p2smt.interop.msccl.xml_writer import write_msccl
-from p2smt.interop.mscclpp.plan_reader import FORMAT as MSCCLPP_JSON
-from p2smt.interop.mscclpp.plan_reader import mscclpp_refusals, read_mscclpp
-from p2smt.interop.mscclpp.plan_writer import write_mscclpp
+from p2smt.interop.msccl.parse import begins_late
+from p2smt.interop.msccl.read import FORMAT as MSCCL_XML
+from p2smt.interop.msccl.read import msccl_refusals, rccl_refusals, read_msccl
+from p2smt.interop.msccl.write import write_msccl
+from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
+from p2smt.interop.mscclpp.read import mscclpp_refusals, read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.schedule_text import dump_schedule

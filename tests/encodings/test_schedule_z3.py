@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import AllReduceProblem, DisseminationProblem
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status
 from p2smt.solvers.ask import Solver, Witness, ask

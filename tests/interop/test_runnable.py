@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.reading import AS_IT_STANDS, Reading
 from p2smt.interop.schedule_files import (
     FORMATS,

@@ -6,8 +6,8 @@ import pytest
 
 from p2smt.collectives.contract import Contribution, contract
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
-from p2smt.interop.mscclpp.plan_writer import write_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.schedule_files import written
 from p2smt.runtime.schedules.reference import run_reference
 from p2smt.schedules.families.family import prove_family

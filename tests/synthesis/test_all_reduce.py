@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from p2smt.encodings.schedule.points import full_capacities, part_count, parts
 from p2smt.errors import EncodingBug, InputError, TooLarge
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import AllReduceProblem, ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import Solver

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_prices
 from p2smt.synthesis.bounds import (

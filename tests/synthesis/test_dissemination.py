@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from p2smt.encodings.schedule.dissemination.cpsat import _variables
 from p2smt.encodings.schedule.orbits import variable_count
 from p2smt.errors import InputError
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import Solver

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
 from p2smt.synthesis.lowering import lowered
 from p2smt.synthesis.reversal import pruned, reversed_sums, sums_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from p2smt.encodings.schedule.orbits import even_routes, send_firsts
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.synthesis.group_order import ladder

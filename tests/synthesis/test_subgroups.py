@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, fabric_symmetries
 from p2smt.problems.schedule import ChunkRoute
 from p2smt.result import Status

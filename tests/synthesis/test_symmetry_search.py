@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from p2smt.errors import TooLarge
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
 from p2smt.synthesis.bounds import distance_bound

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.errors import EncodingBug, InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict

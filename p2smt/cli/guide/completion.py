@@ -150,7 +150,7 @@ def _presets() -> Sequence[str]:
 
 
 def _fabrics() -> Sequence[str]:
-    from p2smt.fabric.named_fabrics import fabric_names
+    from p2smt.fabric.fabric_file import fabric_names
 
     return fabric_names()
 

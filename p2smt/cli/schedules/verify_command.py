@@ -251,7 +251,7 @@ def _fastest(plan: RedistributionPlan, how: o.SearchOptions) -> RedistributionPr
 def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     """Derive a bound again by fractions alone; ``fabric``: whether it is about that one."""
     from p2smt.api.files import verify_bound
-    from p2smt.fabric.named_fabrics import load_fabric
+    from p2smt.fabric.fabric_file import load_fabric
     from p2smt.report.schedules.schedule_data import certificate_data, certificate_lines
 
     known = None if fabric is None else load_fabric(fabric)

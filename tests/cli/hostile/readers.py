@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p2smt.cluster.library.file import packaged_text
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.synthesis.bounds import rate_bound
 from p2smt.training.efficiencies import efficiency_files as efficiencies
 from tests.calibration.fixtures import INSIDE, TRUTH, as_json, made_samples, printed

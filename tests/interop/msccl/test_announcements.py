@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.schedule_files import written
 from p2smt.schedules.model import Schedule, StepRef
 from p2smt.schedules.verify.repair import find_repair

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.reading import AS_IT_STANDS, Reading
 from p2smt.interop.schedule_files import read_schedule, valid_as
 from p2smt.schedules.verify.repair import find_repair

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import TooLarge
-from p2smt.interop.msccl import xml_elements as checked_xml
-from p2smt.interop.msccl import xml_elements as msccl_parse
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl import parse as checked_xml
+from p2smt.interop.msccl import parse as msccl_parse
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl.texts import algo, block, gpu, ring, step, swap

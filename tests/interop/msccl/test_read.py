@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
 from p2smt.schedules.verify.report import Kind, Verdict

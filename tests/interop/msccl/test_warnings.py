@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.interop.msccl.xml_reader import read_msccl
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.schedules.model import StepRef
 from tests.interop.msccl.texts import algo, block, gpu, ring, step, swap
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.contract import Contract
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_elements import STEP_TYPES
-from p2smt.interop.msccl.xml_reader import read_msccl
-from p2smt.interop.msccl.xml_writer import write_msccl
+from p2smt.interop.msccl.parse import STEP_TYPES
+from p2smt.interop.msccl.read import read_msccl
+from p2smt.interop.msccl.write import write_msccl
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify

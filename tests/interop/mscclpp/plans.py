@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.interop.reading import Reading
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
-from p2smt.interop.mscclpp.plan_writer import write_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Schedule
 from tests.interop.mscclpp.plans import NOP, all_gather, far, lonely, move, near, op, over, pair

@@ -12,8 +12,8 @@ from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp.execution_plan import ExecutionPlan
 from p2smt.interop.mscclpp.parse import parse_mscclpp
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
-from p2smt.interop.mscclpp.plan_writer import write_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import Reading
 from p2smt.runtime.schedules.reference import run_reference
 from p2smt.schedules.classics import CLASSICS, Classic, Value, classic

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.schedules.model import Buffer, Sizes, Span, StepRef
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp.plans import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp import plan_reader as mscclpp_reader
+from p2smt.interop.mscclpp import read as mscclpp_reader
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp.plans import (
     NOP,

@@ -9,8 +9,8 @@ import pytest
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.plan_reader import read_mscclpp
-from p2smt.interop.mscclpp.plan_writer import write_mscclpp
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp.plans import (

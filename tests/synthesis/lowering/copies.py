@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
 from p2smt.schedules.model import Buffer, Schedule
 from p2smt.schedules.verify.report import Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.fabric.named_fabrics import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import SumSchedule
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import run_schedule

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import MSCCL_NAMES
 from p2smt.errors import InputError
-from p2smt.interop.msccl.xml_elements import (
+from p2smt.interop.msccl.parse import (
     PROTOCOLS,
     STEP_TYPES,
     RawBlock,
@@ -25,13 +25,13 @@ from p2smt.interop.msccl.xml_elements import (
     RawStep,
     StepType,
 )
-from p2smt.interop.msccl.xml_reader import PARTED, limits, needs, reach
+from p2smt.interop.msccl.read import PARTED, limits, needs, reach
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from p2smt.interop.msccl.xml_elements import RawBlock, RawPlace, RawStep
+    from p2smt.interop.msccl.parse import RawBlock, RawPlace, RawStep
     from p2smt.schedules.model import Connection, Schedule, Span, Step, StepRef
 
 

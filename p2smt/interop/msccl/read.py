@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import InputError, TooLarge, did_you_mean
-from p2smt.interop.msccl.xml_elements import STEP_TYPES, parse_msccl
+from p2smt.interop.msccl.parse import STEP_TYPES, parse_msccl
 from p2smt.interop.reading import AS_IT_STANDS, NoKind
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from p2smt.collectives.contract import Contract
-    from p2smt.interop.msccl.xml_elements import RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
+    from p2smt.interop.msccl.parse import RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
     from p2smt.interop.reading import Reading
     from p2smt.schedules.model import Step
 
@@ -361,7 +361,7 @@ def _places(gpu: RawGpu, step: RawStep) -> Iterator[Finding]:
 
 
 # What the runtime makes of an MSCCL XML file besides what its steps say.
-# What it refuses is in :mod:`~p2smt.interop.msccl.xml_reader`.  Waits: see announcements.
+# What it refuses is in :mod:`~p2smt.interop.msccl.read`.  Waits: see announcements.
 # ``nop`` is folded into the step after it: it counts only by its dependency.
 
 

@@ -18,7 +18,7 @@ from p2smt.collectives.names import MSCCLPP_NAMES
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp.counters import counters_of, in_blocks, predecessors, simple_steps
 from p2smt.interop.mscclpp.execution_plan import PAIRED, PATTERNS
-from p2smt.interop.mscclpp.plan_reader import MAX_OPERATIONS
+from p2smt.interop.mscclpp.read import MAX_OPERATIONS
 from p2smt.interop.mscclpp.thread_order import meet_apart
 from p2smt.schedules.model import Buffer, StepRef
 
