@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from p2smt.api.anchoring import anchor as anchor
     from p2smt.api.anchoring import parse_measured as parse_measured
-    from p2smt.api.answers import compare_answers as compare_answers
     from p2smt.api.arrays import array_type as array_type
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from p2smt.api.planning import write_training_plan as write_training_plan
     from p2smt.api.run import run as run
     from p2smt.api.run import run_programs as run_programs
+    from p2smt.api.saved_answers import compare_answers as compare_answers
     from p2smt.api.synthesis import synthesize as synthesize
     from p2smt.api.synthesis import synthesize_frontier as synthesize_frontier
     from p2smt.api.tensors import TensorFunction as TensorFunction
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from p2smt.interop.exported import Exported as Exported
     from p2smt.interop.fabrics import read_fabric as read_fabric
     from p2smt.interop.schedule_files import runnable as runnable
-    from p2smt.parallel_search.journal.verify import JournalReport as JournalReport
+    from p2smt.parallel_search.journal.journal_verification import JournalReport as JournalReport
     from p2smt.parallel_search.parallel_options import Spread as Spread
     from p2smt.parallelism.folded import FoldedAxes as FoldedAxes
     from p2smt.parallelism.folded import FoldedPlacement as FoldedPlacement
@@ -112,11 +112,11 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import send as send
     from p2smt.parallelism.side_constraints import parse_fix as parse_fix
     from p2smt.parallelism.side_constraints import parse_rule as parse_rule
-    from p2smt.plans.check.plan import PlanReport as PlanReport
-    from p2smt.plans.check.plan import check_plan as check_plan
-    from p2smt.plans.crossings.certificate import LeastSet as LeastSet
-    from p2smt.plans.crossings.certificate import SymbolicSetting as SymbolicSetting
-    from p2smt.plans.crossings.check import check_least_set as check_least_set
+    from p2smt.plans.check.check_plan import PlanReport as PlanReport
+    from p2smt.plans.check.check_plan import check_plan as check_plan
+    from p2smt.plans.crossings.least_set import LeastSet as LeastSet
+    from p2smt.plans.crossings.least_set import SymbolicSetting as SymbolicSetting
+    from p2smt.plans.crossings.least_set_check import check_least_set as check_least_set
     from p2smt.plans.given_program import cost_by_size as cost_by_size
     from p2smt.plans.given_program import cost_of as cost_of
     from p2smt.plans.solution import Alternative as Alternative
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from p2smt.programs.program import Program as Program
     from p2smt.programs.program import parse_program as parse_program
     from p2smt.resharding.backward import backward_plan as backward_plan
-    from p2smt.resharding.plan import RedistributionPlan as RedistributionPlan
+    from p2smt.resharding.redistribution_plan import RedistributionPlan as RedistributionPlan
     from p2smt.resharding.types import ArrayType as ArrayType
     from p2smt.resharding.types import Layout as Layout
     from p2smt.resharding.types import Mesh as Mesh
@@ -137,19 +137,19 @@ if TYPE_CHECKING:
     from p2smt.schedules.classics import classic as classic
     from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
     from p2smt.schedules.families.family import ParametricReport as ParametricReport
-    from p2smt.schedules.lower.plan import PlanExport as PlanExport
+    from p2smt.schedules.lower.lowered_request import PlanExport as PlanExport
     from p2smt.schedules.model import Runnable as Runnable
     from p2smt.schedules.model import Schedule as Schedule
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
-    from p2smt.search.allocation.grids import baselines as baselines
-    from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
+    from p2smt.search.allocation.cell_grids import baselines as baselines
+    from p2smt.search.allocation.solve_on_hosts import solve_on_hosts as solve_on_hosts
     from p2smt.search.comparison import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.crossings.least import least_set as least_set
-    from p2smt.search.programs import ProgramList as ProgramList
-    from p2smt.search.programs import request_programs as request_programs
+    from p2smt.search.program_synthesis import ProgramList as ProgramList
+    from p2smt.search.program_synthesis import request_programs as request_programs
     from p2smt.search.prove import prove as prove
     from p2smt.search.solve import solve as solve
     from p2smt.solvers.ask import Solver as Solver
@@ -159,12 +159,10 @@ if TYPE_CHECKING:
     from p2smt.synthesis.certificate.certificate import ScheduleCertificate as ScheduleCertificate
     from p2smt.synthesis.certificate.check import CertificateReport as CertificateReport
     from p2smt.synthesis.frontier import ScheduleFrontier as ScheduleFrontier
-    from p2smt.synthesis.question import Answer as Answer
-    from p2smt.synthesis.question import Synthesis as Synthesis
+    from p2smt.synthesis.setting import Answer as Answer
+    from p2smt.synthesis.setting import Synthesis as Synthesis
     from p2smt.training.efficiency import Efficiency as Efficiency
     from p2smt.training.efficiency import Framework as Framework
-    from p2smt.training.plan import TrainingPlan as TrainingPlan
-    from p2smt.training.plan import training_plan as training_plan
     from p2smt.training.prediction import Prediction as Prediction
     from p2smt.training.prediction import RunEstimate as RunEstimate
     from p2smt.training.search.answer import PlanAnswer as PlanAnswer
@@ -176,14 +174,16 @@ if TYPE_CHECKING:
     from p2smt.training.strategy import Strategy as Strategy
     from p2smt.training.strategy import parse_strategy as parse_strategy
     from p2smt.training.strategy import strategy_text as strategy_text
+    from p2smt.training.training_plan import TrainingPlan as TrainingPlan
+    from p2smt.training.training_plan import training_plan as training_plan
     from p2smt.training.transformer import Transformer as Transformer
 
 _HOMES = {
     "p2smt.search.solve": ("solve",),
-    "p2smt.search.allocation.solve": ("solve_on_hosts",),
-    "p2smt.search.allocation.grids": ("baselines",),
+    "p2smt.search.allocation.solve_on_hosts": ("solve_on_hosts",),
+    "p2smt.search.allocation.cell_grids": ("baselines",),
     "p2smt.search.prove": ("prove",),
-    "p2smt.search.programs": (
+    "p2smt.search.program_synthesis": (
         "ProgramList",
         "request_programs",
     ),
@@ -234,15 +234,15 @@ _HOMES = {
         "Form",
         "RequestKind",
     ),
-    "p2smt.plans.check.plan": (
+    "p2smt.plans.check.check_plan": (
         "PlanReport",
         "check_plan",
     ),
-    "p2smt.plans.crossings.certificate": (
+    "p2smt.plans.crossings.least_set": (
         "LeastSet",
         "SymbolicSetting",
     ),
-    "p2smt.plans.crossings.check": ("check_least_set",),
+    "p2smt.plans.crossings.least_set_check": ("check_least_set",),
     "p2smt.search.crossings.least": ("least_set",),
     "p2smt.plans.given_program": (
         "cost_by_size",
@@ -313,8 +313,8 @@ _HOMES = {
         "Layout",
         "Mesh",
     ),
-    "p2smt.resharding.plan": ("RedistributionPlan",),
-    "p2smt.api.answers": ("compare_answers",),
+    "p2smt.resharding.redistribution_plan": ("RedistributionPlan",),
+    "p2smt.api.saved_answers": ("compare_answers",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",
@@ -337,7 +337,7 @@ _HOMES = {
         "synthesize_frontier",
     ),
     "p2smt.synthesis.frontier": ("ScheduleFrontier",),
-    "p2smt.synthesis.question": (
+    "p2smt.synthesis.setting": (
         "Answer",
         "Synthesis",
     ),
@@ -349,7 +349,7 @@ _HOMES = {
     "p2smt.search.comparison": ("Comparison",),
     "p2smt.search.conflict": ("rule_conflict",),
     "p2smt.interop.exported": ("Exported",),
-    "p2smt.schedules.lower.plan": ("PlanExport",),
+    "p2smt.schedules.lower.lowered_request": ("PlanExport",),
     "p2smt.runtime.summary": ("RunResult",),
     "p2smt.runtime.ranks.run_schedule": ("ScheduleResult",),
     "p2smt.api.verify": (
@@ -358,7 +358,7 @@ _HOMES = {
         "verify_program",
     ),
     "p2smt.api.journals": ("verify_journal",),
-    "p2smt.parallel_search.journal.verify": ("JournalReport",),
+    "p2smt.parallel_search.journal.journal_verification": ("JournalReport",),
     "p2smt.api.placements": ("placements",),
     "p2smt.api.order": ("OrderedHosts", "order_hosts"),
     "p2smt.api.host_plan": ("PlannedOnHosts", "plan_on_hosts"),
@@ -403,7 +403,7 @@ _HOMES = {
         "Prices",
         "SpaceLimits",
     ),
-    "p2smt.training.plan": ("TrainingPlan", "training_plan"),
+    "p2smt.training.training_plan": ("TrainingPlan", "training_plan"),
     "p2smt.training.transformer": ("Transformer",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "schedules": (
         ("schedules.model", "schedules.multisets"),
-        ("schedules.memory",),
+        ("schedules.memory_cells",),
         ("schedules.index", "schedules.construction", "schedules.language"),
         ("schedules.order", "schedules.classics"),
         ("schedules.races", "schedules.lower"),
@@ -40,7 +40,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.cost", "schedules.families"),
     ),
     "runtime": (
-        ("runtime.groups", "runtime.mpi", "runtime.payload", "runtime.unwritten"),
+        ("runtime.process_groups", "runtime.mpi", "runtime.payload", "runtime.unwritten"),
         ("runtime.job",),
         ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
         ("runtime.work",),
@@ -155,7 +155,7 @@ BANS: tuple[tuple[str, str, str], ...] = (
     *(("runtime", f"programs.{part}", APART) for part in ("semantics", "preconditions", "check")),
     *(("runtime", f"resharding.{part}", APART) for part in ("semantics", "index_maps")),
     ("runtime", "plans.check", APART),
-    ("runtime", "resharding.check", APART),
+    ("runtime", "resharding.plan_check", APART),
     *((f"runtime.{part}", "schedules", APART) for part in ("programs", "job", "payload")),
     *(
         (
@@ -217,7 +217,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "defusedxml": ("interop",),
     "tree_sitter": ("interop.shell",),
     "tree_sitter_bash": ("interop.shell",),
-    "scipy": ("calibration", "resharding.prices"),
+    "scipy": ("calibration", "resharding.step_prices"),
     "sympy": ("training.formulas",),  # the table of formulas, loaded when it is first asked for
     "pydantic_core": ("files",),
     "yaml": ("files",),

@@ -146,7 +146,7 @@ SOURCES = read_sources()
 
 
 def test_the_modules_are_found() -> None:
-    assert {"p2smt", "units", "search.programs", "encodings.program.cpsat"} <= set(SOURCES)
+    assert {"p2smt", "units", "search.program_synthesis", "encodings.program.cpsat"} <= set(SOURCES)
 
 
 def test_every_module_has_a_place() -> None:
@@ -175,7 +175,7 @@ def test_third_party_packages_stay_in_their_rooms() -> None:
     assert misplaced_packages(SOURCES) == []
 
 
-@pytest.mark.parametrize("module", ["runtime.ranks.launch", "runtime.job", "cli.app"])
+@pytest.mark.parametrize("module", ["runtime.ranks.start_ranks", "runtime.job", "cli.app"])
 def test_what_starts_quickly_does_not_load_torch_or_solvers(module: str) -> None:
     """Imports inside functions do not count: they load where they are used."""
     reached, waiting = set[str](), [module]
@@ -259,7 +259,7 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
     [
         ("programs.semantics", "from p2smt.cost import alpha_beta"),
         ("runtime.programs.regions", "from p2smt.programs.semantics import x"),
-        ("runtime.ranks.launch", "from p2smt.programs import check"),
+        ("runtime.ranks.start_ranks", "from p2smt.programs import check"),
         ("encodings.placement.primes", "from p2smt.programs.semantics import x"),
         ("encodings.placement.primes", "if TYPE_CHECKING:\n    from p2smt.cost import footprint"),
         ("encodings.placement.primes", "from p2smt.cost.step_time import StepTime"),
@@ -267,17 +267,17 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
         ("cli.solve.solve_command", "from p2smt.encodings.placement import primes"),
         ("programs.check", "import p2smt.encodings.placement.primes as p"),
         ("schedules.model", "from p2smt.interop.msccl import read"),
-        ("schedules.races.replay", "from p2smt.schedules.verify.values import values_of"),
+        ("schedules.races.replay", "from p2smt.schedules.verify.contributions import values_of"),
         ("runtime.schedules.reference", "from p2smt.runtime.payload import Numbers"),
-        ("runtime.schedules.execution", "from p2smt.schedules.verify.progress import some_run"),
-        ("runtime.ranks.worker", "from p2smt.schedules.verify.progress import some_run"),
-        ("runtime.ranks.run_schedule", "from p2smt.schedules.verify import values"),
+        ("runtime.schedules.execution", "from p2smt.schedules.verify.deadlock import some_run"),
+        ("runtime.ranks.worker", "from p2smt.schedules.verify.deadlock import some_run"),
+        ("runtime.ranks.run_schedule", "from p2smt.schedules.verify import contributions"),
         ("runtime.schedules.moves", "from p2smt.schedules.index import Index"),
         ("runtime.programs.regions", "from p2smt.programs.preconditions import x"),
         ("cost.scene", "from p2smt.programs import payload_rows"),
-        ("schedules.verify.verify", "from p2smt.schedules.lower import rows"),
+        ("schedules.verify.verify", "from p2smt.schedules.lower import row_moves"),
         ("search.joint", "from p2smt.encodings.placement import cpsat"),
-        ("schedules.language.file", "from p2smt.schedules.index import Index"),
+        ("schedules.language.schedule_file", "from p2smt.schedules.index import Index"),
         ("collectives.names", "from p2smt.units import format_bytes"),
     ],
 )

@@ -11,8 +11,8 @@ from p2smt.cluster.topology import Piece
 from p2smt.collectives.demand import demand_of
 from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.form import LeastCell, LinkNumbers, bandwidth_cells, payload_cells
-from p2smt.plans.crossings.certificate import LeastSet, SymbolicSetting
-from p2smt.plans.crossings.check import check_least_set
+from p2smt.plans.crossings.least_set import LeastSet, SymbolicSetting
+from p2smt.plans.crossings.least_set_check import check_least_set
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits

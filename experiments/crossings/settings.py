@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from p2smt.collectives.names import RequestKind
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 
 MOST = 16
 """Largest N, k and number of ports of two levels."""

@@ -19,7 +19,7 @@ from experiments.crossings.store import Row, write
 from experiments.testbed.script import ended
 from experiments.testbed.written.timings import taken
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.progress import counted
 from p2smt.result import SearchLimits
 

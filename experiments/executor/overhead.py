@@ -31,10 +31,10 @@ import torch.distributed as dist
 from experiments.testbed.script import ended
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.report.progress import live_line
-from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Groups as RankGroups
 from p2smt.runtime.job import JobRequest, JobStep
 from p2smt.runtime.payload import Cutting, DataType
+from p2smt.runtime.process_groups import GroupCache
 from p2smt.runtime.programs.rank_program import RankProgram, cut
 from p2smt.runtime.programs.regions import moves_of
 from p2smt.units import parse_bytes

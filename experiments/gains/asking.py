@@ -27,7 +27,7 @@ from p2smt.plans.solution import (
 )
 from p2smt.result import SearchLimits, Status
 from p2smt.search.gain import gain_of
-from p2smt.search.programs import Task
+from p2smt.search.program_synthesis import Task
 from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 from p2smt.search.solve import rank_order, solve
 

@@ -23,8 +23,8 @@ from p2smt.result import SearchLimits
 from p2smt.runtime.arrays.rank_steps import array_job
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
-from p2smt.runtime.schedules.job import schedule_job
-from p2smt.search.programs import Task, list_programs
+from p2smt.runtime.schedules.schedule_job import schedule_job
+from p2smt.search.program_synthesis import Task, list_programs
 
 PAYLOAD_BYTES = 10_006
 """No multiple of four ranks' rows in any type, so that rows are padded."""

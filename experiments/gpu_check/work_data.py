@@ -26,7 +26,7 @@ from p2smt.resharding.steps import (
 from p2smt.resharding.types import ElementType, Mesh, ReduceOp, SubAxis
 from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job, JobRequest, JobStep
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.schedules.schedule_job import ScheduleJob
 from p2smt.schedules.model import (
     Buffer,
     Connection,

@@ -40,7 +40,7 @@ from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
 from p2smt.runtime.programs.plan_job import program_job
 from p2smt.runtime.summary import RequestResult, RunResult
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from p2smt.units import parse_bytes
 
 Data = Mapping[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from experiments.redistribution.clusters import cluster_of
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.compare import ShardyCase
+from p2smt.interop.arrays.peers.compare_peers import ShardyCase
 from p2smt.resharding.types import (
     ArrayType,
     ElementType,

@@ -25,13 +25,13 @@ from p2smt.api.calibrate import calibrate, measure
 from p2smt.cluster.file import topology_from_data
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.replay import first_inside
+from p2smt.interop.arrays.peers.peer_replay import first_inside
 from p2smt.interop.arrays.peers.torch_planner import TorchPlanner, torch_moves
 from p2smt.report.progress import counted
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import ArrayStep, StepKind
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits

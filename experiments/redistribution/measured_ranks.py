@@ -18,10 +18,10 @@ from torch.distributed.tensor import DTensor
 
 from p2smt.interop.arrays.torch_spec import spec_of
 from p2smt.resharding.types import ArrayType
+from p2smt.runtime.arrays.array_rank import RankArrays
+from p2smt.runtime.arrays.block_values import ArrayValues
 from p2smt.runtime.arrays.moves import ArrayGroups, as_bytes, run_steps
-from p2smt.runtime.arrays.rank import RankArrays
 from p2smt.runtime.arrays.rank_steps import ArrayJob, rank_steps
-from p2smt.runtime.arrays.values import ArrayValues
 
 WARMUP = 2
 LIMIT_S = 600.0

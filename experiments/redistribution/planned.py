@@ -9,11 +9,11 @@ from typing import Any
 from experiments.redistribution.cases import Case
 from experiments.redistribution.clusters import LIBRARY, NOMINAL, topology_of
 from experiments.testbed.written.results import rounded
-from p2smt.interop.arrays.peers.compare import VARIANTS, PeerRow, dtensor_row, priced_row
+from p2smt.interop.arrays.peers.compare_peers import VARIANTS, PeerRow, dtensor_row, priced_row
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.types import Mesh, Uneven, layout_text, mesh_text
 from p2smt.result import SearchLimits
 

@@ -21,7 +21,7 @@ from experiments.testbed.written import results, timings
 from p2smt import __version__
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
-from p2smt.interop.arrays.peers.compare import ShardyCase, read_shardy
+from p2smt.interop.arrays.peers.compare_peers import ShardyCase, read_shardy
 from p2smt.report.progress import counted
 
 RESULTS = Path(__file__).resolve().parent / "results.json"

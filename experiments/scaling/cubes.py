@@ -24,7 +24,7 @@ from experiments.scaling.store import HERE
 from experiments.testbed.script import ended
 from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
 from p2smt.parallel_search.subproblem import Closure, Member, Space, Subproblem, SubproblemTask
 from p2smt.report.progress import counted, live_line
 from p2smt.training.search.subproblems import plan_space

@@ -27,8 +27,8 @@ from experiments.scaling.overhead import Waits, engine_of
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
 from p2smt.parallel_search.coordinate import search
-from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.journal import Journal
+from p2smt.parallel_search.journal.journal_text import read_journal
 from p2smt.parallel_search.journal.record import header_of
 from p2smt.parallel_search.subproblem import Closure
 from p2smt.report.progress import counted

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from experiments.testbed.script import ended
 from p2smt.errors import BackendError, InputError
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
 from p2smt.parallel_search.journal.record import Continuation, JournalText, SplitRecord
 from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 

@@ -26,7 +26,7 @@ from experiments.scaling.store import ROOT
 from experiments.testbed.script import ended
 from p2smt.cli.codes import NOT_SETTLED, OK
 from p2smt.errors import ExecutionError, InputError
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
 from p2smt.parallel_search.subproblem import Closure
 from p2smt.report.progress import live_line
 

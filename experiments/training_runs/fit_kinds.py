@@ -17,7 +17,7 @@ import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.parallelism.placement import BoolArray, FloatArray
-from p2smt.training.efficiencies.file import BY_KINDS, PEAKS
+from p2smt.training.efficiencies.efficiency_files import BY_KINDS, PEAKS
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Efficiency, LayerConstants
 from p2smt.training.formulas.quantities import Quantities, given, quantities, timed

@@ -21,7 +21,7 @@ from experiments.training_runs.fit_kinds import CORE
 from experiments.training_runs.fitting import flops_s
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
-from p2smt.training.efficiencies.file import BY_KINDS, MEGATRON, nearest_efficiency
+from p2smt.training.efficiencies.efficiency_files import BY_KINDS, MEGATRON, nearest_efficiency
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
 from p2smt.training.measured.errors import DEVICE, MODEL, LeftOutRun
 from p2smt.training.measured.fit import fit, step_s

@@ -13,7 +13,7 @@ from typing import Any
 from experiments.testbed.script import ended
 from experiments.training_runs.store import HERE, read
 from p2smt.errors import InputError
-from p2smt.training.efficiencies.file import dump_efficiency
+from p2smt.training.efficiencies.efficiency_files import dump_efficiency
 from p2smt.training.efficiencies.frameworks import framework, layer_seconds
 from p2smt.training.efficiency import Efficiency
 

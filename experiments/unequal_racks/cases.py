@@ -21,8 +21,14 @@ from p2smt.cost.bounds import single_time
 from p2smt.parallelism.placement import IntArray, ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import Solution
-from p2smt.search.allocation.grids import ALPHABETICAL, EXCHANGED, SORTED, host_order, order_cost
-from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.allocation.cell_grids import (
+    ALPHABETICAL,
+    EXCHANGED,
+    SORTED,
+    host_order,
+    order_cost,
+)
+from p2smt.search.allocation.solve_on_hosts import solve_on_hosts
 
 RACKS = (3, 2, 1)
 HOSTS = ("n1", "n3", "n5", "n2", "n6", "n4")

@@ -16,7 +16,7 @@ from experiments.testbed.written import results
 from experiments.unequal_racks.study import HERE, RESULTS
 from experiments.unequal_racks.summary import Data, errors, of, shared
 from p2smt.errors import InputError
-from p2smt.search.allocation.grids import SORTED
+from p2smt.search.allocation.cell_grids import SORTED
 
 PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
 

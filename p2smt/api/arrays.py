@@ -9,9 +9,9 @@ from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.arrays.notations import read_layout
 from p2smt.resharding import plan_file
-from p2smt.resharding.check import check_redistribution
 from p2smt.resharding.cuts import Cuts
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_check import check_redistribution
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.types import (
     ArrayType,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from p2smt.cluster.topology import Topology
 from p2smt.interop.trainers.option_table import find_trainer
 from p2smt.interop.trainers.trainer import flex_notes
-from p2smt.training.efficiencies.file import (
+from p2smt.training.efficiencies.efficiency_files import (
     default_efficiency,
     find_efficiency,
     read_efficiency,

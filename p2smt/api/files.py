@@ -27,7 +27,7 @@ from p2smt.plans import file as plan_file
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.solution import Solution
-from p2smt.schedules.lower.plan import PlanExport
+from p2smt.schedules.lower.lowered_request import PlanExport
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport, check_certificate

@@ -13,7 +13,6 @@ from p2smt.result import SAME, SearchLimits, StopWatch
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.errors import iteration_range
 from p2smt.training.measured.run import searched_strategies
-from p2smt.training.plan import TrainingPlan, training_plan
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.comparison import (
     NearMeasured,
@@ -26,6 +25,7 @@ from p2smt.training.search.hosts.search import WITHOUT_LIMIT_S
 from p2smt.training.search.hosts.search import plan_on_hosts as search
 from p2smt.training.search.known import FAR, most_known
 from p2smt.training.search.question import PlanQuestion
+from p2smt.training.training_plan import TrainingPlan, training_plan
 
 NEAR_UNITS = 200
 """So many pairs of a strategy and a matrix inside are looked at for what is near the best, unless

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 from p2smt.api.journal_shares import matrix_share, strategy_share
 from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError, TooLarge, did_you_mean
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
+from p2smt.parallel_search.journal.journal_verification import (
+    DEFAULT_SAMPLE,
+    JournalReport,
+    verify_records,
+)
 from p2smt.parallel_search.journal.record import JournalHeader
 from p2smt.parallel_search.journal.tree import HALVES, RebuiltSpace, boolean_share
-from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE, JournalReport, verify_records
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.spaces.placements import placement_space
-from p2smt.search.spaces.solve import solve_space
+from p2smt.search.spaces.placement_space import placement_space
+from p2smt.search.spaces.solve_space import solve_space
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.parts import check_size, schedule_space
+from p2smt.synthesis.schedule_space import check_size, schedule_space
 from p2smt.training.search.subproblems import plan_space
 from p2smt.units import plain
 

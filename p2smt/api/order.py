@@ -28,7 +28,7 @@ from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import objective, rank_hosts
 from p2smt.plans.training.file_model import ExpertRanksBlock, TrainingBlock
 from p2smt.result import SearchLimits
-from p2smt.search.allocation.grids import (
+from p2smt.search.allocation.cell_grids import (
     CellGrid,
     by_name,
     grids,
@@ -36,7 +36,7 @@ from p2smt.search.allocation.grids import (
     sorted_hosts,
 )
 from p2smt.search.allocation.local_search import filled
-from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.allocation.solve_on_hosts import solve_on_hosts
 from p2smt.training.iteration import call_prices, predict_with
 from p2smt.training.plan_block import efficiency_in, run_of
 

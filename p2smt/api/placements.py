@@ -7,7 +7,7 @@ from p2smt.parallelism.placement import Matrix
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits
 from p2smt.search.placements import placements as whole
-from p2smt.search.spaces.placements import listed_by_subproblems
+from p2smt.search.spaces.placement_space import listed_by_subproblems
 from p2smt.solvers.ask import Solver, solver_of
 
 

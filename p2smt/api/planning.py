@@ -21,7 +21,6 @@ from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.run import measured_strategies, searched_strategies
-from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.comparison import (
     NearMeasured,
@@ -34,6 +33,7 @@ from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.question import Lacks, PlanQuestion
 from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.training_plan import TrainingPlan, training_plan, training_plan_data
 from p2smt.training.transformer import Transformer
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.given_program import given_programs
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.runtime.arrays.rank_steps import array_job
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
-from p2smt.runtime.ranks.run import run_job
+from p2smt.runtime.ranks.on_ranks import run_job
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays
 from p2smt.runtime.ranks.run_schedule import ScheduleResult, run_schedule
-from p2smt.runtime.schedules.job import schedule_job
+from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.runtime.summary import RunResult
 from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 

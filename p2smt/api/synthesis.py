@@ -10,7 +10,7 @@ from p2smt.solvers.ask import Solver, solver_of
 from p2smt.synthesis import frontier as search_frontier
 from p2smt.synthesis import synthesize as search_one
 from p2smt.synthesis.frontier import ScheduleFrontier
-from p2smt.synthesis.question import (
+from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
     SynthesisSetting,

@@ -29,7 +29,7 @@ from p2smt.resharding.backward import (
     starts_in,
     without_partials,
 )
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import Frame, state_of
 from p2smt.resharding.steps import ArrayStep, peak_step_bytes
 from p2smt.resharding.types import ArrayType, ElementType, Mesh, layout_text

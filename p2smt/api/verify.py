@@ -13,14 +13,14 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
-from p2smt.parallel_search.journal.file import is_journal
-from p2smt.plans.check.plan import PlanReport
+from p2smt.parallel_search.journal.journal_text import is_journal
+from p2smt.plans.check.check_plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.programs.program import Program
-from p2smt.resharding.check import RedistributionReport, check_redistribution
+from p2smt.resharding.plan_check import RedistributionReport, check_redistribution
 from p2smt.resharding.plan_file import RedistributionModel, is_redistribution, read_redistribution
 from p2smt.schedules.families.family import ParametricReport, prove_family, prove_program
-from p2smt.schedules.language.file import parse_symbolic
+from p2smt.schedules.language.schedule_file import parse_symbolic
 from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 from p2smt.schedules.races.decide import DEFAULT_EFFORT
@@ -28,7 +28,7 @@ from p2smt.schedules.verify import verify as schedule_checks
 from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport
-from p2smt.training.plan import check_training_plan
+from p2smt.training.training_plan import check_training_plan
 from p2smt.transfer.check import TransferReport, check_transfer
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan_file import is_transfer, read_transfer

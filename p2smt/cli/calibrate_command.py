@@ -336,7 +336,7 @@ def _chosen(fits: Sequence[EfficiencyFit], name: str | None, one: bool) -> Seque
 
 def _write(fit: EfficiencyFit, path: str, output: str) -> None:
     from p2smt.files.write import write_atomically
-    from p2smt.training.efficiencies.file import dump_efficiency
+    from p2smt.training.efficiencies.efficiency_files import dump_efficiency
 
     told = (f"what it cannot tell: {fit.cannot_tell}",) if fit.cannot_tell else ()
     sources = (f"fitted to {path[:200]}", *told)

@@ -41,8 +41,8 @@ def compare(
     A list, a mesh and an order of axes number ranks as a launcher starts them: host by host in the
     order of --hosts, on each by device.
     """
-    from p2smt.api.answers import is_answer
     from p2smt.api.compare import compare as beside
+    from p2smt.api.saved_answers import is_answer
     from p2smt.cli import given
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.guide.progress import tell_times
@@ -84,7 +84,7 @@ def _answers(paths: Sequence[str], others: Mapping[str, Text], as_json: bool) ->
     Raises:
         InputError: there are not two, or an option is of orders.
     """
-    from p2smt.api.answers import compare_answers
+    from p2smt.api.saved_answers import compare_answers
     from p2smt.cli.output import tell
     from p2smt.errors import InputError
     from p2smt.report.answer_tables import answers_data, answers_lines

@@ -139,7 +139,7 @@ def _in_order(
     from p2smt.errors import InputError
     from p2smt.parallelism.rank_list import RankList
     from p2smt.plans.solution import rank_alternative
-    from p2smt.search.allocation.grids import host_order
+    from p2smt.search.allocation.cell_grids import host_order
     from p2smt.search.comparison import on_hosts
     from p2smt.search.solve import as_named
 
@@ -252,7 +252,7 @@ def _plan(path: str, details: bool, as_json: bool) -> int:
     from p2smt.report.plan_data import report_lines
     from p2smt.report.screens.costs import plan_cost_screen, verdict_first
     from p2smt.report.tables import show
-    from p2smt.training.plan import check_training_plan
+    from p2smt.training.training_plan import check_training_plan
 
     plan = _read(path)
     report = check_training_plan(plan, f"plan {path[:200]!r}")
@@ -291,7 +291,7 @@ def _redistribution(path: str, details: bool, as_json: bool) -> int:
     from p2smt.report.resharding_tables import headline, steps_table
     from p2smt.report.screens.costs import redistribution_cost_screen, verdict_first
     from p2smt.report.tables import show
-    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_check import check_redistribution
     from p2smt.resharding.plan_file import read_redistribution
 
     report = check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")

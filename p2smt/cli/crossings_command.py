@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.parallelism.request import Problem
-    from p2smt.plans.crossings.certificate import SymbolicSetting
+    from p2smt.plans.crossings.least_set import SymbolicSetting
     from p2smt.result import SearchLimits
     from p2smt.search.crossings.least import LevelRatios
 
@@ -119,7 +119,7 @@ def setting_of(
         InputError: factors of one, or ports that do not fit.
     """
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.plans.crossings.certificate import SymbolicSetting
+    from p2smt.plans.crossings.least_set import SymbolicSetting
 
     if factors is None:
         raise InputError("factors", "are missing", "give --factors 4,8")
@@ -320,7 +320,7 @@ def show_least_set(
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import note, tell
     from p2smt.files.write import write_atomically
-    from p2smt.plans.crossings.file import least_set_text
+    from p2smt.plans.crossings.least_set_file import least_set_text
     from p2smt.report.crossings.least_set import least_set_answer, least_set_lines
     from p2smt.report.text import printable
     from p2smt.result import Status

@@ -41,7 +41,7 @@ def placements(
         rule = "does not go with a search in parts, which lists all"
         raise InputError(f"--limit {limit}", rule, "drop one of them")
     else:
-        from p2smt.search.spaces.placements import list_by_subproblems
+        from p2smt.search.spaces.placement_space import list_by_subproblems
 
         axis_names = [axis.name for axis in chosen]
         found = list_by_subproblems(problem, axis_names, limits, spread, how.by())

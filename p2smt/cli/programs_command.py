@@ -74,7 +74,7 @@ def _of_factors(
     from p2smt.cli import given
     from p2smt.programs.program import Hierarchy
     from p2smt.report.program_lists import Catalog
-    from p2smt.search.programs import Task, programs_on
+    from p2smt.search.program_synthesis import Task, programs_on
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
     task = Task(
@@ -92,7 +92,7 @@ def _of_factors(
 def _of_requests(asked: o.PlacedRequests, sought: _Sought, details: bool, as_json: bool) -> int:
     from p2smt.report.program_lists import Catalog
     from p2smt.search.gain import single_of
-    from p2smt.search.programs import programs_of_each
+    from p2smt.search.program_synthesis import programs_of_each
 
     problem = replace(
         asked.problem,

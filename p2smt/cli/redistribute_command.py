@@ -15,7 +15,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.interop.arrays.peers.compare import PeerRow
+    from p2smt.interop.arrays.peers.compare_peers import PeerRow
     from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
     from p2smt.resharding.types import ArrayType, Mesh, Uneven
 
@@ -172,7 +172,7 @@ class BesideOptions:
         names = self.peers()
         if names is None or answer.plan is None:
             return None
-        from p2smt.interop.arrays.peers.compare import compare_peers
+        from p2smt.interop.arrays.peers.compare_peers import compare_peers
 
         say(f"steps of {' and '.join(names)}")
         file = None if self.shardy_file is None else Path(self.shardy_file)

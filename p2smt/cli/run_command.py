@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
     from p2smt.runtime.payload import RunOptions
-    from p2smt.runtime.schedules.job import ScheduleJob
+    from p2smt.runtime.schedules.schedule_job import ScheduleJob
     from p2smt.runtime.work import Work
 
 
@@ -183,7 +183,7 @@ def _program_job(size: int | None, chunks: int, scene: _Scene) -> Job:
 def _schedule_job(text: str, source: str, payload: Text, asked: ScheduleOptions) -> ScheduleJob:
     """The job of a schedule file."""
     from p2smt.interop.schedule_files import read_schedule
-    from p2smt.runtime.schedules.job import schedule_job
+    from p2smt.runtime.schedules.schedule_job import schedule_job
     from p2smt.units import parse_bytes
 
     size = None if payload is None else parse_bytes(payload, "payload")
@@ -192,7 +192,7 @@ def _schedule_job(text: str, source: str, payload: Text, asked: ScheduleOptions)
 
 def _array_job(plan: str) -> ArrayJob:
     """The job of the plan file of a redistribution."""
-    from p2smt.resharding.check import redistribution_plan
+    from p2smt.resharding.plan_check import redistribution_plan
     from p2smt.resharding.plan_file import read_redistribution
     from p2smt.runtime.arrays.rank_steps import array_job
 
@@ -253,7 +253,7 @@ class _Shown:
 def _run(work: Work, options: RunOptions, port: int, shown: _Shown, *, unverified: bool) -> int:
     from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
-    from p2smt.runtime.schedules.job import ScheduleJob
+    from p2smt.runtime.schedules.schedule_job import ScheduleJob
 
     match work:
         case Job():
@@ -268,7 +268,7 @@ def _run(work: Work, options: RunOptions, port: int, shown: _Shown, *, unverifie
 
 def _run_programs(job: Job, options: RunOptions, port: int, shown: _Shown) -> int:
     from p2smt.report.run_tables import run_data, run_screen, run_tables
-    from p2smt.runtime.ranks.run import run_job
+    from p2smt.runtime.ranks.on_ranks import run_job
 
     result = run_job(job, options, port=port)
     if result is None:

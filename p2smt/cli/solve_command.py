@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from p2smt.plans.solution import Solution
     from p2smt.report.outputs.solve import SolveOutput
     from p2smt.search.comparison import Comparison
-    from p2smt.search.what_if import SolvedChange
+    from p2smt.search.solve_what_if import SolvedChange
 
 NODELIST = "SLURM_JOB_NODELIST"
 ALL = "all"
@@ -77,7 +77,7 @@ def solve(
     from p2smt.search.near_optimal import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
-    from p2smt.search.what_if import solved_changes
+    from p2smt.search.solve_what_if import solved_changes
 
     topology = cluster.under(prices)
     chosen = given.axes_of(axes)
@@ -131,7 +131,7 @@ def _gained(
     again: Callable[[Problem], Solution],
 ) -> tuple[SolvedChange, ...]:
     """What each change gains; nothing where there is no answer, or it was interrupted."""
-    from p2smt.search.what_if import solve_what_if
+    from p2smt.search.solve_what_if import solve_what_if
 
     if found.best is None or found.interrupted:
         return ()
@@ -265,7 +265,7 @@ def _on_hosts(
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
     from p2smt.api.compare import named_orders
     from p2smt.cluster.allocation import check_stated
-    from p2smt.search.allocation.solve import solve_on_hosts
+    from p2smt.search.allocation.solve_on_hosts import solve_on_hosts
     from p2smt.search.comparison import beside, on_hosts, standard_orders
 
     output, explained, details, as_json = shown

@@ -231,7 +231,7 @@ def fabric(
 def topology_list(*, shown: o.ShownOptions) -> int:
     """The presets, each with its levels; and the fabrics."""
     from p2smt.cluster.file import preset_names, profiles
-    from p2smt.fabric.file import FAMILIES, fabric_names
+    from p2smt.fabric.fabric_file import FAMILIES, fabric_names
     from p2smt.report.outputs.lists import TopologyListOutput
     from p2smt.report.screens.lists import topologies_screen
     from p2smt.report.topologies import list_tables

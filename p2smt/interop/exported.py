@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from p2smt.interop.places import PlacedPlan
-    from p2smt.resharding.plan import RedistributionPlan
+    from p2smt.resharding.redistribution_plan import RedistributionPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import MAX_RANKS, Capacity, Fabric, FabricEdge
-from p2smt.fabric.file import MAX_BYTES, load_fabric
+from p2smt.fabric.fabric_file import MAX_BYTES, load_fabric
 from p2smt.fabric.wiring import Switch, Wire, WiredNodes, fabric_of
 from p2smt.files.json_text import read_json
 from p2smt.files.yaml_text import read_text
@@ -24,7 +24,7 @@ def read_fabric(
     link_bandwidth: Fraction | None = None,
     watch: StopWatch | None = None,
 ) -> Fabric:
-    """The fabric that ``spec`` names: as :func:`p2smt.fabric.file.load_fabric`, or a file
+    """The fabric that ``spec`` names: as :func:`p2smt.fabric.fabric_file.load_fabric`, or a file
     with a topology of msccl-tools (JSON) or what `nvidia-smi topo -m` printed.
 
     Args:

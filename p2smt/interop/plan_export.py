@@ -24,8 +24,7 @@ from p2smt.plans.sides import attention_of
 from p2smt.schedules.cost.links import Routes, alike
 from p2smt.schedules.cost.predict import cost_on
 from p2smt.schedules.lower.assemble import Lowering
-from p2smt.schedules.lower.one_sided import one_sided
-from p2smt.schedules.lower.plan import (
+from p2smt.schedules.lower.lowered_request import (
     ExportedFile,
     GroupSchedule,
     PlanExport,
@@ -34,6 +33,7 @@ from p2smt.schedules.lower.plan import (
     request_of,
     together,
 )
+from p2smt.schedules.lower.one_sided import one_sided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -24,7 +24,7 @@ from p2smt.interop.mscclpp.read import mscclpp_refusals, read_mscclpp
 from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.language.instance import parse_schedule
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.schedules.model import Runnable
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from p2smt.training.strategy import parse_strategy
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
 if TYPE_CHECKING:
-    from p2smt.api.answers import ComparedAnswers, SavedAnswer
+    from p2smt.api.saved_answers import ComparedAnswers, SavedAnswer
 
 _LINES = 20
 _WIDEST_LABEL = 30

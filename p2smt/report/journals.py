@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Literal
 
 from p2smt.parallel_search.coordinate import given_up_words
+from p2smt.parallel_search.journal.journal_verification import JournalReport
 from p2smt.parallel_search.journal.tree import HALVES
-from p2smt.parallel_search.journal.verify import JournalReport
 from p2smt.parallel_search.subproblem import SearchKind
 from p2smt.report.outputs.journals import (
     GivenUpCube,

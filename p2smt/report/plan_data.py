@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
+from p2smt.plans.check.check_plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus, rank_hosts
 from p2smt.programs.program import bases_of, basis_text
 from p2smt.programs.semantics import Violation

@@ -26,7 +26,7 @@ from p2smt.report.outputs.shape import range_data
 from p2smt.report.screen import COLUMNS, LINES, full_width, wrapped
 from p2smt.result import Status
 from p2smt.search.gain import SinglePrice
-from p2smt.search.programs import ListedProgram, ProgramList
+from p2smt.search.program_synthesis import ListedProgram, ProgramList
 from p2smt.units import counted, format_time
 
 

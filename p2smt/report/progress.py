@@ -21,7 +21,7 @@ from p2smt.units import format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.parallel_search.engine import SearchProgress
-    from p2smt.synthesis.question import SynthesisState
+    from p2smt.synthesis.setting import SynthesisState
 
 FIRST_S = 2.0
 """Nothing is written before, in seconds."""

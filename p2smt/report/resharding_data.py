@@ -18,9 +18,9 @@ from p2smt.report.outputs.redistribute import (
     VerifyRedistributionOutput,
 )
 from p2smt.report.text import one_line
-from p2smt.resharding.check import CHECKED, OPTIMALITY, RedistributionReport
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.plan_check import CHECKED, OPTIMALITY, RedistributionReport
 from p2smt.resharding.reachability import RedistributionAnswer
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.search import RedistributionProof
 from p2smt.resharding.steps import ArrayStep, kept_bytes, step_bytes
 from p2smt.resharding.types import layout_text, mesh_text

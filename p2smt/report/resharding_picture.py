@@ -19,7 +19,7 @@ import numpy as np
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.parallelism.placement import IntArray
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.units import format_bytes, format_time

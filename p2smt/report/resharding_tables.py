@@ -10,8 +10,8 @@ from p2smt.report.resharding_data import ComparedPlanner, steps_data
 from p2smt.report.resharding_picture import shape_text
 from p2smt.report.tables import bound_text, table
 from p2smt.resharding.endpoints import orders_left_out
-from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.reachability import RedistributionAnswer
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time, plain

@@ -57,7 +57,7 @@ from p2smt.result import SAME, SolveStats, known_bound
 
 if TYPE_CHECKING:
     from p2smt.search.comparison import Comparison
-    from p2smt.search.what_if import SolvedChange
+    from p2smt.search.solve_what_if import SolvedChange
 
 
 def solution_data(

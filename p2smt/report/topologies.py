@@ -13,7 +13,7 @@ from p2smt.cluster.file import dump_topology, load_topology, preset_names
 from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
+from p2smt.fabric.fabric_file import FAMILIES, fabric_names, preset_wiring
 from p2smt.fabric.wiring import WiredNodes
 from p2smt.report.outputs.lists import (
     FabricCapacity,

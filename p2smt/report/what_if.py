@@ -17,7 +17,7 @@ from p2smt.units import format_time
 if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.plans.solution import Alternative, Solution
-    from p2smt.search.what_if import SolvedChange
+    from p2smt.search.solve_what_if import SolvedChange
 
 COLUMNS = 80
 _CHANGE, _TIME, _GAIN = 12, 9, 23

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from p2smt.errors import InputError
 from p2smt.resharding.cuts import Cuts
-from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import find_redistribution, no_plan
 from p2smt.resharding.types import ArrayType, ReduceOp
 from p2smt.result import Status

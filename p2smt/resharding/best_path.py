@@ -13,8 +13,8 @@ import numpy as np
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.state_graph import PERMUTE, NextSteps, StateGraph
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.step_table import StateTable, can_tabulate
 from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind
 from p2smt.result import OUT_OF_TIME, SearchLimits, SolveStats, Status, StopWatch

@@ -7,9 +7,9 @@ from enum import Enum
 
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.resharding.bounds import level_splits
 from p2smt.resharding.endpoints import Splits
 from p2smt.resharding.steps import ArrayStep
+from p2smt.resharding.time_left import level_splits
 from p2smt.resharding.types import Mesh
 from p2smt.result import SolveStats, Status
 

@@ -34,8 +34,8 @@ from p2smt.problems.redistribution import (
 from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.layered_rows import RowTable
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.states import ArrayState
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind, within
 from p2smt.result import (
     OUT_OF_EFFORT,

@@ -16,8 +16,8 @@ from p2smt.cost.step_time import StepCostModel
 from p2smt.errors import TooLarge
 from p2smt.problems.redistribution import LevelCut, Move, MoveRow
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices, quick_levels
 from p2smt.resharding.states import Frame
+from p2smt.resharding.step_prices import StepPrices, quick_levels
 from p2smt.resharding.steps import MemoryLimit, StepKind
 
 MAX_ROWS = 60_000

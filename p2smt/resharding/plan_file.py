@@ -26,7 +26,7 @@ from p2smt.plans.file_model import (
     StatusName,
 )
 from p2smt.plans.solution import search_data, timed_step
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.steps import StepKind, needed_bytes
 from p2smt.resharding.types import MAX_DIMENSIONS, ArrayType, ElementType, Uneven, layout_text
 

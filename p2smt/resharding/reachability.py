@@ -11,9 +11,9 @@ from p2smt.errors import InputError
 from p2smt.resharding.best_path import best_path
 from p2smt.resharding.cuts import Cuts, PathResult, splits_of
 from p2smt.resharding.endpoints import Ends, check_same_array, ends_of, orders_left_out
-from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.state_graph import StateGraph
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.step_table import StateTable, can_tabulate
 from p2smt.resharding.steps import MemoryLimit, peak_step_bytes
 from p2smt.resharding.types import ArrayType

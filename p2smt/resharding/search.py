@@ -12,21 +12,21 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import EncodingBug, InputError, TooLarge
 from p2smt.plans.solution import ProofStatus
 from p2smt.resharding.best_path import best_path
-from p2smt.resharding.bounds import LinkBound, level_splits, physical_bound_s
 from p2smt.resharding.cuts import Cuts, PathResult
 from p2smt.resharding.endpoints import Ends, Splits, ends_of, prime_factors
 from p2smt.resharding.layered import best_layered
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.reachability import (
     LeastCaps,
     RedistributionAnswer,
     RedistributionQuestion,
     least_caps,
 )
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.semantics import check_types
 from p2smt.resharding.states import ArrayState, Frame, digits_of_part
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind, within
+from p2smt.resharding.time_left import LinkBound, level_splits, physical_bound_s
 from p2smt.resharding.types import ArrayType
 from p2smt.result import (
     OUT_OF_TIME,

@@ -19,7 +19,7 @@ from p2smt.cost.link_bounds import bare_links
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices, moved_bytes, quick_levels
+from p2smt.resharding.step_prices import StepPrices, moved_bytes, quick_levels
 from p2smt.resharding.step_table import StateTable, Symmetry, powers, subsets
 from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind
 

@@ -18,8 +18,8 @@ import numpy as np
 from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.parallelism.placement import IntArray
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import quick_levels
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import quick_levels
 
 MAX_STATES = 2_000_000
 """Larger tables are refused: they take minutes and gigabytes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RunOptions
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.schedules.schedule_job import ScheduleJob
 
 Work = Job | ScheduleJob | ArrayJob
 """Programs for requests, a schedule, or a redistribution; ``ranks``: how many ranks it takes."""

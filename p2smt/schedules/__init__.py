@@ -1,6 +1,6 @@
 """Collective schedules, chunk by chunk: one representation for all formats, checked and priced.
 
-``model`` is the representation; ``memory``, ``index`` and ``multisets`` look things up in it;
+``model`` is the representation; ``memory_cells``, ``index`` and ``multisets`` look things up in it;
 ``unused_messages`` finds those that nobody needs.
 ``language``: schedule files of our own.  ``construction``, ``classics``, ``lower``: schedules from
 moves, from textbooks, from programs.  ``order``, ``races``, ``verify``: what must come before what,

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.memory import Memory, memory_of
+from p2smt.schedules.memory_cells import Memory, memory_of
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.ranges import range_of_order
 from p2smt.plans.solution import RankOrder, Solution, objective, rank_hosts
 from p2smt.result import SAME, SearchLimits, Status, known_bound
-from p2smt.search.allocation.grids import (
+from p2smt.search.allocation.cell_grids import (
     exchange,
     host_order,
     host_slots,
@@ -33,7 +33,7 @@ from p2smt.search.allocation.grids import (
     named_orders,
     row_major_grid,
 )
-from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.allocation.solve_on_hosts import solve_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named, solve
 from p2smt.solvers.ask import Solver

@@ -33,7 +33,7 @@ from p2smt.cost.step_time import chunk_counts
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.problems.placement import Indices, ProgramProblem, StepLimit
-from p2smt.search.programs import Priced, price
+from p2smt.search.program_synthesis import Priced, price
 from p2smt.search.programs_pipelined import SoughtProgram
 from p2smt.search.warm_start import Rows, known_payloads
 

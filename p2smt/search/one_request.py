@@ -26,7 +26,7 @@ from p2smt.programs.program import (
 )
 from p2smt.result import PROVED_WITHIN, SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.nests import priced_nest
-from p2smt.search.programs import Found, Priced, Task, best_program, price, program_task
+from p2smt.search.program_synthesis import Found, Priced, Task, best_program, price, program_task
 from p2smt.search.programs_pipelined import (
     LISTED_DEPTH,
     Catalogs,

@@ -21,7 +21,7 @@ from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.programs.program import Hierarchy
 from p2smt.result import ROUNDING, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.programs import Found, Priced, Task, checked_listing, price
+from p2smt.search.program_synthesis import Found, Priced, Task, checked_listing, price
 from p2smt.search.warm_start import RowCounts, Rows
 from p2smt.solvers.ask import Solver
 

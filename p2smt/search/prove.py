@@ -17,14 +17,14 @@ from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.plan import PlanReport, check_plan
+from p2smt.plans.check.check_plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
 from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.plans.untimed import told
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.answer import fastest_on_hosts
+from p2smt.search.allocation.host_search import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs_pipelined import Catalogs
@@ -49,7 +49,8 @@ def prove(
         plan: a valid plan of version 2.
         source: what messages call it.
         limits: instead of those in the plan.
-        report: what :func:`~p2smt.plans.check.plan.check_plan` says of it, where that is at hand.
+        report: what :func:`~p2smt.plans.check.check_plan.check_plan` says of it, where that is at
+            hand.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:

@@ -20,7 +20,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.restrictions import broken_by_singles
+from p2smt.plans.check.check_restrictions import broken_by_singles
 from p2smt.plans.ranges import range_of_order
 from p2smt.plans.solution import RankOrder, Solution, named_steps, objective, rank_alternative
 from p2smt.problems.placement import PlacementProblem
@@ -111,7 +111,7 @@ def solve(
 
 
 def _in_parts(problem: Problem, spread: Spread) -> Rank:
-    from p2smt.search.spaces.solve import ParallelRank
+    from p2smt.search.spaces.solve_space import ParallelRank
 
     return ParallelRank(problem, spread)
 

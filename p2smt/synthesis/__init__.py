@@ -2,6 +2,6 @@
 
 ``synthesize`` answers one size, ``frontier`` all of them; ``bounds`` (by ``min_cuts``) say what no
 schedule can beat, and ``certificate`` proves it.  ``symmetry_search`` asks the solver, group by
-group (``group_order``, ``subgroups``); ``replay`` checks what it finds, ``lowering`` makes thread
-blocks of it.
+group (``group_order``, ``subgroups``); ``schedule_replay`` checks what it finds, ``lowering`` makes
+thread blocks of it.
 """

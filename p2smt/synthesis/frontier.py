@@ -20,7 +20,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import ThresholdMemory
-from p2smt.synthesis.question import (
+from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
     SynthesisSetting,

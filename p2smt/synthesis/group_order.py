@@ -22,7 +22,7 @@ from p2smt.fabric.symmetries import (
 )
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.synthesis.replay import spreads
+from p2smt.synthesis.schedule_replay import spreads
 from p2smt.synthesis.subgroups import (
     TRIVIAL,
     GroupTable,
@@ -370,7 +370,7 @@ def lifts(
 
     ``known``: what was found out about the same fabric, whatever its chunks; it grows.
 
-    ``chunks`` in the order of :func:`p2smt.synthesis.replay.spreads`: copies of a
+    ``chunks`` in the order of :func:`p2smt.synthesis.schedule_replay.spreads`: copies of a
     route stand together, as many of each.
     """
     routes = tuple(dict.fromkeys(chunks))

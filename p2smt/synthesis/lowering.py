@@ -385,7 +385,7 @@ def lowered(
     that no result needs are left out.
 
     Args:
-        schedule: chunks numbered as by :func:`p2smt.synthesis.replay.spreads`.
+        schedule: chunks numbered as by :func:`p2smt.synthesis.schedule_replay.spreads`.
         edges: of the fabric: source, target, loaded capacities.
         collective: by its name in schedules ("allreduce").
         chunks: of each rank, of each pair, or in all.

@@ -19,7 +19,8 @@ from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import ThresholdMemory
-from p2smt.synthesis.question import (
+from p2smt.synthesis.schedule_replay import all_reduce, all_reduce_problem
+from p2smt.synthesis.setting import (
     Attempt,
     GroupChoice,
     ScheduleSize,
@@ -28,7 +29,6 @@ from p2smt.synthesis.question import (
     rungs,
     too_many_pairs,
 )
-from p2smt.synthesis.replay import all_reduce, all_reduce_problem
 
 FIRST_SLICE: Mapping[Solver, int] = {Solver.CPSAT: 1000, Solver.Z3: 5_000_000}
 """Effort (:class:`~p2smt.result.SearchLimits`) of the first slice: about a second."""

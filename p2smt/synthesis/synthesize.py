@@ -17,7 +17,7 @@ from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.question import (
+from p2smt.synthesis.setting import (
     Answer,
     ScheduleSize,
     Synthesis,
@@ -88,7 +88,7 @@ def _synthesized(
         none = Synthesis(setting, size, Answer.NO_SCHEDULE, BY_BOUND, refuted, bound=bound)
         return replace(none, wall_s=watch.elapsed_s())
     if spread is not None:
-        from p2smt.synthesis.parts import symmetry_search_in_parts
+        from p2smt.synthesis.schedule_space import symmetry_search_in_parts
 
         parts = symmetry_search_in_parts(setting, size, solver, spread, watch)
         return answered(setting, size, bound, parts, watch)

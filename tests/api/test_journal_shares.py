@@ -14,7 +14,7 @@ from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule
-from p2smt.search.spaces.rows import MatrixSubproblems
+from p2smt.search.spaces.matrix_subproblems import MatrixSubproblems
 from p2smt.training.axis_sizes import possible_sizes
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices

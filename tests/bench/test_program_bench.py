@@ -14,7 +14,7 @@ from p2smt.encodings.program import reachable
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import Task, best_program, list_programs
+from p2smt.search.program_synthesis import Task, best_program, list_programs
 from tests.strategies.clusters import switches
 
 LENGTH = 5

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import p2smt
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import plan_data, read_plan
 from tests.strategies.clusters import switches
 

@@ -10,7 +10,7 @@ import pytest
 
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.schedules.language.instance import parse_schedule
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_text import dump_schedule
 from tests.cli.tools import Outcome, assert_one_error, cli
 
 SYMBOLIC = Path(__file__).parents[1] / "schedules" / "symbolic"

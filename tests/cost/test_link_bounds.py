@@ -19,7 +19,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_bound_s
 from p2smt.cost.loads.footprint import digits_of
-from p2smt.fabric.file import fabric_of_levels
+from p2smt.fabric.fabric_file import fabric_of_levels
 from p2smt.parallelism.placement import Placement
 from p2smt.synthesis.bounds import rate_bound
 from tests.cost.test_bounds import PAYLOADS, at_most, cluster, with_link

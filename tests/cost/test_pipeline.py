@@ -17,7 +17,7 @@ from p2smt.cost.step_time import CHUNK_COUNTS, StepTime, best_chunks, chunk_coun
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from p2smt.search.warm_start import RowCounts
 from tests.oracles.pipeline import SimStep, simulated_s
 from tests.strategies.topologies import Case, cases

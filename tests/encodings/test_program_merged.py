@@ -21,7 +21,7 @@ from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import MODEL_DEPTH, Hierarchy
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.programs import Task
+from p2smt.search.program_synthesis import Task
 from tests.encodings.test_program_reachable import paths
 
 KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)

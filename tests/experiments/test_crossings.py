@@ -17,7 +17,7 @@ from experiments.crossings.settings import (
     two_levels,
 )
 from experiments.crossings.store import COLUMNS, RESULTS, read, text
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.result import SearchLimits
 
 DATA = read()

@@ -27,12 +27,12 @@ from experiments.gpu_check.work_data import data_of, value_of
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.errors import ExecutionError
 from p2smt.programs.program import parse_program
+from p2smt.runtime.arrays.block_values import block_of
 from p2smt.runtime.arrays.rank_steps import ArrayJob
-from p2smt.runtime.arrays.values import block_of
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RankReport, RunOptions
-from p2smt.runtime.programs.reference import run_reference
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.programs.reference_backend import run_reference
+from p2smt.runtime.schedules.schedule_job import ScheduleJob
 from p2smt.runtime.work import Work
 
 REFERENCE = RunOptions(backend="reference")

@@ -14,7 +14,7 @@ from experiments.redistribution.clusters import LIBRARY, NOMINAL, cluster_of, to
 from experiments.redistribution.study import committed, main, shardy_functions
 from experiments.testbed.written import results as written
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.compare import read_shardy
+from p2smt.interop.arrays.peers.compare_peers import read_shardy
 from p2smt.resharding.types import mesh_text, parse_layout, parse_mesh
 
 MLIR = Path(__file__).parents[1] / "interop/arrays/peers/resharding.mlir"

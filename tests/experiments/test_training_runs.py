@@ -10,7 +10,7 @@ from experiments.training_runs import launches, placements, ranking, study
 from experiments.training_runs.page import PAGE, page
 from experiments.training_runs.shipped import shipped
 from experiments.training_runs.store import read, runs
-from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.efficiencies.frameworks import layer_seconds
 
 

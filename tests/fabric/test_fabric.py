@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge, unit_of
-from p2smt.fabric.file import fabric_names, fabric_of_levels, load_fabric, parse_wiring
+from p2smt.fabric.fabric_file import fabric_names, fabric_of_levels, load_fabric, parse_wiring
 from p2smt.fabric.wiring import NetworkPort, Switch, Wire, WiredNodes, edge_count, fabric_of
 
 GIGA = 10**9

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 
 
 def _pairs(fabric: Fabric) -> set[tuple[int, int]]:

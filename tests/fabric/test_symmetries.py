@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric, parse_wiring
+from p2smt.fabric.fabric_file import load_fabric, parse_wiring
 from p2smt.fabric.symmetries import (
     Effort,
     FabricSymmetry,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop.fabrics import read_fabric
 
 GIGA = 10**9

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.fabric.file import FAMILIES, fabric_names
+from p2smt.fabric.fabric_file import FAMILIES, fabric_names
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import blocks, commands

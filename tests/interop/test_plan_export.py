@@ -21,7 +21,7 @@ from p2smt.plans.untimed import told
 from p2smt.report.schedules.schedule_data import export_lines
 from p2smt.schedules.classics import classic
 from p2smt.schedules.cost.predict import schedule_cost
-from p2smt.schedules.lower.plan import PlanExport, machine_of, rings_of
+from p2smt.schedules.lower.lowered_request import PlanExport, machine_of, rings_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify

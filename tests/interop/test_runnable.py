@@ -20,7 +20,7 @@ from p2smt.interop.schedule_files import (
     written,
 )
 from p2smt.schedules.classics import classic
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify

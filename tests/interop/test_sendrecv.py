@@ -11,9 +11,9 @@ from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.schedule_files import written
 from p2smt.runtime.schedules.reference import run_reference
 from p2smt.schedules.families.family import prove_family
-from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.language.instance import parse_schedule
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_file import parse_symbolic
+from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp.plans import NOP, Data, block, far, gpu, move, near, over, plan, read

@@ -17,7 +17,7 @@ from p2smt import interop
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import FORMATS, Format, format_of
 from p2smt.schedules.classics import classic
-from p2smt.schedules.language.write import dump_schedule
+from p2smt.schedules.language.schedule_text import dump_schedule
 from tests.interop.msccl.texts import ring
 from tests.interop.mscclpp.plans import all_gather
 

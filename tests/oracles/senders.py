@@ -13,7 +13,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import IntArray
-from p2smt.resharding.prices import BlockNumbers, StepPrices
+from p2smt.resharding.step_prices import BlockNumbers, StepPrices
 from p2smt.resharding.steps import ArrayStep, StepKind
 
 

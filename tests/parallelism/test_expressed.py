@@ -12,7 +12,7 @@ from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.rank_list import RankList, inside_matrix
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 
 _PACKAGES = """
 name: packages

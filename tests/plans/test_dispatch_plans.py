@@ -10,7 +10,7 @@ import pytest
 
 from p2smt.collectives.dispatch import DISPATCH, Dispatch, KindName
 from p2smt.collectives.names import RequestKind
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import read_plan
 from p2smt.plans.problem import plan_problem
 from tests.cli.tools import RACKS, TINY, cli

@@ -12,7 +12,7 @@ from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import read_plan
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.rank_scene import RankScene

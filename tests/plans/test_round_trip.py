@@ -13,7 +13,7 @@ from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Form
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Placement
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.problem import plan_problem

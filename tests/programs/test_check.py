@@ -13,7 +13,7 @@ from p2smt.programs.check import ApartChecker, ListChecker, check_program, list_
 from p2smt.programs.program import Hierarchy, Program, parse_program
 from p2smt.programs.semantics import ViolationKind
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 
 KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)
 BLUE_CONNECT = "reduce-scatter inside l1; all-reduce parallel l1 in root; all-gather inside l1"

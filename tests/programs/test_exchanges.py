@@ -19,7 +19,7 @@ from p2smt.programs.exchanges import exchange_trace, is_delivered, start_places
 from p2smt.programs.preconditions import ViolationKind
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from p2smt.solvers.ask import Best, CostKeys, Optimum, Solver, ask
 from tests.tiers import but_the_first
 

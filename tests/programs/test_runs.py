@@ -19,7 +19,7 @@ from p2smt.programs.preconditions import Violation, ViolationKind
 from p2smt.programs.program import Hierarchy, local_groups, parse_program
 from p2smt.programs.semantics import Step, Trace
 from p2smt.result import SearchLimits
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 

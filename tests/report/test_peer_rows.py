@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from p2smt.cluster.file import load_topology
-from p2smt.interop.arrays.peers.compare import PeerRow
+from p2smt.interop.arrays.peers.compare_peers import PeerRow
 from p2smt.report.resharding_tables import peers_table
 from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh

@@ -17,7 +17,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.report.resharding_picture import held_blocks, picture, write_picture
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh

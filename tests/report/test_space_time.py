@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree
 
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.report.schedules.space_time import MOST_ARROWS, space_time_svg
 from tests.synthesis.lowering.copies import solved

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from p2smt.cluster.file import topology_from_data
-from p2smt.resharding.bounds import physical_bound_s
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind
+from p2smt.resharding.time_left import physical_bound_s
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 from tests.oracles.redistributions import best_path

@@ -13,9 +13,8 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.resharding.check import check_redistribution, redistribution_plan
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_check import check_redistribution, redistribution_plan
 from p2smt.resharding.plan_file import (
     RedistributionModel,
     is_redistribution,
@@ -23,6 +22,7 @@ from p2smt.resharding.plan_file import (
     redistribution_plan_data,
     redistribution_text,
 )
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.steps import MemoryLimit, Permute, step_bytes
 from p2smt.resharding.types import Uneven
 from tests.resharding.planning import array_type, best_plan, plan_of

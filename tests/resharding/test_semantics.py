@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 
 from p2smt.resharding.endpoints import Ends, ends_of
-from p2smt.resharding.prices import BlockNumbers, StepPrices
 from p2smt.resharding.semantics import (
     ArrayViolation,
     ArrayViolationKind,
@@ -20,6 +19,7 @@ from p2smt.resharding.semantics import (
     run_steps,
 )
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import BlockNumbers, StepPrices
 from p2smt.resharding.steps import (
     KINDS,
     AllGather,

@@ -10,11 +10,11 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RunOptions
-from p2smt.runtime.ranks import memory
-from p2smt.runtime.ranks.memory import check_memory, need_of
-from p2smt.runtime.ranks.run import execute, on_ranks
+from p2smt.runtime.ranks import memory_check
+from p2smt.runtime.ranks.memory_check import check_memory, need_of
+from p2smt.runtime.ranks.on_ranks import execute, on_ranks
 from p2smt.runtime.ranks.run_schedule import run_schedule
-from p2smt.runtime.schedules.job import ScheduleJob, schedule_job
+from p2smt.runtime.schedules.schedule_job import ScheduleJob, schedule_job
 from tests.runtime.schedules.tools import ring, sum_at_0
 from tests.runtime.tools import ALL, request
 
@@ -70,7 +70,7 @@ def test_a_schedule_is_refused_where_it_does_not_fit(options: RunOptions) -> Non
 @pytest.mark.parametrize("spare", [0, -1])
 def test_a_schedule_fits_to_the_byte(monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
     need = need_of(ring_job(1 << 30), OPTIONS, range(4)).total_bytes
-    monkeypatch.setattr(memory, "free_bytes", lambda: need + spare)
+    monkeypatch.setattr(memory_check, "free_bytes", lambda: need + spare)
     if not spare:
         check_memory(ring_job(1 << 30), OPTIONS, range(4))
         return
@@ -92,7 +92,7 @@ def test_only_ranks_of_this_machine_count() -> None:
 
 
 def test_work_is_weighed_wherever_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(memory_check, "free_bytes", lambda: 1000)
     for options in (OPTIONS, REFERENCE):
         with pytest.raises(InputError, match="1000 B are free"):
             execute(job(1000), options)

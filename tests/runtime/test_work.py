@@ -12,8 +12,8 @@ import pytest
 
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RankReport, RequestRun, RunOptions, report_of
-from p2smt.runtime.ranks.launch import launch
-from p2smt.runtime.schedules.job import schedule_job
+from p2smt.runtime.ranks.start_ranks import launch
+from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.runtime.work import NodeSetup, Work
 from p2smt.schedules.classics import classic
 from tests.interpreter import assert_silent
@@ -60,7 +60,7 @@ def test_a_setup_is_read_without_torch(name: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["p2smt.runtime.job", "p2smt.runtime.work", "p2smt.runtime.ranks.launch"]
+    "module", ["p2smt.runtime.job", "p2smt.runtime.work", "p2smt.runtime.ranks.start_ranks"]
 )
 def test_what_starts_ranks_does_not_load_torch(module: str) -> None:
     assert_silent(f"import sys, {module}; sys.exit('torch' in sys.modules)")

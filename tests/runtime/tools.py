@@ -11,7 +11,7 @@ from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.payload import RunOptions
-from p2smt.runtime.programs.reference import run_reference
+from p2smt.runtime.programs.reference_backend import run_reference
 from p2smt.runtime.summary import RunResult, summarize
 from tests.oracles.programs import all_programs
 

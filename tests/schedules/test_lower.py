@@ -19,7 +19,7 @@ from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import AnyPlan
 from p2smt.programs.program import Hierarchy, parse_program
 from p2smt.schedules.lower.assemble import DEFAULT, Lowering, lower_program, schedule_of_steps
-from p2smt.schedules.lower.plan import lower_groups, together
+from p2smt.schedules.lower.lowered_request import lower_groups, together
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify

@@ -16,7 +16,7 @@ import typer
 
 from p2smt.cli.app import app
 from p2smt.cluster.file import load_topology
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.report.outputs.catalogue import OUTPUTS, listed, schema_of
 from p2smt.resharding.plan_file import redistribution_plan_data, redistribution_text
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh

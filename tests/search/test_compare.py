@@ -18,7 +18,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, all_to_all, parse_axes, reduce, send
 from p2smt.result import SAME, Status
-from p2smt.search.allocation.grids import host_order
+from p2smt.search.allocation.cell_grids import host_order
 from p2smt.search.comparison import figures
 from tests.cli.tools import RACKS
 

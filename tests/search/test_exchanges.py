@@ -20,7 +20,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import read_plan
 from p2smt.plans.given_program import cost_of, placed_programs
 from p2smt.plans.restrictions import restriction_text
@@ -29,8 +29,8 @@ from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
-from p2smt.runtime.programs.reference import run_reference
-from p2smt.search.programs import Task, list_programs, request_programs
+from p2smt.runtime.programs.reference_backend import run_reference
+from p2smt.search.program_synthesis import Task, list_programs, request_programs
 from p2smt.search.solve import solve
 from p2smt.solvers.ask import Solver
 from tests.cli.tools import cli

@@ -19,7 +19,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import best_merged_levels
-from p2smt.search.programs import Task, best_program
+from p2smt.search.program_synthesis import Task, best_program
 from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 from tests.search.solve.test_solve_limits import ask, cluster
 from tests.strategies.draws import Draws, draws

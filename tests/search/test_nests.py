@@ -27,7 +27,7 @@ from p2smt.result import SearchLimits, Status
 from p2smt.search import nests
 from p2smt.search.nests import best_nest, priced_nest
 from p2smt.search.one_request import answer_request, best_merged_levels
-from p2smt.search.programs import Task
+from p2smt.search.program_synthesis import Task
 from p2smt.search.programs_pipelined import Catalogs, SoughtProgram
 from p2smt.search.warm_start import RowCounts, known_programs, least_known
 from p2smt.solvers.ask import Solver

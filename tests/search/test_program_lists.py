@@ -15,7 +15,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, all_to_all, parse_axes, reduce, send
 from p2smt.plans.given_program import cost_of
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import request_programs
+from p2smt.search.program_synthesis import request_programs
 from p2smt.solvers.ask import ask
 from tests.cli.tools import TINY, cli
 
@@ -83,7 +83,7 @@ def test_requests_share_one_time_limit(monkeypatch: pytest.MonkeyPatch, tmp_path
         left.append(limits.time_limit_s or 0.0)
         return ask(problem, question, solver, limits)
 
-    monkeypatch.setattr("p2smt.search.programs.ask", seen)
+    monkeypatch.setattr("p2smt.search.program_synthesis.ask", seen)
     (tmp_path / "tiny.yaml").write_text(TINY)
     requests = ("--reduce", "tp=1GiB", "--reduce", "dp=1GiB", "--reduce", "dp+tp=1GiB")
     placed = ("-t", str(tmp_path / "tiny.yaml"), "--axes", "dp=2,tp=4", "--placement")

@@ -17,8 +17,8 @@ from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.plan import check_plan
-from p2smt.plans.check.restrictions import broken_by_singles
+from p2smt.plans.check.check_plan import check_plan
+from p2smt.plans.check.check_restrictions import broken_by_singles
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.solution import ProofStatus
 from p2smt.report.outputs.shape import json_of

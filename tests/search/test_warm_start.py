@@ -22,7 +22,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import answer_request
-from p2smt.search.programs import Task
+from p2smt.search.program_synthesis import Task
 from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.warm_start import RowCounts, bounded, known_programs, least_known
 from p2smt.solvers.ask import CostKeys, Optimum, Solver, ask

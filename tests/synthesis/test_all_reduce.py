@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from p2smt.encodings.schedule.points import full_capacities, part_count, parts
 from p2smt.errors import EncodingBug, InputError, TooLarge
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import AllReduceProblem, ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis import replay as searched
-from p2smt.synthesis.replay import all_reduce, all_reduce_problem, broken_answer
+from p2smt.synthesis import schedule_replay as searched
+from p2smt.synthesis.schedule_replay import all_reduce, all_reduce_problem, broken_answer
 from tests.strategies.draws import Draws, draws
 from tests.synthesis.maps import rank_maps, regular, symmetry
 from tests.synthesis.sum_oracle import has_accumulators, has_all_reduce, has_trees

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_prices
 from p2smt.synthesis.bounds import (
@@ -33,7 +33,7 @@ from p2smt.synthesis.certificate.certificate import (
 )
 from p2smt.synthesis.certificate.check import check_certificate
 from p2smt.synthesis.min_cuts import cut_crossing, edge_ends, pair_ends
-from p2smt.synthesis.replay import dissemination_problem, spreads
+from p2smt.synthesis.schedule_replay import dissemination_problem, spreads
 from tests.synthesis.capacity_maps import maps_of
 from tests.synthesis.oracle import has_schedule
 

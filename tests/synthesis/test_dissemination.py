@@ -13,12 +13,12 @@ from ortools.sat.python import cp_model
 from p2smt.encodings.schedule.dissemination.cpsat import _variables
 from p2smt.encodings.schedule.orbits import variable_count
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import ladder
-from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
+from p2smt.synthesis.schedule_replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.strategies.draws import Draws, draws
 from tests.synthesis.oracle import has_schedule
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import ThresholdMemory, ThresholdStep, ladder, useful_tables
-from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
+from p2smt.synthesis.schedule_replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.fabric.oracle import small_fabrics
 from tests.strategies.draws import Draws, draws
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.synthesis import bounds as rate
 from p2smt.synthesis.bounds import rate_bound
 from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
 from p2smt.synthesis.lowering import lowered
-from p2smt.synthesis.replay import broken_rule, dissemination_problem, spreads
 from p2smt.synthesis.reversal import pruned, reversed_sums, sums_of
+from p2smt.synthesis.schedule_replay import broken_rule, dissemination_problem, spreads
 from tests.synthesis.lowering.copies import TURNED, gossip, right
 from tests.synthesis.lowering.sums import edges_of
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from p2smt.encodings.schedule.orbits import even_routes, send_firsts
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.synthesis.group_order import ladder
-from p2smt.synthesis.replay import disseminate, dissemination_problem, spreads
+from p2smt.synthesis.schedule_replay import disseminate, dissemination_problem, spreads
 
 
 def symmetric(name: str, steps: int, rounds: int) -> DisseminationProblem:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 
 from p2smt.encodings.schedule.dissemination.cpsat import fewest_messages, full_capacities
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.replay import disseminate, dissemination_problem, spreads
+from p2smt.synthesis.schedule_replay import disseminate, dissemination_problem, spreads
 from tests.synthesis.test_dissemination import problems
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.encodings.schedule.cpsat_search import MAX_ROUNDS, below, small_rate
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.file import load_fabric
-from p2smt.synthesis.question import Answer
+from p2smt.fabric.fabric_file import load_fabric
+from p2smt.synthesis.setting import Answer
 
 POSITIVE = st.fractions(Fraction(1, 10**6), 40, max_denominator=10**6)
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, fabric_symmetries
 from p2smt.problems.schedule import ChunkRoute
 from p2smt.result import Status
@@ -21,7 +21,7 @@ from p2smt.synthesis.group_order import (
     lifts,
     splits,
 )
-from p2smt.synthesis.replay import disseminate, dissemination_problem
+from p2smt.synthesis.schedule_replay import disseminate, dissemination_problem
 from p2smt.synthesis.subgroups import TRIVIAL, GroupTable, Subgroup, all_subgroups, group_table
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.synthesis.replay import SumDemand, broken_sum_rule, spreads, sum_demands
+from p2smt.synthesis.schedule_replay import SumDemand, broken_sum_rule, spreads, sum_demands
 
 
 @pytest.mark.parametrize(

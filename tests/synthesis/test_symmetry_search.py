@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from p2smt.errors import TooLarge
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
 from p2smt.synthesis.bounds import distance_bound
-from p2smt.synthesis.question import Answer, GroupChoice, ScheduleSize, Synthesis, SynthesisSetting
+from p2smt.synthesis.setting import Answer, GroupChoice, ScheduleSize, Synthesis, SynthesisSetting
 from p2smt.synthesis.symmetry_search import ScheduleSearch, Trial, with_last
 from p2smt.synthesis.synthesize import answered
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.errors import EncodingBug, InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict
@@ -30,7 +30,8 @@ from p2smt.synthesis.frontier import (
     meeting,
     orbit_sums,
 )
-from p2smt.synthesis.question import (
+from p2smt.synthesis.schedule_replay import sum_demands
+from p2smt.synthesis.setting import (
     MAX_PAIRS,
     NAMES,
     NO_SYMMETRY,
@@ -45,7 +46,6 @@ from p2smt.synthesis.question import (
     tell_nobody,
     too_many_pairs,
 )
-from p2smt.synthesis.replay import sum_demands
 from p2smt.synthesis.symmetry_search import Trial, symmetry_search_of
 
 PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.synthesis.bounds import rate_bound, steps_bound
-from p2smt.synthesis.question import NAMES, Answer, Synthesis
+from p2smt.synthesis.setting import NAMES, Answer, Synthesis
 from tests.strategies.draws import Draws, draws
 
 ASKED = (("cpsat", True), ("cpsat", False), ("z3", False))

@@ -17,9 +17,9 @@ from p2smt.parallelism.folded import divided
 from p2smt.parallelism.placement import Placement, default_ranks, rank_groups
 from p2smt.plans.file_model import PlanModel
 from p2smt.training.efficiency import TrainingRun
-from p2smt.training.plan import check_training_plan, training_plan, training_plan_data
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import Batch, parse_strategy
+from p2smt.training.training_plan import check_training_plan, training_plan, training_plan_data
 from tests.cli.tools import H100, TINY, cli
 from tests.oracles.placements import all_matrices
 from tests.training.test_folded_plans import MODEL

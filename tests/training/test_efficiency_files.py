@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.training.efficiencies import file, frameworks
+from p2smt.training.efficiencies import efficiency_files, frameworks
 from p2smt.training.efficiencies import frameworks as hardware
 from tests.refusals import refusal
 
@@ -22,13 +22,13 @@ BY_KINDS = (
 
 
 def test_those_of_the_package_are_read() -> None:
-    assert set(file.efficiency_names()) == {*NAMES, *BY_KINDS}
+    assert set(efficiency_files.efficiency_names()) == {*NAMES, *BY_KINDS}
     for name in BY_KINDS:
-        found = file.read_efficiency(name)
+        found = efficiency_files.read_efficiency(name)
         assert found.layers is not None
         assert (found.name, name.endswith(found.device), found.fraction < 1) == (name, True, True)
     for name in NAMES:
-        found = file.read_efficiency(name)
+        found = efficiency_files.read_efficiency(name)
         assert found.name == name
         assert name.endswith(found.device)
         assert 0.3 < found.fraction < 1
@@ -37,7 +37,10 @@ def test_those_of_the_package_are_read() -> None:
 
 
 def test_megatron_on_h100_is_nemo() -> None:
-    one, other = file.read_efficiency("megatron-h100"), file.read_efficiency("nemo-h100")
+    one, other = (
+        efficiency_files.read_efficiency("megatron-h100"),
+        efficiency_files.read_efficiency("nemo-h100"),
+    )
     assert one.fraction == other.fraction
     assert one.framework.gradient_bytes == 4
     assert other.framework.gradient_bytes == 2
@@ -49,15 +52,19 @@ def test_megatron_on_h100_is_nemo() -> None:
 def test_megatron_is_the_default(preset: str, name: str) -> None:
     device = hardware.topology_of(preset, 8).device
     assert device is not None
-    assert file.default_efficiency(device).name == name
-    assert file.default_efficiency(replace(device, name="gaudi")).name == name  # the likest
+    assert efficiency_files.default_efficiency(device).name == name
+    assert (
+        efficiency_files.default_efficiency(replace(device, name="gaudi")).name == name
+    )  # the likest
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    found = replace(file.read_efficiency("nemo-h100"), name="ours", fraction=0.5125, layer_s=1e-4)
+    found = replace(
+        efficiency_files.read_efficiency("nemo-h100"), name="ours", fraction=0.5125, layer_s=1e-4
+    )
     path = tmp_path / "ours.yaml"
-    path.write_text(file.dump_efficiency(found, ("ours",)), encoding="utf-8")
-    assert file.read_efficiency(str(path)) == found
+    path.write_text(efficiency_files.dump_efficiency(found, ("ours",)), encoding="utf-8")
+    assert efficiency_files.read_efficiency(str(path)) == found
 
 
 @pytest.mark.parametrize(
@@ -76,18 +83,20 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_bad_files_are_refused(tmp_path: Path, key: str, value: str, part: str) -> None:
     data = {
         line.split(": ")[0]: line.split(": ")[1]
-        for line in file.dump_efficiency(file.read_efficiency("nemo-h100")).splitlines()
+        for line in efficiency_files.dump_efficiency(
+            efficiency_files.read_efficiency("nemo-h100")
+        ).splitlines()
     }
     path = tmp_path / "ours.yaml"
     path.write_text("".join(f"{k}: {v}\n" for k, v in (data | {key: value}).items()))
-    assert part in refusal(file.read_efficiency, str(path))
+    assert part in refusal(efficiency_files.read_efficiency, str(path))
 
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'nemo-h100'"):
-        file.read_efficiency("nemo-h10")
+        efficiency_files.read_efficiency("nemo-h10")
     with pytest.raises(InputError, match="cannot be read"):
-        file.read_efficiency("none.yaml")
+        efficiency_files.read_efficiency("none.yaml")
     with pytest.raises(InputError, match="did you mean 'megatron'"):
         frameworks.framework("megatro")
 

@@ -22,9 +22,14 @@ from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import ProofStatus
 from p2smt.result import SearchLimits, Status
 from p2smt.search.prove import prove
-from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan, training_plan_data
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, parse_strategy
+from p2smt.training.training_plan import (
+    TrainingPlan,
+    check_training_plan,
+    training_plan,
+    training_plan_data,
+)
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
 from tests.cli.tools import H100, TINY, cli
 from tests.plans.tampering import Change, both, put

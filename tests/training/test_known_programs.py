@@ -23,18 +23,18 @@ from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.result import Status
 from p2smt.search.solve import solve
-from p2smt.training import plan as plans
-from p2smt.training.plan import (
+from p2smt.training import training_plan as plans
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan as search_plan
+from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.training.strategy import AXES, Batch, Recompute
+from p2smt.training.training_plan import (
     TrainingPlan,
     check_training_plan,
     known_answers,
     training_plan,
     training_plan_data,
 )
-from p2smt.training.search.answer import PlanAnswer
-from p2smt.training.search.plan import plan as search_plan
-from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
-from p2smt.training.strategy import AXES, Batch, Recompute
 from tests.cli.tools import H100, TINY
 from tests.training.test_plan_file import CHUNKED, MODEL
 

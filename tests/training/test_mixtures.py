@@ -13,7 +13,7 @@ import pytest
 import p2smt
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
-from p2smt.training.efficiencies.file import (
+from p2smt.training.efficiencies.efficiency_files import (
     default_efficiency,
     dump_efficiency,
     parse_efficiency,

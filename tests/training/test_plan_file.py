@@ -29,10 +29,15 @@ from p2smt.result import SearchLimits, Status
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
 from p2smt.training.model_file import read_model
 from p2smt.training.model_names import model_names
-from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan, training_plan_data
 from p2smt.training.plan_block import efficiency_in, run_of, training_data
 from p2smt.training.prediction import MemoryParts
 from p2smt.training.strategy import MIXTURE_FIELDS, Batch, Strategy
+from p2smt.training.training_plan import (
+    TrainingPlan,
+    check_training_plan,
+    training_plan,
+    training_plan_data,
+)
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 from p2smt.units import format_time
 from tests.cli.tools import H100, TINY, cli

@@ -21,7 +21,7 @@ from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.programs.plan_job import program_job
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 3

@@ -17,7 +17,7 @@ from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import Found, Priced, Task, best_program
+from p2smt.search.program_synthesis import Found, Priced, Task, best_program
 from p2smt.search.programs_pipelined import Catalogs, SoughtProgram, best_pipelined
 
 KIND = RequestKind.ALL_REDUCE

@@ -150,7 +150,7 @@ def _presets() -> Sequence[str]:
 
 
 def _fabrics() -> Sequence[str]:
-    from p2smt.fabric.file import fabric_names
+    from p2smt.fabric.fabric_file import fabric_names
 
     return fabric_names()
 
@@ -168,7 +168,7 @@ def _libraries() -> Sequence[str]:
 
 
 def _efficiencies() -> Sequence[str]:
-    from p2smt.training.efficiencies.file import efficiency_names
+    from p2smt.training.efficiencies.efficiency_files import efficiency_names
 
     return efficiency_names()
 

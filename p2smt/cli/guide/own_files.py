@@ -83,7 +83,7 @@ PAGE = _kind("a page that p2smt report made", "", "", "give the file that it sho
 def kind_of(path: str) -> OwnFile | None:
     """What a file is; None: none of p2smt's own, or it cannot be read."""
     from p2smt.interop.schedule_files import format_of
-    from p2smt.parallel_search.journal.file import is_journal
+    from p2smt.parallel_search.journal.journal_text import is_journal
 
     if "\0" in path or not os.path.isfile(path) or os.path.getsize(path) > MAX_BYTES:
         return None
@@ -108,7 +108,7 @@ def kind_of(path: str) -> OwnFile | None:
 
 
 def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
-    from p2smt.plans.crossings import file as least_set
+    from p2smt.plans.crossings import least_set_file as least_set
     from p2smt.plans.file import REDISTRIBUTION as MOVED
     from p2smt.plans.file import TRANSFER as SENT
     from p2smt.synthesis.certificate import certificate

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from p2smt.parallel_search.engine import SearchProgress
     from p2smt.report.progress import LiveLine
     from p2smt.result import SearchStage
-    from p2smt.synthesis.question import SynthesisState
+    from p2smt.synthesis.setting import SynthesisState
 
 DOING = {
     "plan": "planning",

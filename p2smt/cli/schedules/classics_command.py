@@ -58,7 +58,7 @@ def _make(
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import steps_in, written
     from p2smt.schedules.classics import classic
-    from p2smt.schedules.language.write import dump_schedule
+    from p2smt.schedules.language.schedule_text import dump_schedule
 
     texts = given.settings_of(sizes, "chunks=4")
     parameters = {key: _value(key, text) for key, text in texts.items()}
@@ -82,7 +82,7 @@ def _made(schedule: Schedule, output: str | None) -> ClassicOutput:
     """What was made: where it was written, or the schedule file itself as data."""
     from p2smt.files.yaml_text import load_yaml_lines
     from p2smt.report.outputs.lists import ClassicOutput
-    from p2smt.schedules.language.write import dump_schedule
+    from p2smt.schedules.language.schedule_text import dump_schedule
 
     data = None
     if output is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from p2smt.solvers.ask import Solver
     from p2smt.synthesis.bounds import RateBound
     from p2smt.synthesis.frontier import ScheduleFrontier
-    from p2smt.synthesis.question import Answer, ScheduleSize, Synthesis, SynthesisSetting
+    from p2smt.synthesis.setting import Answer, ScheduleSize, Synthesis, SynthesisSetting
 
 Written = dict[str, str | None]
 """Paths by kind (output, certificate, svg); None: nothing was written."""
@@ -97,7 +97,7 @@ class QuestionOptions:
             InputError: fabric or collective are missing, or symmetry or collective is none.
         """
         from p2smt.errors import InputError
-        from p2smt.synthesis.question import synthesized_collective
+        from p2smt.synthesis.setting import synthesized_collective
 
         if self.fabric is None:
             raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
@@ -115,7 +115,7 @@ class QuestionOptions:
             InputError: an option is missing or not understood, or they do not go together.
             OutOfTimeError: the time came before the fabric was made.
         """
-        from p2smt.synthesis.question import SynthesisSetting
+        from p2smt.synthesis.setting import SynthesisSetting
 
         collective = self.named_collective()
         root = self.from_rank()
@@ -135,7 +135,7 @@ class QuestionOptions:
             InputError: one is missing or no number, or one was given that goes with --pareto.
         """
         from p2smt.errors import InputError
-        from p2smt.synthesis.question import ScheduleSize
+        from p2smt.synthesis.setting import ScheduleSize
 
         for name, text in (("--max-steps", self.max_steps), ("--max-chunks", self.max_chunks)):
             if text is not None:
@@ -266,7 +266,7 @@ class FileOptions:
 
     def _picture(self, found: Synthesis) -> str | None:
         from p2smt.report.schedules.space_time import space_time_svg
-        from p2smt.synthesis.question import owners, schedule_name
+        from p2smt.synthesis.setting import owners, schedule_name
 
         if self.svg is None or found.sums is None:
             return None
@@ -414,7 +414,7 @@ def show_synthesis(
     from p2smt.cli.codes import INTERRUPTED
     from p2smt.cli.output import tell_tables
     from p2smt.report.schedules.synthesis_data import synthesis_data, synthesis_tables
-    from p2smt.synthesis.question import tell_nobody
+    from p2smt.synthesis.setting import tell_nobody
     from p2smt.synthesis.synthesize import synthesize
 
     spread = parts.over()
@@ -437,7 +437,7 @@ def show_synthesis(
 def answer_code(answer: Answer) -> int:
     """The exit code of an answer."""
     from p2smt.cli.codes import INFEASIBLE, NOT_SETTLED, OK
-    from p2smt.synthesis.question import Answer
+    from p2smt.synthesis.setting import Answer
 
     match answer:
         case Answer.SCHEDULE:
@@ -454,7 +454,7 @@ def show_unmade(asked: QuestionOptions, wall_s: float, as_json: bool) -> int:
     from p2smt.cli.output import tell
     from p2smt.report.schedules.synthesis_data import UNMADE, unmade_data
     from p2smt.report.text import printable
-    from p2smt.synthesis.question import shown_collective
+    from p2smt.synthesis.setting import shown_collective
 
     fabric, collective = str(asked.fabric), asked.named_collective()
     size = None if asked.pareto else asked.size()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from p2smt.cluster.topology import Topology
-    from p2smt.plans.check.plan import PlanReport
+    from p2smt.plans.check.check_plan import PlanReport
     from p2smt.plans.file_model import AnyPlan
     from p2smt.plans.solution import PlanProof, ProofStatus
     from p2smt.report.outputs.shape import Output
-    from p2smt.resharding.plan import RedistributionPlan
+    from p2smt.resharding.redistribution_plan import RedistributionPlan
     from p2smt.resharding.search import RedistributionProof
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
@@ -122,7 +122,7 @@ def _verify_file(
 ) -> int:
     from p2smt.api.files import is_certificate
     from p2smt.interop.schedule_files import require_json, schedule_text
-    from p2smt.plans.crossings.file import is_least_set
+    from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
     from p2smt.transfer.plan_file import is_transfer
 
@@ -192,7 +192,7 @@ def verify_plan(file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOpti
     from p2smt.plans.file import read_plan
     from p2smt.plans.file_model import PlanModel
     from p2smt.report.plan_data import report_data, report_lines
-    from p2smt.training.plan import check_training_plan
+    from p2smt.training.training_plan import check_training_plan
 
     plan, source = read_plan(file), f"plan {file[:200]!r}"
     report = check_training_plan(plan, source)
@@ -226,7 +226,7 @@ def verify_redistribution(
 ) -> int:
     """Check a plan: rules, meaning, memory, times; and whether it is the fastest, if asked."""
     from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines
-    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_check import check_redistribution
     from p2smt.resharding.plan_file import read_redistribution
 
     report = check_redistribution(read_redistribution(file), f"plan {file[:200]!r}")
@@ -267,7 +267,7 @@ def verify_transfer(file: str, shown: o.ShownOptions) -> int:
 def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     """Derive a bound again by fractions alone; ``fabric``: whether it is about that one."""
     from p2smt.api.files import verify_bound
-    from p2smt.fabric.file import load_fabric
+    from p2smt.fabric.fabric_file import load_fabric
     from p2smt.report.schedules.schedule_data import certificate_data, certificate_lines
 
     known = None if fabric is None else load_fabric(fabric)
@@ -278,8 +278,8 @@ def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
 
 def verify_least_set(file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOptions) -> int:
     """Check a certificate by fractions alone; ``prove``: list the programs again, too."""
-    from p2smt.plans.crossings.check import check_least_set
-    from p2smt.plans.crossings.file import read_least_set
+    from p2smt.plans.crossings.least_set_check import check_least_set
+    from p2smt.plans.crossings.least_set_file import read_least_set
     from p2smt.report.crossings.least_set import certificate_data, certificate_lines
 
     report, complete, cut = check_least_set(read_least_set(file)), None, False
@@ -302,7 +302,7 @@ def verify_least_set(file: str, shown: o.ShownOptions, prove: bool, how: o.Searc
 
 def is_journal_file(file: str) -> bool:
     """Whether a file is a journal by its name, or by how it starts."""
-    from p2smt.parallel_search.journal.file import is_journal
+    from p2smt.parallel_search.journal.journal_text import is_journal
 
     return file.endswith(".jsonl") or is_journal(file)
 
@@ -331,7 +331,7 @@ def sample_of(sample: Text, every: bool) -> int | None:
     Raises:
         InputError: both are given, or the number is none.
     """
-    from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE
+    from p2smt.parallel_search.journal.journal_verification import DEFAULT_SAMPLE
 
     if every and sample is not None:
         raise InputError("--sample and --all", "ask for different numbers", "give one of them")
@@ -429,7 +429,7 @@ def check_family(
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.interop.schedule_files import format_of
     from p2smt.schedules.families.family import prove_family
-    from p2smt.schedules.language.file import parse_symbolic
+    from p2smt.schedules.language.schedule_file import parse_symbolic
 
     upto = asked.bound()
     found_format = format_of(text)

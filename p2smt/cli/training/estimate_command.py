@@ -80,7 +80,6 @@ def estimate(
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.on_hosts import devices_on, in_order
-    from p2smt.training.plan import training_plan
     from p2smt.training.strategy import (
         AXES,
         EXPERT_AXES,
@@ -88,6 +87,7 @@ def estimate(
         spread_text,
         with_given,
     )
+    from p2smt.training.training_plan import training_plan
 
     if file is None:
         workload.check_given({"model": model, "topology": cluster.topology, "strategy": strategy})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.meshes.arrays import comment_name
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.steps import ArrayStep, StepKind
 from p2smt.resharding.types import ElementType, ReduceOp, SubAxis, layout_text, mesh_text

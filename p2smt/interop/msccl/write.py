@@ -17,7 +17,14 @@ from xml.sax.saxutils import quoteattr
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import MSCCL_NAMES
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import PROTOCOLS, STEP_TYPES, RawBlock, RawPlace, RawStep, StepType
+from p2smt.interop.msccl.parse import (
+    PROTOCOLS,
+    STEP_TYPES,
+    RawBlock,
+    RawPlace,
+    RawStep,
+    StepType,
+)
 from p2smt.interop.msccl.read import PARTED, limits, needs, reach
 from p2smt.schedules.model import Buffer
 

@@ -22,7 +22,7 @@ from p2smt.parallelism.placement import Matrix
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.problem import located
 from p2smt.plans.training.file_model import ExpertRanksBlock, PlacementBlock, TrainingBlock
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import AXES, MAX_BATCH, Batch, Strategy, parse_strategy

@@ -12,7 +12,7 @@ from errno import EACCES, EAGAIN
 from types import TracebackType
 
 from p2smt.errors import InputError, OutOfSpace
-from p2smt.parallel_search.journal.file import header_line, parse_journal, record_line
+from p2smt.parallel_search.journal.journal_text import header_line, parse_journal, record_line
 from p2smt.parallel_search.journal.record import (
     OWN,
     Continuation,

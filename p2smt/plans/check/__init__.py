@@ -1,2 +1,2 @@
-"""What is held against a plan: ``plan`` (groups, meaning, times, bounds, memory, in order) and
-``restrictions``."""
+"""What is held against a plan: ``check_plan`` (groups, meaning, times, bounds, memory, in order)
+and ``check_restrictions``."""

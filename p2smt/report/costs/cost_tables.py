@@ -49,7 +49,7 @@ from p2smt.report.tables import bound_text, gap, table
 from p2smt.units import format_time
 
 if TYPE_CHECKING:
-    from p2smt.plans.check.plan import PlanReport
+    from p2smt.plans.check.check_plan import PlanReport
     from p2smt.plans.given_program import Sweep
 
 

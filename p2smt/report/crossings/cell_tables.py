@@ -13,7 +13,7 @@ from p2smt.collectives.demand import plain_kind
 from p2smt.cost.symbolic.form import LeastCell
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.costs.symbolic_text import (
     any_form_data,
     exact_bytes,

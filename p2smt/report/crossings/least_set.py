@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from p2smt.cost.symbolic.form import CostForm
-from p2smt.plans.crossings.certificate import EqualPrograms, LeastSet
-from p2smt.plans.crossings.check import CHECKED, LeastSetReport, completeness
+from p2smt.plans.crossings.least_set import EqualPrograms, LeastSet
+from p2smt.plans.crossings.least_set_check import CHECKED, LeastSetReport, completeness
 from p2smt.problems.crossing import Coefficients
 from p2smt.report.costs.symbolic_text import form_data, form_latex, form_text
 from p2smt.report.crossings.cell_tables import flat_cells

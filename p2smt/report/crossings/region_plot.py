@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from p2smt.cost.symbolic.form import payload_cells
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.costs.sweep import plot_format
 from p2smt.report.crossings.cell_tables import names_of
 from p2smt.search.crossings.least import CrossingTable, LevelRatios

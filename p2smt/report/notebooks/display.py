@@ -27,10 +27,10 @@ from p2smt.report.page.story import Figure, Section, Story, Table, clean, senten
 from p2smt.report.page.training import of_answer, training_story
 from p2smt.report.topologies import extent, level_rows
 from p2smt.report.training.estimate_data import hosts_data, planned_data
-from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.plan_file import redistribution_plan_data
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.schedules.model import Schedule
-from p2smt.training.plan import TrainingPlan, training_plan_data
+from p2smt.training.training_plan import TrainingPlan, training_plan_data
 
 _WHERE = "answer"
 ByColumn = Mapping[str, Any]

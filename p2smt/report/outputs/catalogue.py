@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.errors import InputError, did_you_mean
 from p2smt.parallel_search.journal.file_model import JournalLineModel
-from p2smt.plans.crossings.file import LeastSetModel
+from p2smt.plans.crossings.least_set_file import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.answers import CompareAnswersOutput

@@ -16,7 +16,7 @@ from p2smt.cluster.link import Device, Link
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.plans.file_model import PlanModel, RequestModel
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.steps import MemoryLimit
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
 from p2smt.training.strategy import Batch, Strategy

@@ -18,7 +18,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import WhatChecked
-from p2smt.resharding.check import RedistributionNote
+from p2smt.resharding.plan_check import RedistributionNote
 from p2smt.resharding.steps import MemoryLimit, StepKind
 from p2smt.resharding.types import ElementType, Uneven
 from p2smt.result import Status

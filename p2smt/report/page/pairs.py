@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from p2smt.api.answers import ComparedAnswers, SavedAnswer, compare_answers
+from p2smt.api.saved_answers import ComparedAnswers, SavedAnswer, compare_answers
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
     Bar,

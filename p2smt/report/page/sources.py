@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from p2smt.api.answers import library_advice, read_saved
+from p2smt.api.saved_answers import library_advice, read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated

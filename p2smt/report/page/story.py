@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from p2smt.report.text import printable
 
 if TYPE_CHECKING:
-    from p2smt.api.answers import LibraryAdvice
+    from p2smt.api.saved_answers import LibraryAdvice
 
 MOST_NAME, MOST_SENTENCE, MOST_COMMAND = 60, 300, 4096
 """Characters of a name, a sentence and a command that are shown."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
-    from p2smt.schedules.lower.plan import ExportedFile, PlanExport
+    from p2smt.schedules.lower.lowered_request import ExportedFile, PlanExport
     from p2smt.schedules.model import Runnable, Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
     from p2smt.schedules.verify.report import Report, Violation

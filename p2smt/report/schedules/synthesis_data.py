@@ -24,7 +24,7 @@ from p2smt.report.text import printable
 from p2smt.result import Status
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.question import (
+from p2smt.synthesis.setting import (
     CHUNKS_OF,
     LETTERS,
     Answer,
@@ -92,7 +92,7 @@ def _answer(found: Synthesis, files: Mapping[str, str | None]) -> SynthesisAnswe
 def _schedule(found: Synthesis) -> Any:
     """The schedule file as data."""
     from p2smt.files.yaml_text import load_yaml_lines
-    from p2smt.schedules.language.write import dump_schedule
+    from p2smt.schedules.language.schedule_text import dump_schedule
 
     if found.schedule is None:
         return None

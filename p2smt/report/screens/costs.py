@@ -33,9 +33,9 @@ from p2smt.report.tables import table_lines
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from p2smt.plans.check.plan import PlanReport
+    from p2smt.plans.check.check_plan import PlanReport
     from p2smt.plans.given_program import Sweep
-    from p2smt.resharding.plan import RedistributionPlan
+    from p2smt.resharding.redistribution_plan import RedistributionPlan
 
 _MOST_SIZES = 12
 

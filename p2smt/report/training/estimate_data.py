@@ -55,7 +55,6 @@ from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
 from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
-from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.present.comparison import RunComparison
 from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
@@ -70,6 +69,7 @@ from p2smt.training.strategy import (
     key_of,
     strategy_text,
 )
+from p2smt.training.training_plan import TrainingPlan
 from p2smt.training.transformer import DENSE_KEYS, Transformer
 
 if TYPE_CHECKING:

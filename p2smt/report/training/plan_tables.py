@@ -14,11 +14,11 @@ from p2smt.report.training.estimate_tables import strategy_parts
 from p2smt.report.training.words import batch_words, cluster_words, efficiency_lines, model_words
 from p2smt.result import Status
 from p2smt.training.iteration import estimate_range
-from p2smt.training.plan import TrainingPlan
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import key_of, strategy_text
+from p2smt.training.training_plan import TrainingPlan
 from p2smt.units import counted, format_gigabytes, format_time, plain
 
 _GAINS = 1e-6

@@ -11,7 +11,7 @@ from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.result import Status
-from p2smt.training.efficiencies.file import fitted_on
+from p2smt.training.efficiencies.efficiency_files import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
 from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate

@@ -23,7 +23,7 @@ from p2smt.errors import BackendError, InputError
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ReduceOp
 from p2smt.runtime.arrays.rank_steps import Members, RankStep, cut_dim, cut_indices, ways
-from p2smt.runtime.groups import connect
+from p2smt.runtime.process_groups import connect
 
 
 def run_steps(

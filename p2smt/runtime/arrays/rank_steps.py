@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame, state_of
 from p2smt.resharding.steps import ArrayStep, StepKind, peak_bytes, peak_step_bytes
 from p2smt.resharding.types import ReduceOp
-from p2smt.runtime.arrays.values import block_of, chunk_lengths, coordinates_of
+from p2smt.runtime.arrays.block_values import block_of, chunk_lengths, coordinates_of
 
 Members = tuple[int, ...]
 Digits = tuple[int, ...]

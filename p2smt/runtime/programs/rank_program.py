@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.payload import Cutting
+from p2smt.runtime.process_groups import GroupCache
 from p2smt.runtime.programs.regions import GroupMove, RowMoves, Runs, count
 from p2smt.runtime.unwritten import fill_unwritten
 

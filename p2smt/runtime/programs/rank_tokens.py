@@ -10,9 +10,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from p2smt.runtime.groups import Site, Tell
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.payload import Integers, RequestRun, RunOptions
+from p2smt.runtime.process_groups import Site, Tell
 from p2smt.runtime.programs.tokens import Tokens, dispatch_fault, tokens_of, wrong_element
 
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.runtime.groups import Tell
 from p2smt.runtime.payload import RankReport, RunOptions, in_short
+from p2smt.runtime.process_groups import Tell
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.ranks.worker import run_worker, start_limit
 from p2smt.runtime.work import Work

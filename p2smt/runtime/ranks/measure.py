@@ -14,7 +14,7 @@ from p2smt.errors import ExecutionError, InputError
 from p2smt.programs.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.payload import RankReport, RunOptions
-from p2smt.runtime.ranks.run import execute
+from p2smt.runtime.ranks.on_ranks import execute
 from p2smt.runtime.summary import Times, summarize
 
 Run = Callable[[Job, RunOptions], list[RankReport] | None]
@@ -112,7 +112,8 @@ def measurements_here(
     Returns None on every rank but 0 of ranks that existed already.
 
     Raises:
-        InputError, BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.execute`.
+        InputError, BackendError, ExecutionError: as for
+            :func:`p2smt.runtime.ranks.on_ranks.execute`.
     """
     samples = measure(topology, options, sizes, execute)
     if samples is None:

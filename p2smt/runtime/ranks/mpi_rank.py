@@ -16,8 +16,8 @@ from torch._C._distributed_c10d import HashStore
 
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime import mpi
-from p2smt.runtime.groups import GroupCache, Site, Tell
 from p2smt.runtime.payload import RankReport, RunOptions, report_of
+from p2smt.runtime.process_groups import GroupCache, Site, Tell
 from p2smt.runtime.ranks.joined import within_limit
 from p2smt.runtime.ranks.worker import report_work
 from p2smt.runtime.work import Work

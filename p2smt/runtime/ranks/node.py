@@ -31,8 +31,8 @@ from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.work import NodeSetup
 
 if TYPE_CHECKING:
-    from p2smt.runtime.groups import Tell
     from p2smt.runtime.payload import RankReport, RunOptions
+    from p2smt.runtime.process_groups import Tell
     from p2smt.runtime.work import Work
 
     Worker = Callable[[Work, RunOptions, Place, Tell], list[RankReport] | None]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2smt.runtime.arrays.block_values import ArrayValues
+from p2smt.runtime.arrays.numpy_steps import run_arrays_reference
 from p2smt.runtime.arrays.rank_steps import ArrayJob, predicted_bytes
-from p2smt.runtime.arrays.reference import run_arrays_reference
-from p2smt.runtime.arrays.values import ArrayValues
 from p2smt.runtime.payload import RankReport, RunOptions
-from p2smt.runtime.ranks.memory import check_memory
-from p2smt.runtime.ranks.run import on_ranks
+from p2smt.runtime.ranks.memory_check import check_memory
+from p2smt.runtime.ranks.on_ranks import on_ranks
 from p2smt.runtime.summary import CheckedRun, Times, slowest
 
 _MOST_ERRORS = 5
@@ -42,7 +42,7 @@ def run_arrays(job: ArrayJob, options: RunOptions, *, port: int = 0) -> ArrayRun
 
     Raises:
         InputError: more memory than there is, or other ranks than a launcher started.
-        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.on_ranks`.
+        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.on_ranks.on_ranks`.
     """
     if options.backend == "reference":
         return _on_reference(job, options)

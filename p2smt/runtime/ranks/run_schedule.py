@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError
 from p2smt.runtime.payload import RankReport, RunOptions
-from p2smt.runtime.ranks.memory import check_memory
+from p2smt.runtime.ranks.memory_check import check_memory
+from p2smt.runtime.ranks.on_ranks import on_ranks
 from p2smt.runtime.ranks.place import existing_place, local_ranks
-from p2smt.runtime.ranks.run import on_ranks
-from p2smt.runtime.schedules.job import ScheduleJob, check_backend, check_two_sided
 from p2smt.runtime.schedules.reference import ReferenceRun, run_reference
+from p2smt.runtime.schedules.schedule_job import ScheduleJob, check_backend, check_two_sided
 from p2smt.runtime.summary import CheckedRun, Times, slowest
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
@@ -52,7 +52,7 @@ def run_schedule(
 
     Raises:
         InputError: it is not right in every interleaving, or the backend cannot carry it out.
-        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.on_ranks`.
+        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.on_ranks.on_ranks`.
     """
     check_backend(options)
     if options.backend != "reference":

@@ -17,15 +17,15 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported at run
 )
 
 from p2smt.errors import ExecutionError
-from p2smt.runtime.arrays.rank import run_array_rank
+from p2smt.runtime.arrays.array_rank import run_array_rank
 from p2smt.runtime.arrays.rank_steps import ArrayJob
-from p2smt.runtime.groups import GroupCache, Site, Tell
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RankReport, RunOptions, in_short, named, report_of
-from p2smt.runtime.programs.rank import run_rank
+from p2smt.runtime.process_groups import GroupCache, Site, Tell
+from p2smt.runtime.programs.program_rank import run_rank
 from p2smt.runtime.ranks.place import Place, no_cuda, too_few_gpus
-from p2smt.runtime.schedules.job import ScheduleJob, check_backend
 from p2smt.runtime.schedules.rank import run_schedule_rank
+from p2smt.runtime.schedules.schedule_job import ScheduleJob, check_backend
 from p2smt.runtime.work import Work
 from p2smt.units import plain
 

@@ -15,7 +15,6 @@ import torch.distributed as dist
 
 from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.errors import ExecutionError
-from p2smt.runtime.groups import Site, Tell, machine
 from p2smt.runtime.payload import (
     PERIOD,
     Array,
@@ -27,8 +26,9 @@ from p2smt.runtime.payload import (
     RunOptions,
     in_short,
 )
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.process_groups import Site, Tell, machine
 from p2smt.runtime.schedules.rows import Chain, RankRows, chains_of, order_in_ranks, rows_of
+from p2smt.runtime.schedules.schedule_job import ScheduleJob
 from p2smt.runtime.schedules.values import contributions_of, goals_of
 from p2smt.runtime.unwritten import fill_unwritten, is_unwritten
 from p2smt.schedules.model import Buffer, Connection, Schedule, Step

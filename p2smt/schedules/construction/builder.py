@@ -8,14 +8,14 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.errors import InputError
-from p2smt.schedules.memory import memory_of
+from p2smt.schedules.memory_cells import memory_of
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from p2smt.collectives.contract import Contract
-    from p2smt.schedules.memory import Memory
+    from p2smt.schedules.memory_cells import Memory
     from p2smt.schedules.model import Connection, Span
 
 

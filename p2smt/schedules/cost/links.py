@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from p2smt.cluster.topology import Level, Piece, Topology
-    from p2smt.schedules.lower.plan import GroupSchedule
+    from p2smt.schedules.lower.lowered_request import GroupSchedule
     from p2smt.schedules.model import Schedule, Step
 
 
@@ -205,9 +205,9 @@ def siblings_between(level: Level, source: int, target: int) -> Iterable[int]:
 # Groups and links are split into classes until nothing splits them further: groups of a class have
 # one schedule, and send each of its messages over links of the same classes; links of a class have
 # one bandwidth, and carry equally many groups' messages of each kind (colour refinement).  Then the
-# fair rates of :mod:`p2smt.schedules.cost.run`, of which there is only one choice, are the same
-# throughout a class, and a run of one group of each class is the run of all: on links of a class it
-# meets as many transfers as there are, which its routes count (``Route.times``).
+# fair rates of :mod:`p2smt.schedules.cost.event_run`, of which there is only one choice, are the
+# same throughout a class, and a run of one group of each class is the run of all: on links of a
+# class it meets as many transfers as there are, which its routes count (``Route.times``).
 
 
 Pair = tuple[int, int]

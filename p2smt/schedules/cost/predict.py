@@ -8,12 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
+from p2smt.schedules.cost.event_run import SimulatedRun, run_on
 from p2smt.schedules.cost.links import DirectedLink, PlacedRoutes, Routes
 from p2smt.schedules.cost.ranks import devices_of
-from p2smt.schedules.cost.run import SimulatedRun, run_on
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import DEFAULT_DEPTH
-from p2smt.schedules.verify.progress import local_order
+from p2smt.schedules.verify.deadlock import local_order
 from p2smt.schedules.verify.structure import broken_steps, unmatched
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from p2smt.cluster.topology import Topology
     from p2smt.collectives.contract import Contract
-    from p2smt.schedules.cost.run import Token
+    from p2smt.schedules.cost.event_run import Token
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Schedule
 

@@ -14,8 +14,8 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, small_model_length
 from p2smt.schedules.families.induction import Induction, prove_all_sizes
 from p2smt.schedules.language.expression import evaluate
-from p2smt.schedules.language.file import Symbolic
 from p2smt.schedules.language.instance import instantiate, parameter_values
+from p2smt.schedules.language.schedule_file import Symbolic
 from p2smt.schedules.lower.assemble import DEFAULT, lower_program
 from p2smt.schedules.model import DEFAULT_DEPTH
 from p2smt.schedules.races.decide import DEFAULT_EFFORT

@@ -28,9 +28,9 @@ from p2smt.schedules.model import Buffer
 from p2smt.solvers.ask import Proof, Solver, ask
 
 if TYPE_CHECKING:
-    from p2smt.schedules.language.file import Symbolic
     from p2smt.schedules.language.file_model import CollectiveModel
     from p2smt.schedules.language.grammar import SpanText
+    from p2smt.schedules.language.schedule_file import Symbolic
 
 
 @dataclass(frozen=True, slots=True)

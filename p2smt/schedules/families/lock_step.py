@@ -21,7 +21,7 @@ from p2smt.schedules.model import Buffer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.language.file import Symbolic
+    from p2smt.schedules.language.schedule_file import Symbolic
 
 
 _ZERO = whole(0)

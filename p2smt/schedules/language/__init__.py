@@ -1,4 +1,5 @@
 """The project's own schedule files (docs/schedule-file.md).
 
-``file`` reads one, ``instance`` fills in its parameters, ``write`` writes the canonical form.
+``schedule_file`` reads one, ``instance`` fills in its parameters, ``schedule_text`` writes the
+canonical form.
 """

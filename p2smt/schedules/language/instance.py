@@ -9,17 +9,17 @@ from p2smt.collectives.contract import Contract
 from p2smt.errors import InputError
 from p2smt.schedules.language.contract_text import goals_of, named_contract, start_of
 from p2smt.schedules.language.expression import evaluate, parse
-from p2smt.schedules.language.file import Symbolic, parse_symbolic, read_symbolic
 from p2smt.schedules.language.file_model import BuffersModel
 from p2smt.schedules.language.items import Budget, error_at, expand, located, turns
+from p2smt.schedules.language.schedule_file import Symbolic, parse_symbolic, read_symbolic
 from p2smt.schedules.model import Connection, Schedule, Sizes, Span, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from p2smt.problems.race import Term
-    from p2smt.schedules.language.file import Block, Symbolic
     from p2smt.schedules.language.grammar import NameText, PeerText, RefText, SpanText, StepText
+    from p2smt.schedules.language.schedule_file import Block, Symbolic
 
 
 MAX_RANKS = 65_536

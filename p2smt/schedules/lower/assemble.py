@@ -15,7 +15,7 @@ from p2smt.errors import InputError
 from p2smt.programs.program import lower
 from p2smt.schedules.classics.groups import ALGORITHMS
 from p2smt.schedules.construction.builder import Builder, Message
-from p2smt.schedules.lower.rows import (
+from p2smt.schedules.lower.row_moves import (
     LoweredProgram,
     RankGroup,
     Rings,
@@ -30,7 +30,7 @@ from p2smt.schedules.model import Buffer, Span
 if TYPE_CHECKING:
     from p2smt.parallelism.placement import IntArray
     from p2smt.programs.program import Hierarchy, Program
-    from p2smt.schedules.lower.rows import RankGroup
+    from p2smt.schedules.lower.row_moves import RankGroup
     from p2smt.schedules.model import Schedule
 
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.memory import memory_of
+from p2smt.schedules.memory_cells import memory_of
 from p2smt.schedules.model import StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from p2smt.schedules.memory import Memory
+    from p2smt.schedules.memory_cells import Memory
     from p2smt.schedules.model import Schedule, Span, Step
 
 StepPlace = tuple[int, int, int]

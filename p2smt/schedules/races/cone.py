@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.schedules.memory import memory_of
+from p2smt.schedules.memory_cells import memory_of
 from p2smt.schedules.multisets import NOTHING, Multisets
 from p2smt.schedules.order.happens_before import linear
 from p2smt.schedules.races.replay import ItemKind, OrderItem

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of, flow_of, graph_of, happens_before
-from p2smt.schedules.races.question import Questions, rules_of, writers
+from p2smt.schedules.races.goal_question import Questions, rules_of, writers
 from p2smt.schedules.races.replay import ImpossibleOrder, ItemKind, OrderItem, replay
 from p2smt.solvers.ask import Solver, Witness, ask
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.order.happens_before import Nodes, OrderedRun
     from p2smt.schedules.order.unordered_accesses import Race
     from p2smt.schedules.races.cone import Cone, Flow, GoalValue, Graph
-    from p2smt.schedules.races.question import GoalQuestion, Rules
+    from p2smt.schedules.races.goal_question import GoalQuestion, Rules
     from p2smt.schedules.races.replay import Part
 
 

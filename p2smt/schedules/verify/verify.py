@@ -26,8 +26,14 @@ from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races, find_unpublished
 from p2smt.schedules.races.decide import DEFAULT_EFFORT, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind
-from p2smt.schedules.verify.explain import ShownFlow, depends_on, explained
-from p2smt.schedules.verify.progress import (
+from p2smt.schedules.verify.contributions import (
+    RULE,
+    classify,
+    run_values,
+    stale_reads,
+    wrong_values,
+)
+from p2smt.schedules.verify.deadlock import (
     LocalOrder,
     TooManyOutcomes,
     contested,
@@ -37,7 +43,7 @@ from p2smt.schedules.verify.progress import (
 )
 from p2smt.schedules.verify.report import Kind, Report, Verdict, Violation, memory_rule_of
 from p2smt.schedules.verify.structure import broken_steps, unmatched
-from p2smt.schedules.verify.values import RULE, classify, run_values, stale_reads, wrong_values
+from p2smt.schedules.verify.why_wrong import ShownFlow, depends_on, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.order.unordered_accesses import Race
     from p2smt.schedules.races.decide import Decision
     from p2smt.schedules.races.replay import OrderItem
-    from p2smt.schedules.verify.progress import LocalOrder, Progress
+    from p2smt.schedules.verify.deadlock import LocalOrder, Progress
     from p2smt.schedules.verify.report import Violation
 
 

@@ -1,9 +1,9 @@
 """Where the nodes of an allocation go: the parallelism matrix inside, the order of hosts outside.
 
-In reading order: ``grids`` (a grid of node cells for each matrix inside), ``terms`` (what each
-request puts on uplinks, and its price), ``question`` (that as integers), ``solve_grid`` (one grid
-in two stages), ``local_search`` (orders that are known beforehand, and better ones near them),
-``answer`` (one search over all grids, its programs, and the check), ``nearby`` (other bandwidths,
-and orders near the best), ``solve`` (the public function, which also settles ties where nobody
-stated a bandwidth).
+In reading order: ``cell_grids`` (a grid of node cells for each matrix inside), ``terms`` (what each
+request puts on uplinks, and its price), ``grid_question`` (that as integers), ``solve_grid`` (one
+grid in two stages), ``local_search`` (orders that are known beforehand, and better ones near them),
+``host_search`` (one search over all grids, its programs, and the check), ``nearby`` (other
+bandwidths, and orders near the best), ``solve_on_hosts`` (the public function, which also settles
+ties where nobody stated a bandwidth).
 """

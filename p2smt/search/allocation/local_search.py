@@ -23,7 +23,7 @@ from p2smt.plans.solution import objective
 from p2smt.problems.allocation import AllocationProblem, Messages
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import StopWatch
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.search.placements import placements
 
 _CHECK, _ROUND = 64, 4000

@@ -10,16 +10,16 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import HostsNear, OrderNear, Solution, objective
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
-from p2smt.search.allocation.answer import (
+from p2smt.search.allocation.cell_grids import CellGrid, grids
+from p2smt.search.allocation.grid_question import asked, switch_tree
+from p2smt.search.allocation.host_search import (
     FEW_ORDERS,
     MOST_CELLS,
     every_order,
     fastest_on_hosts,
     number_of_orders,
 )
-from p2smt.search.allocation.grids import CellGrid, grids
 from p2smt.search.allocation.local_search import order_seconds
-from p2smt.search.allocation.question import asked, switch_tree
 from p2smt.search.allocation.solve_grid import ticks_of
 from p2smt.search.allocation.terms import term
 from p2smt.search.sensitivity import changes, perturbed

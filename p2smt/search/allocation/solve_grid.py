@@ -33,9 +33,9 @@ from p2smt.problems.allocation import (
     least_parts,
 )
 from p2smt.result import Result, Status, StopWatch
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
+from p2smt.search.allocation.grid_question import Asked, Tree, asked
 from p2smt.search.allocation.local_search import Climb, bands, filled, of_matrices
-from p2smt.search.allocation.question import Asked, Tree, asked
 from p2smt.search.allocation.terms import CellTerm
 from p2smt.solvers.ask import Optimum, Solver, ask
 

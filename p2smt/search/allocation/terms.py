@@ -32,7 +32,7 @@ from p2smt.cost.loads.rings import node_order, tree_edges
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, Request
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 
 
 class Follows(Enum):

@@ -24,7 +24,7 @@ from p2smt.cost.symbolic.form import (
     payload_cells,
 )
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
-from p2smt.plans.crossings.certificate import (
+from p2smt.plans.crossings.least_set import (
     EqualPrograms,
     Exclusion,
     LeastSet,
@@ -43,7 +43,7 @@ from p2smt.problems.crossing import (
 )
 from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status, StopWatch
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from p2smt.solvers.ask import Multipliers, Solver, Witness, ask
 
 

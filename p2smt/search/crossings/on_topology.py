@@ -30,7 +30,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.placements import placements
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 
 # Which program of a request is best on a topology, by the payload, with the topology's numbers.
 # What a program costs is a function of the payload: a line, or lines and roots one after the other

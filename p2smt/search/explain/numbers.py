@@ -25,7 +25,7 @@ from p2smt.plans.explanation import SEARCHED, ChangedNumber
 from p2smt.problems.placement import Indices
 from p2smt.programs.program import Grouping, Program
 from p2smt.result import Status, StopWatch
-from p2smt.search.programs import Task
+from p2smt.search.program_synthesis import Task
 from p2smt.search.programs_pipelined import Catalogs
 from p2smt.search.warm_start import RowCounts, known_programs
 from p2smt.solvers.ask import Solver

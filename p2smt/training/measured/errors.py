@@ -21,7 +21,7 @@ from importlib.resources import files
 import numpy as np
 
 from p2smt.cost.accuracy import FIRMEST_FIRST, PriceBasis, PriceRange
-from p2smt.training.efficiencies.file import (
+from p2smt.training.efficiencies.efficiency_files import (
     efficiency_names,
     read_efficiency,
     same_chip,

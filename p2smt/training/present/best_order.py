@@ -12,7 +12,7 @@ from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import inside_matrix
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict

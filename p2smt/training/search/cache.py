@@ -15,7 +15,7 @@ from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import DEFAULT_LENGTH
 from p2smt.programs.program import parse_program
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.programs import Task, price
+from p2smt.search.program_synthesis import Task, price
 from p2smt.training.formulas.stages import MixtureColumns, StrategyColumns
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import BoundsTable, Closed
@@ -24,7 +24,7 @@ from p2smt.training.search.choices import Choices
 from p2smt.training.search.copies import placed_rows, request_axes, row_names
 from p2smt.training.search.pairs import PairedCandidates
 from p2smt.training.search.prices import PlacedCandidates, SceneCache, collective_s
-from p2smt.training.search.programs import ProgramCache, bound_s
+from p2smt.training.search.program_timing import ProgramCache, bound_s
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.search.strategies import space_of
 from p2smt.training.strategy import Strategy

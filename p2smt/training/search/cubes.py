@@ -12,7 +12,7 @@ import numpy as np
 
 from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import FixedEntry
-from p2smt.search.spaces.rows import MatrixRules, MatrixSubproblems
+from p2smt.search.spaces.matrix_subproblems import MatrixRules, MatrixSubproblems
 from p2smt.training.search.copies import MANY, divides, numbered_pairs, side_rules
 from p2smt.training.strategy import AXES, EXPERT_AXES
 

@@ -58,7 +58,7 @@ from p2smt.training.search.known import (
 )
 from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache
-from p2smt.training.search.programs import ProgramTiming
+from p2smt.training.search.program_timing import ProgramTiming
 from p2smt.training.search.question import (
     COPIES,
     MIXTURE_SEARCHED,
@@ -151,7 +151,7 @@ def _search(
     question, timing = bounds_table.candidates.question, cast(StrategyTiming, singles)
     try:
         if question.prices is Prices.PROGRAMS:
-            from p2smt.training.search.programs import ProgramTiming
+            from p2smt.training.search.program_timing import ProgramTiming
 
             _reach(bounds_table, singles, watch)
             timing = ProgramTiming.of(singles.pricing)

@@ -49,7 +49,7 @@ from p2smt.programs.semantics import Trace
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.one_request import known_answer
 from p2smt.search.placements import obeys
-from p2smt.search.spaces.rows import matrix_of
+from p2smt.search.spaces.matrix_subproblems import matrix_of
 from p2smt.solvers.ask import stopping_when
 from p2smt.training.search.bounds_table import ALIKE, BoundsTable, Closed, last_s
 from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact, sides_of
@@ -58,7 +58,7 @@ from p2smt.training.search.candidates import Candidates, Seconds
 from p2smt.training.search.copies import MANY, joined_sizes
 from p2smt.training.search.cubes import PlacementCubes
 from p2smt.training.search.prices import PlacedCandidates
-from p2smt.training.search.programs import ProgramCache, ProgramTiming, SceneRequest, Sought
+from p2smt.training.search.program_timing import ProgramCache, ProgramTiming, SceneRequest, Sought
 from p2smt.training.search.question import Lacks, PlanQuestion, Prices
 from p2smt.training.strategy import Batch, Strategy, parse_strategy, strategy_text
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from p2smt.cluster.file import parse_topology
 from p2smt.resharding.endpoints import Ends, ends_of
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import (
     AllGather,
     AllReduce,

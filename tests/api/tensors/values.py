@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from p2smt.resharding.states import ArrayState, Frame
-from p2smt.runtime.arrays.values import block_of, part_of
+from p2smt.runtime.arrays.block_values import block_of, part_of
 
 
 def index_of(frame: Frame, state: ArrayState, rank: int) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.crossings.region_plot import title_lines
 from p2smt.search.crossings.least import LevelRatios
 from p2smt.units import format_bytes

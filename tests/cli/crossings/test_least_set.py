@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.report.crossings.least_set import least_set_answer, least_set_lines
 from p2smt.result import Status
 from p2smt.search.crossings.least import least_set

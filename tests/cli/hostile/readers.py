@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from p2smt.cluster.library.file import packaged_text
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.synthesis.bounds import rate_bound
-from p2smt.training.efficiencies import file as efficiencies
+from p2smt.training.efficiencies import efficiency_files as efficiencies
 from tests.calibration.fixtures import INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, RACKS, SMALL, TINY, Outcome, cli

@@ -163,7 +163,7 @@ def test_bad_input(
 
 def _with(text: str, **changes: object) -> str:
     """A journal whose header was changed by someone who knows how its digest is made."""
-    from p2smt.parallel_search.journal.file import parse_journal
+    from p2smt.parallel_search.journal.journal_text import parse_journal
 
     first, _, rest = text.partition("\n")
     data = json.loads(first) | changes

@@ -13,7 +13,11 @@ from tests.interpreter import assert_silent
 ELSEWHERE = ("pandas", "torch", "matplotlib", "scipy", "sympy", "jax", "distributed", "z3")
 """Libraries of other commands; pandas is one of OR-Tools', for methods that nothing here calls."""
 OF_FILES = ("pydantic", "yaml", "p2smt.cluster.file", "p2smt.plans.file_model")
-OF_FEW = ("p2smt.search.explain.explain", "p2smt.search.spaces.solve", "p2smt.search.sensitivity")
+OF_FEW = (
+    "p2smt.search.explain.explain",
+    "p2smt.search.spaces.solve_space",
+    "p2smt.search.sensitivity",
+)
 OTHERS = (
     *("p2smt.cli.schedules", "p2smt.cli.training", "p2smt.cli.topology_command"),
     "p2smt.runtime",

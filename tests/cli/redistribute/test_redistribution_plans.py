@@ -11,7 +11,7 @@ import pytest
 from p2smt import verify
 from p2smt.errors import InputError
 from p2smt.plans.file import read_plan
-from p2smt.resharding.check import RedistributionReport
+from p2smt.resharding.plan_check import RedistributionReport
 from p2smt.resharding.plan_file import read_redistribution, redistribution_text
 from p2smt.resharding.steps import MemoryLimit
 from tests.cli.tools import cli

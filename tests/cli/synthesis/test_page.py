@@ -44,8 +44,8 @@ def test_the_piece_prints_what_is_shown() -> None:
 
 
 def test_reasons_are_those_of_the_code() -> None:
-    from p2smt.fabric.file import load_fabric
-    from p2smt.synthesis.question import Answer, SynthesisSetting
+    from p2smt.fabric.fabric_file import load_fabric
+    from p2smt.synthesis.setting import Answer, SynthesisSetting
     from p2smt.synthesis.synthesize import BY_BOUND
 
     fabric = load_fabric("ring:3")

@@ -11,7 +11,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.interop import schedule_files
 from p2smt.schedules.model import Schedule
-from p2smt.synthesis import question as copied
+from p2smt.synthesis import setting as copied
 from p2smt.synthesis import symmetry_search as climb
 from tests.cli.tools import assert_one_error, cli
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from p2smt.cli.codes import BAD_INPUT, INFEASIBLE, NOT_SETTLED
-from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.measured.errors import fit_error
 from p2smt.training.measured.run import searched_strategies
 from p2smt.training.search.known import distance

@@ -9,10 +9,10 @@ import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.trimmed import trimmed
-from p2smt.interop.arrays.peers.compare import compare_peers
+from p2smt.interop.arrays.peers.compare_peers import compare_peers
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import StepKind
 from p2smt.result import Status
 from tests.interop.arrays.samples import SampleCase, read_sample

@@ -16,7 +16,7 @@ from p2smt.interop.arrays.torch_spec import array_type_of_placements
 from p2smt.resharding.endpoints import ends_of
 from p2smt.resharding.index_maps import blocks_of_type, intervals
 from p2smt.resharding.types import ArrayType, Mesh
-from p2smt.runtime.arrays.values import ArrayBlock, block_of
+from p2smt.runtime.arrays.block_values import ArrayBlock, block_of
 
 MESHES = ((4,), (8,), (3,), (2, 2), (2, 3), (3, 2), (2, 2, 2))
 SHAPES = [(size,) for size in range(1, 10)] + list(itertools.product((1, 2, 3, 4), (1, 2, 5)))

@@ -8,8 +8,8 @@ from typing import Any
 
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
-from p2smt.training.plan import training_plan, training_plan_data
 from p2smt.training.strategy import Batch
+from p2smt.training.training_plan import training_plan, training_plan_data
 
 DEVICE = """\
 name: test

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.parallel_search.journal.file import read_journal
 from p2smt.parallel_search.journal.journal import Journal
+from p2smt.parallel_search.journal.journal_text import read_journal
+from p2smt.parallel_search.journal.journal_verification import JournalReport, verify_records
 from p2smt.parallel_search.journal.record import header_of
 from p2smt.parallel_search.journal.tree import RebuiltSpace
-from p2smt.parallel_search.journal.verify import JournalReport, verify_records
 from p2smt.parallel_search.subproblem import (
     Closure,
     Member,

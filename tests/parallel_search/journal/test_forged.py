@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.parallel_search.journal.verify import JournalReport
+from p2smt.parallel_search.journal.journal_verification import JournalReport
 from p2smt.parallel_search.subproblem import SearchKind
 from tests.cli.tools import cli
 from tests.parallel_search.journal.searched import Lines, search, verified

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
+from p2smt.parallel_search.journal.journal_verification import verify_records
 from p2smt.parallel_search.journal.tree import RebuiltSpace
-from p2smt.parallel_search.journal.verify import verify_records
 from p2smt.parallel_search.subproblem import Closure, OverBudget, Signals, SubproblemTask
 from p2smt.result import SearchLimits, StopWatch
 from tests.parallel_search.journal.searched import search

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
+from p2smt.parallel_search.journal.journal_verification import verify_records
 from p2smt.parallel_search.journal.tree import RebuiltSpace, boolean_share
-from p2smt.parallel_search.journal.verify import verify_records
 from p2smt.parallel_search.subproblem import (
     Closure,
     Member,

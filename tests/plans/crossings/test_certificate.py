@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import SymbolicSetting
-from p2smt.plans.crossings.check import check_least_set
-from p2smt.plans.crossings.file import (
+from p2smt.plans.crossings.least_set import SymbolicSetting
+from p2smt.plans.crossings.least_set_check import check_least_set
+from p2smt.plans.crossings.least_set_file import (
     is_least_set,
     least_set_from,
     least_set_model,

@@ -12,10 +12,16 @@ from hypothesis import given, settings
 
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm
-from p2smt.resharding.bounds import LinkBound, Overlaps, boxes_of, hardware_rates, physical_bound_s
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import StepPrices
+from p2smt.resharding.time_left import (
+    LinkBound,
+    Overlaps,
+    boxes_of,
+    hardware_rates,
+    physical_bound_s,
+)
 from p2smt.resharding.types import Uneven
 from tests.oracles.redistributions import all_states, all_steps
 from tests.resharding.types import first_ends

@@ -15,7 +15,7 @@ from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import IntArray
-from p2smt.resharding.prices import (
+from p2smt.resharding.step_prices import (
     PermuteLoads,
     StepPrices,
     counted_footprint,

@@ -13,8 +13,8 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping
-from p2smt.resharding.prices import StepPrices, payload_bytes
 from p2smt.resharding.states import ArrayState
+from p2smt.resharding.step_prices import StepPrices, payload_bytes
 from p2smt.resharding.steps import (
     AllGather,
     AllReduce,

@@ -9,7 +9,7 @@ import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
-from p2smt.resharding.prices import SenderChoice, quick_levels
+from p2smt.resharding.step_prices import SenderChoice, quick_levels
 from tests.oracles.senders import choices, seconds_of
 from tests.resharding.cost.inverted import inverted
 from tests.tiers import examples_of

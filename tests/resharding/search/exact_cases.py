@@ -13,7 +13,7 @@ from p2smt.cluster.topology import Link, Topology
 from p2smt.cost.link_bounds import bare_links
 from p2smt.errors import InputError
 from p2smt.resharding.endpoints import Ends, ends_of
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit
 from p2smt.resharding.types import ArrayType, ElementType, Mesh, Uneven, parse_layout, parse_mesh
 

@@ -12,9 +12,9 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
 from p2smt.plans.solution import ProofStatus
-from p2smt.resharding.check import check_redistribution
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_check import check_redistribution
 from p2smt.resharding.plan_file import RedistributionModel, redistribution_text
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import prove_redistribution, solve_redistribution
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import (

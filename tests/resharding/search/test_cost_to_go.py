@@ -12,7 +12,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.layered import LayeredQuestion, best_layered
 from p2smt.resharding.layered_rows import RowTable
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit, StepKind
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, Status

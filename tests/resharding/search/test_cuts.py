@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
-from p2smt.resharding.bounds import level_splits
 from p2smt.resharding.cuts import Cuts, splits_of
+from p2smt.resharding.time_left import level_splits
 from p2smt.resharding.types import Mesh
 from tests.cli.tools import TINY
 

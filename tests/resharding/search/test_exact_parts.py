@@ -14,8 +14,8 @@ from p2smt.cost.link_bounds import bare_links
 from p2smt.resharding import step_table as table_module
 from p2smt.resharding.best_path import Relaxed, best_path
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.state_graph import StateGraph, least_seconds_per_byte
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.step_table import StateTable, can_tabulate, count_states, deciding_levels
 from p2smt.resharding.steps import MemoryLimit, StepKind, step_bytes
 from p2smt.resharding.types import Uneven, parse_mesh

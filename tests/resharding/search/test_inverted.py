@@ -14,10 +14,10 @@ import pytest
 
 from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
-from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import find_redistribution
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import Status
 from tests.oracles import redistributions as oracle

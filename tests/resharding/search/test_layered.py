@@ -20,8 +20,8 @@ from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.layered import best_layered
 from p2smt.resharding.layered_rows import RowTable, digit_classes, sibling_levels
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.states import Frame
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit, StepKind, within
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from p2smt.resharding.best_path import best_path
 from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.reachability import least_limit
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit, within
 from p2smt.resharding.types import parse_mesh
 from p2smt.result import SearchLimits, Status, StopWatch

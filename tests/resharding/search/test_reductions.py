@@ -21,7 +21,7 @@ from p2smt.resharding.cuts import Cuts
 from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.types import ArrayType, ElementType, Mesh, parse_layout
 from p2smt.result import Status
-from p2smt.search.programs import ListedProgram, request_programs
+from p2smt.search.program_synthesis import ListedProgram, request_programs
 from tests.resharding.search.questions import cluster
 
 OURS = {Collective.REDUCE_SCATTER, Collective.ALL_REDUCE, Collective.ALL_GATHER}

@@ -15,7 +15,6 @@ from p2smt.resharding import search as portfolio
 from p2smt.resharding import search as solve
 from p2smt.resharding.best_path import best_path
 from p2smt.resharding.cuts import Cuts, PathResult
-from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.reachability import RedistributionQuestion
 from p2smt.resharding.search import (
     checked_plan,
@@ -24,6 +23,7 @@ from p2smt.resharding.search import (
     find_redistribution,
     solve_redistribution,
 )
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import ArrayStep, MemoryLimit, within
 from p2smt.resharding.types import Uneven
 from p2smt.result import SearchLimits, SolveStats, Status

@@ -20,10 +20,10 @@ import torch.distributed as dist
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.steps import ArrayStep
 from p2smt.resharding.types import Uneven
+from p2smt.runtime.arrays.array_rank import RankArrays
+from p2smt.runtime.arrays.block_values import ArrayValues
 from p2smt.runtime.arrays.moves import ArrayGroups, run_steps
-from p2smt.runtime.arrays.rank import RankArrays
 from p2smt.runtime.arrays.rank_steps import rank_steps
-from p2smt.runtime.arrays.values import ArrayValues
 from tests.oracles.redistributions import all_steps
 from tests.runtime.arrays.tools import ends, senders
 

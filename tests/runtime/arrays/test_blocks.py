@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.resharding.types import Uneven
-from p2smt.runtime.arrays.values import block_of, chunk_lengths, part_of
+from p2smt.runtime.arrays.block_values import block_of, chunk_lengths, part_of
 from tests.runtime.arrays.tools import ends
 
 

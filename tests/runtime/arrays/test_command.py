@@ -11,10 +11,10 @@ import pytest
 
 from p2smt.cluster.file import parse_topology
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.plan_file import redistribution_text
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import ArrayState
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from p2smt.interop.arrays.peers.compare import compare_peers
+from p2smt.interop.arrays.peers.compare_peers import compare_peers
 from p2smt.report.resharding_picture import picture
-from p2smt.resharding.check import check_redistribution
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_check import check_redistribution
 from p2smt.resharding.plan_file import read_redistribution, redistribution_text
 from p2smt.resharding.reachability import RedistributionQuestion
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.search import find_redistribution
 from p2smt.resharding.types import ArrayType, Uneven
 from p2smt.result import Status

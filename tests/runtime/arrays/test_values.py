@@ -11,8 +11,8 @@ import torch
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.states import ArrayState
 from p2smt.resharding.types import ElementType, ReduceOp
-from p2smt.runtime.arrays.rank import RankArrays, torch_type
-from p2smt.runtime.arrays.values import ArrayValues
+from p2smt.runtime.arrays.array_rank import RankArrays, torch_type
+from p2smt.runtime.arrays.block_values import ArrayValues
 from tests.runtime.arrays.tools import ends
 
 CPU = torch.device("cpu")

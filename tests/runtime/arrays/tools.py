@@ -9,8 +9,8 @@ from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
+from p2smt.runtime.arrays.block_values import block_of, part_of
 from p2smt.runtime.arrays.rank_steps import ArrayJob
-from p2smt.runtime.arrays.values import block_of, part_of
 from tests.oracles.redistributions import all_steps
 
 

@@ -10,7 +10,7 @@ import pytest
 from p2smt.collectives.names import RequestKind
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.payload import PERIOD, Array, Cutting, DataType, RunOptions
-from p2smt.runtime.programs.reference import (
+from p2smt.runtime.programs.reference_backend import (
     Mismatch,
     compare,
     expected_pieces,

@@ -13,7 +13,7 @@ from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks import worker
 from p2smt.runtime.ranks.place import Place
-from p2smt.runtime.schedules.job import schedule_job
+from p2smt.runtime.schedules.schedule_job import schedule_job
 from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, program_request
 

@@ -6,7 +6,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.runtime.payload import RankReport
-from p2smt.runtime.ranks.run import in_host_order
+from p2smt.runtime.ranks.on_ranks import in_host_order
 
 
 def reports(hosts: str) -> list[RankReport]:

@@ -10,7 +10,7 @@ from p2smt.collectives import contract as contracts
 from p2smt.errors import ExecutionError, InputError
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import ScheduleResult, run_schedule
-from p2smt.runtime.schedules.job import ScheduleJob, check_two_sided, schedule_job
+from p2smt.runtime.schedules.schedule_job import ScheduleJob, check_two_sided, schedule_job
 from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Schedule, StepRef
 from tests.runtime.schedules.tools import all_pairs, ring, sum_at_0

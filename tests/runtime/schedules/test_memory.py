@@ -16,7 +16,10 @@ import torch
 
 from p2smt.runtime.payload import PERIOD, DataType
 from p2smt.runtime.schedules import rank as moves
-from p2smt.runtime.schedules.job import (
+from p2smt.runtime.schedules.rank import RankSchedule, RankValues, prepare_rank
+from p2smt.runtime.schedules.reference import run_reference
+from p2smt.runtime.schedules.rows import rows_of
+from p2smt.runtime.schedules.schedule_job import (
     ScheduleJob,
     compared_bytes,
     held_rows,
@@ -24,9 +27,6 @@ from p2smt.runtime.schedules.job import (
     reference_bytes,
     schedule_job,
 )
-from p2smt.runtime.schedules.rank import RankSchedule, RankValues, prepare_rank
-from p2smt.runtime.schedules.reference import run_reference
-from p2smt.runtime.schedules.rows import rows_of
 from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Buffer, Schedule
 from tests.runtime.schedules.tools import all_pairs, ring, sum_at_0

@@ -11,8 +11,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.schedules.classics import classic
 from p2smt.schedules.cost.links import Alike, Routes, alike
 from p2smt.schedules.cost.predict import cost_on, schedule_cost
+from p2smt.schedules.lower.lowered_request import GroupSchedule, together
 from p2smt.schedules.lower.one_sided import one_sided
-from p2smt.schedules.lower.plan import GroupSchedule, together
 
 BYTES = 2**26
 TOPOLOGIES = ("dgx-a100:4", "azure-ndv4:2", "dgx1-v100:2", "tpu-v5p:32", "gb200-nvl72:2")

@@ -10,12 +10,12 @@ from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives import contract as contracts
 from p2smt.errors import TooLarge
 from p2smt.schedules.classics import CLASSICS
+from p2smt.schedules.cost.event_run import run_on
 from p2smt.schedules.cost.links import Routes
 from p2smt.schedules.cost.predict import ScheduleCost, schedule_cost
-from p2smt.schedules.cost.run import run_on
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.verify.progress import local_order
+from p2smt.schedules.verify.deadlock import local_order
 from tests.schedules.building import Blocks
 from tests.schedules.cost.test_predict import classic, flat, switch, two_level
 from tests.schedules.small_schedules import SMALL

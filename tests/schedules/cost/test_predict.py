@@ -16,8 +16,8 @@ from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 from p2smt.schedules.classics import CLASSICS
+from p2smt.schedules.cost.event_run import Token, TokenStore
 from p2smt.schedules.cost.predict import payload_chunks, schedule_cost
-from p2smt.schedules.cost.run import Token, TokenStore
 from p2smt.schedules.model import Connection, Schedule, Sizes
 from tests.schedules.building import Blocks, at
 from tests.schedules.small_schedules import SMALL, ring_all_reduce

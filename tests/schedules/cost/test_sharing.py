@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import TooLarge
+from p2smt.schedules.cost.event_run import FAIR_WORK, MOST_WORK, Sharing
 from p2smt.schedules.cost.links import DirectedLink, Route
-from p2smt.schedules.cost.run import FAIR_WORK, MOST_WORK, Sharing
 from tests.strategies.draws import shuffles
 
 

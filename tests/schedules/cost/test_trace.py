@@ -14,7 +14,7 @@ from p2smt.schedules.cost.predict import schedule_cost
 from p2smt.schedules.cost.trace import Item, Json, cost_trace, order_trace
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.verify.progress import local_order, run
+from p2smt.schedules.verify.deadlock import local_order, run
 from p2smt.schedules.verify.report import Kind, Violation
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.building import Blocks, at

@@ -9,7 +9,7 @@ import pytest
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError, TooLarge
 from p2smt.schedules.families.family import prove_family, sizes_of
-from p2smt.schedules.language.file import Symbolic, parse_symbolic, read_symbolic
+from p2smt.schedules.language.schedule_file import Symbolic, parse_symbolic, read_symbolic
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step
 from p2smt.schedules.verify.report import Verdict
 

@@ -10,8 +10,8 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.schedules.families.induction import Induction, prove_all_sizes
-from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.language.instance import instantiate
+from p2smt.schedules.language.schedule_file import parse_symbolic
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
 

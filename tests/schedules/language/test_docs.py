@@ -9,7 +9,6 @@ import pytest
 
 from p2smt.schedules.families.family import prove_family
 from p2smt.schedules.language.contract_text import GoalText
-from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.language.file_model import (
     BlockModel,
     BuffersModel,
@@ -21,6 +20,7 @@ from p2smt.schedules.language.file_model import (
 from p2smt.schedules.language.grammar import CLAUSES, parse_step
 from p2smt.schedules.language.instance import instantiate
 from p2smt.schedules.language.items import Line
+from p2smt.schedules.language.schedule_file import parse_symbolic
 from p2smt.schedules.verify.report import Verdict
 
 PAGE = (Path(__file__).parents[3] / "docs" / "schedule-file.md").read_text()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.contract import Contribution, Goal, contract
 from p2smt.errors import InputError
-from p2smt.schedules.language.file import parse_symbolic, read_symbolic
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import instantiate, parse_schedule, read_schedule
+from p2smt.schedules.language.schedule_file import parse_symbolic, read_symbolic
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
 from tests.refusals import found_or_refusal, spliced
 from tests.tiers import examples_of

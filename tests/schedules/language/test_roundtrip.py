@@ -14,7 +14,7 @@ from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
 from p2smt.schedules.language.grammar import VERBS
 from p2smt.schedules.language.instance import default_sizes, parse_schedule
-from p2smt.schedules.language.write import dump_schedule, step_text
+from p2smt.schedules.language.schedule_text import dump_schedule, step_text
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from tests.tiers import examples_of
 

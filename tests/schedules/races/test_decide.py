@@ -15,7 +15,7 @@ from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.races import cone as reach
 from p2smt.schedules.races.decide import UNDECIDED, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
-from p2smt.schedules.verify.progress import local_order, run
+from p2smt.schedules.verify.deadlock import local_order, run
 from tests.schedules.building import Blocks, at, custom
 from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.oracles.shortest import shortest_wrong

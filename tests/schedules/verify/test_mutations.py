@@ -11,8 +11,8 @@ from itertools import islice
 import pytest
 
 from p2smt.schedules.model import Schedule
+from p2smt.schedules.verify.contributions import RULE
 from p2smt.schedules.verify.report import Report, Verdict
-from p2smt.schedules.verify.values import RULE
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.mutations import MUTATIONS, mutants
 from tests.schedules.oracles.interleavings import TooBig, explore

@@ -8,8 +8,8 @@ import pytest
 
 from p2smt.collectives.contract import Contribution, Goal
 from p2smt.schedules.model import Schedule
+from p2smt.schedules.verify.contributions import RULE
 from p2smt.schedules.verify.report import Kind, Verdict
-from p2smt.schedules.verify.values import RULE
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.building import Blocks, at, custom
 from tests.schedules.oracles.interleavings import explore

@@ -9,7 +9,7 @@ import pytest
 from p2smt.collectives.contract import contract
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.races import cone as reach
-from p2smt.schedules.verify import progress as competing
+from p2smt.schedules.verify import deadlock as competing
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.building import Blocks, at, custom

@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import objective
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.grids import grids
+from p2smt.search.allocation.cell_grids import grids
 from p2smt.search.sensitivity import FACTORS
 from tests.cli.tools import RACKS
 from tests.cluster.test_hosts import uneven

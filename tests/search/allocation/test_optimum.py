@@ -19,9 +19,9 @@ from p2smt.parallelism.request import Problem, Request, parse_objective
 from p2smt.plans.solution import objective as joined
 from p2smt.problems.allocation import AllocationProblem
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.answer import Hunt, every_order, fastest_on_hosts
-from p2smt.search.allocation.grids import grids, host_slots
-from p2smt.search.allocation.question import asked, switch_tree
+from p2smt.search.allocation.cell_grids import grids, host_slots
+from p2smt.search.allocation.grid_question import asked, switch_tree
+from p2smt.search.allocation.host_search import Hunt, every_order, fastest_on_hosts
 from p2smt.search.allocation.solve_grid import GridSearch, is_allocation, ticks_of
 from p2smt.search.allocation.terms import term
 from p2smt.solvers.ask import Optimum, Solver, ask

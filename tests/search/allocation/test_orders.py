@@ -7,7 +7,7 @@ import pytest
 
 import p2smt
 from p2smt.errors import InputError
-from p2smt.search.allocation.grids import baselines, grids, host_order
+from p2smt.search.allocation.cell_grids import baselines, grids, host_order
 from tests.cluster.test_hosts import uneven
 
 REQUESTS = (p2smt.reduce("dp=1GiB"), p2smt.send("pp=16MiB*8"))

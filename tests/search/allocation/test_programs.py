@@ -25,7 +25,7 @@ from p2smt.programs.parts import UnevenSlicesError, check_on_parts, common_hiera
 from p2smt.programs.program import Instruction, Program
 from p2smt.programs.semantics import ViolationKind
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.answer import sorted_note, with_programs
+from p2smt.search.allocation.host_search import sorted_note, with_programs
 from p2smt.solvers.ask import Solver
 from p2smt.units import format_time
 from tests.cost.steps import same

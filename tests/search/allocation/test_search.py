@@ -24,10 +24,10 @@ from p2smt.plans.solution import objective
 from p2smt.problems.allocation import AllocationProblem, Counts, WayTicks
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.answer import every_order, number_of_orders
-from p2smt.search.allocation.grids import CellGrid, grids
+from p2smt.search.allocation.cell_grids import CellGrid, grids
+from p2smt.search.allocation.grid_question import asked, block_of, switch_tree, whole
+from p2smt.search.allocation.host_search import every_order, number_of_orders
 from p2smt.search.allocation.local_search import Climb, banded, bands, by_significance
-from p2smt.search.allocation.question import asked, block_of, switch_tree, whole
 from p2smt.search.allocation.solve_grid import alone_ticks, ticks_of
 from p2smt.search.allocation.terms import CellTerm, lines_along, term
 from p2smt.search.joint import ProgressCallback

@@ -11,8 +11,8 @@ import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.answer import fastest_on_hosts
-from p2smt.search.allocation.grids import host_order, order_cost
+from p2smt.search.allocation.cell_grids import host_order, order_cost
+from p2smt.search.allocation.host_search import fastest_on_hosts
 from tests.cli.tools import RACKS, TINY
 from tests.cluster.test_hosts import uneven
 

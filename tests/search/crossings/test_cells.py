@@ -12,7 +12,7 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.plans.crossings.least_set import SymbolicSetting
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits

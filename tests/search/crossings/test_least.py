@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import LeastSet, SymbolicSetting
-from p2smt.plans.crossings.check import check_least_set
+from p2smt.plans.crossings.least_set import LeastSet, SymbolicSetting
+from p2smt.plans.crossings.least_set_check import check_least_set
 from p2smt.plans.crossings.proofs import broken, least_hitting
 from p2smt.problems.crossing import SumOfMaxima
 from p2smt.result import SearchLimits, Status

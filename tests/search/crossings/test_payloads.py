@@ -21,7 +21,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits
 from p2smt.search.crossings.on_topology import PayloadCells, PlacedForm, payload_crossings
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from tests.tiers import but_the_first
 
 BESIDE = Fraction(1, 2**40)

@@ -14,7 +14,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.result import SearchLimits
 from p2smt.search.crossings.on_topology import placement_cells
-from p2smt.search.programs import request_programs
+from p2smt.search.program_synthesis import request_programs
 from tests.cli.tools import TINY
 
 LARGE = 2**50

@@ -16,7 +16,7 @@ from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.plan import LINKS_OF_PLAN, check_plan
+from p2smt.plans.check.check_plan import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.solution import ProofStatus, Solution, rank_alternative

@@ -10,15 +10,15 @@ from p2smt.cluster.file import parse_topology
 from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, parse_axes, reduce, send
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file import PlanModel, plan_data
 from p2smt.plans.solution import ProofStatus, Solution, rank_alternative
 from p2smt.plans.untimed import told
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import Status
-from p2smt.search.allocation.grids import host_order
-from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.allocation.cell_grids import host_order
+from p2smt.search.allocation.solve_on_hosts import solve_on_hosts
 from p2smt.search.prove import prove
 from tests.cli.tools import RACKS
 

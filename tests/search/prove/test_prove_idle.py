@@ -12,7 +12,7 @@ from hypothesis import given
 
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.plans.check.plan import check_plan
+from p2smt.plans.check.check_plan import check_plan
 from p2smt.plans.file_model import PlanModel
 from tests.cli.tools import RACKS, assert_one_error, cli
 from tests.schemas.mutations import mutants

@@ -24,7 +24,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.search import programs_pipelined as synthesis_pipelined
-from p2smt.search.programs import Task, list_programs
+from p2smt.search.program_synthesis import Task, list_programs
 from p2smt.search.sensitivity import recost
 from p2smt.search.warm_start import RowCounts
 from tests.oracles.placements import all_matrices

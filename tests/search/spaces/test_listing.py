@@ -20,7 +20,7 @@ from p2smt.parallel_search.subproblem import (
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.search.conflict import list_placements
-from p2smt.search.spaces.placements import PlacementSpace, list_by_subproblems, placement_space
+from p2smt.search.spaces.placement_space import PlacementSpace, list_by_subproblems, placement_space
 from p2smt.solvers.ask import Solver
 from tests.search.spaces.questions import Quiet, every_matrix, sizes_and_rules
 from tests.search.spaces.test_rows import NAMES, Sized

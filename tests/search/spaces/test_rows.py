@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from p2smt.errors import InputError
 from p2smt.parallel_search.subproblem import Subproblem
 from p2smt.parallelism.placement import AxisRule, FixedEntry
-from p2smt.search.spaces.rows import MatrixSubproblems, ways
+from p2smt.search.spaces.matrix_subproblems import MatrixSubproblems, ways
 from tests.search.spaces.questions import every_matrix, holds, sizes_and_rules
 
 NAMES = ("a", "b", "c")

@@ -29,7 +29,7 @@ from p2smt.plans.file import plan_data
 from p2smt.plans.solution import Solution
 from p2smt.result import SearchLimits, Status
 from p2smt.search.solve import solve
-from p2smt.search.spaces.solve import SolveSpace, solve_space
+from p2smt.search.spaces.solve_space import SolveSpace, solve_space
 from p2smt.solvers.ask import Solver
 from tests.search.spaces.questions import Quiet, cluster, every_matrix, holds
 

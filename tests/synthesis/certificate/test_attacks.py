@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import p2smt
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.result import SearchLimits
 from p2smt.solvers.ask import ask_prices
 from p2smt.synthesis.bounds import bounded, flow_problem, groups_of

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.flow import FlowPrices, FlowWay, flow_orbits
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.result import SearchLimits

@@ -10,7 +10,7 @@ import pytest
 
 import p2smt
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from tests.cli.tools import cli
 from tests.synthesis.capacity_maps import maps_of

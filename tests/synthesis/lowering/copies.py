@@ -6,13 +6,13 @@ from functools import cache
 from random import Random
 
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
 from p2smt.schedules.model import Buffer, Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
-from p2smt.synthesis.replay import disseminate, dissemination_problem, spreads
 from p2smt.synthesis.reversal import reversed_sums, sums_of
+from p2smt.synthesis.schedule_replay import disseminate, dissemination_problem, spreads
 from tests.synthesis.lowering.sums import edges_of
 
 TURNED = {"reduce_scatter": "allgather", "reduce": "broadcast", "gather": "scatter"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import SumSchedule
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import run_schedule
-from p2smt.runtime.schedules.job import schedule_job
+from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.synthesis.lowering import lowered
 from tests.synthesis.lowering.copies import solved
 from tests.synthesis.lowering.sums import edges_of, ring_all_reduce

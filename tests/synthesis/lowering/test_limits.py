@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop.schedule_files import runnable, written
 from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.schedules.model import Schedule

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.fabric.file import load_fabric
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule, written
 from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.parallel_search.subproblem import Member, Subproblem
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.parts import ScheduleSpace
-from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
+from p2smt.synthesis.schedule_space import ScheduleSpace
+from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, copy_problem
 from tests.synthesis import oracle
 
 Holdings = tuple[oracle.State, ...]

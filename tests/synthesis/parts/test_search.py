@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.parallel_search.journal.verify import JournalReport
+from p2smt.parallel_search.journal.journal_verification import JournalReport
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.parallel_search.subproblem import Closure, OverBudget, Signals, SubproblemTask
 from p2smt.result import STOPPED, SearchLimits
 from p2smt.schedules.verify.report import Verdict
-from p2smt.synthesis import parts as spaces
+from p2smt.synthesis import schedule_space as spaces
 from p2smt.synthesis.bounds import rate_bound, steps_bound
-from p2smt.synthesis.question import NAMES, Answer, Synthesis
+from p2smt.synthesis.setting import NAMES, Answer, Synthesis
 from tests.parallel_search.journal.searched import Lines, change, verdict
 from tests.strategies.draws import Draws, draws
 from tests.synthesis.parts.cases import circle, fabrics, square

@@ -25,15 +25,15 @@ from p2smt.parallel_search.subproblem import (
 from p2smt.problems.schedule import ChunkSent, ChunkThere, ScheduleClass
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.parts import MOST, ScheduleSpace, decided_there, schedule_space
-from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
-from p2smt.synthesis.replay import (
+from p2smt.synthesis.schedule_replay import (
     all_reduce,
     all_reduce_problem,
     broken_answer,
     broken_rule,
     disseminate,
 )
+from p2smt.synthesis.schedule_space import MOST, ScheduleSpace, decided_there, schedule_space
+from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, copy_problem
 from tests.strategies.draws import Draws, draws
 from tests.synthesis.parts.cases import (
     Quiet,

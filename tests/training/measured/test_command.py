@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.measured.errors import error_of_other_models, fit_error, rows_of
 from p2smt.training.measured.fit import STEP
 from tests.cli.tools import cli

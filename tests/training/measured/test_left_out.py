@@ -14,7 +14,7 @@ from experiments.training_runs import left_out
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import load_topology
 from p2smt.cost.accuracy import PriceBasis, PriceRange
-from p2smt.training.efficiencies.file import (
+from p2smt.training.efficiencies.efficiency_files import (
     default_efficiency,
     efficiency_names,
     nearest_efficiency,

@@ -13,7 +13,7 @@ from experiments.training_runs import mixtures
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.mixtures_page import NEAR_FLOPS, NEAR_PARAMETERS, page
 from experiments.training_runs.published import flop_rows, parameter_rows, ranking_rows
-from p2smt.training.efficiencies.file import efficiency_names, read_efficiency
+from p2smt.training.efficiencies.efficiency_files import efficiency_names, read_efficiency
 from p2smt.training.efficiencies.frameworks import topology_of
 from p2smt.training.iteration import predict
 from p2smt.training.measured.run import MeasuredRun

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.efficiencies.frameworks import topology_of
 from p2smt.training.measured.file import read_runs
 from p2smt.training.measured.fit import (

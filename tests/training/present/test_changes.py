@@ -13,9 +13,9 @@ from p2smt.errors import InputError
 from p2smt.parallelism.matrices import matrices
 from p2smt.parallelism.placement import Placement
 from p2smt.result import Status
-from p2smt.search.allocation.answer import every_order
-from p2smt.search.allocation.grids import CellGrid
-from p2smt.search.allocation.question import switch_tree
+from p2smt.search.allocation.cell_grids import CellGrid
+from p2smt.search.allocation.grid_question import switch_tree
+from p2smt.search.allocation.host_search import every_order
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict, predict_on
 from p2smt.training.on_hosts import HostRanks

@@ -15,7 +15,7 @@ from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
-from p2smt.search.programs import request_programs
+from p2smt.search.program_synthesis import request_programs
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict, predict_with
 from p2smt.training.pipeline import axis_requests, call_seconds, default_placement
@@ -26,7 +26,7 @@ from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.plan import plan, verdict
 from p2smt.training.search.prices import PlacedCandidates, SceneCache
-from p2smt.training.search.programs import ProgramTiming
+from p2smt.training.search.program_timing import ProgramTiming
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.search.strategies import space_of
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy

@@ -20,7 +20,7 @@ from p2smt.search import one_request
 from p2smt.training.search import plan as wide
 from p2smt.training.search.branch import StrategyTiming
 from p2smt.training.search.plan import plan
-from p2smt.training.search.programs import ProgramCache
+from p2smt.training.search.program_timing import ProgramCache
 from p2smt.training.search.subproblems import PlanSpace
 from tests.search.spaces.questions import Quiet
 from tests.training.search.test_subproblems import PROGRAMS, space_of, told

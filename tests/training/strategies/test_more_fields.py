@@ -12,7 +12,7 @@ from p2smt.cluster.file import load_topology
 from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.plans.training.file_model import TrainingBlock
-from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns

@@ -29,7 +29,7 @@ from torch.distributed.tensor._redistribute import (
 from torch.distributed.tensor.placement_types import Placement
 
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.replay import AxisMove
+from p2smt.interop.arrays.peers.peer_replay import AxisMove
 from p2smt.interop.arrays.torch_spec import spec_of
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ArrayType, Mesh

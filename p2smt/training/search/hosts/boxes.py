@@ -24,8 +24,8 @@ from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.allocation import AllocationProblem, Counts, FixedCounts, UplinkTicks, WayTicks
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.grids import CellGrid
-from p2smt.search.allocation.question import Asked, Tree, asked
+from p2smt.search.allocation.cell_grids import CellGrid
+from p2smt.search.allocation.grid_question import Asked, Tree, asked
 from p2smt.search.allocation.solve_grid import alone_ticks, is_allocation, ticks_of
 from p2smt.search.allocation.terms import CellTerm, CellWay, Follows
 from p2smt.solvers.ask import Optimum, Solver, ask

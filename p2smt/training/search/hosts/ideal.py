@@ -20,7 +20,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix
 from p2smt.result import StopWatch
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work

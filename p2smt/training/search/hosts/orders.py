@@ -17,10 +17,10 @@ import numpy as np
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray, IntArray, ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
-from p2smt.search.allocation.answer import every_order
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
+from p2smt.search.allocation.grid_question import Tree
+from p2smt.search.allocation.host_search import every_order
 from p2smt.search.allocation.local_search import bands, filled
-from p2smt.search.allocation.question import Tree
 from p2smt.search.allocation.terms import CellTerm, CellWay, Follows, edges, term
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import sent, trained_seconds

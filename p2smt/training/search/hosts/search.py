@@ -22,8 +22,8 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.allocation.answer import number_of_orders
-from p2smt.search.allocation.question import Tree, switch_tree
+from p2smt.search.allocation.grid_question import Tree, switch_tree
+from p2smt.search.allocation.host_search import number_of_orders
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched

@@ -9,11 +9,10 @@ import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers import compare
-from p2smt.interop.arrays.peers.compare import VARIANTS, PeerRow, compare_peers, read_shardy
+from p2smt.interop.arrays.peers.compare_peers import VARIANTS, PeerRow, compare_peers, read_shardy
 from p2smt.resharding.endpoints import ends_of
-from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import RedistributionPlan
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import MemoryLimit
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
@@ -107,7 +106,7 @@ def test_the_memory_that_a_plan_needs_allows_it() -> None:
 
 
 def test_without_torch_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "find_spec", lambda _: None)
+    monkeypatch.setattr("p2smt.interop.arrays.peers.compare_peers.find_spec", lambda _: None)
     (row,) = compare_peers(plan("S(x),R", "R,R"), ["dtensor"])
     assert "torch is not installed" in row.note
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.interop.arrays.peers.replay import AxisMove, first_inside, replayed
+from p2smt.interop.arrays.peers.peer_replay import AxisMove, first_inside, replayed
 from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers import compare as shardy_file
-from p2smt.interop.arrays.peers.compare import ShardyCase, ends_of_case, read_shardy
-from p2smt.interop.arrays.peers.replay import PeerPath
+from p2smt.interop.arrays.peers import compare_peers as shardy_file
+from p2smt.interop.arrays.peers.compare_peers import ShardyCase, ends_of_case, read_shardy
+from p2smt.interop.arrays.peers.peer_replay import PeerPath
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ArrayType, ElementType, layout_text

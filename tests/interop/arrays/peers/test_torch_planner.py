@@ -14,7 +14,7 @@ from torch.distributed.tensor._collective_utils import MeshTopoInfo  # noqa: E40
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # noqa: E402
 
 from p2smt.errors import InputError  # noqa: E402
-from p2smt.interop.arrays.peers.replay import PeerPath, first_inside  # noqa: E402
+from p2smt.interop.arrays.peers.peer_replay import PeerPath, first_inside  # noqa: E402
 from p2smt.interop.arrays.peers.torch_planner import TorchPlanner, torch_moves  # noqa: E402
 from p2smt.resharding.endpoints import ends_of  # noqa: E402
 from p2smt.resharding.types import (  # noqa: E402  # noqa: E402

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.plan_file import redistribution_plan_data, redistribution_text
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from tests.cli.tools import cli
 from tests.resharding.planning import array_type, best_plan
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2smt.interop.arrays.shard_map import shard_map_text
-from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ElementType, Uneven
 from tests.interop.arrays.shard_map.blocks import block, contributions, reduced

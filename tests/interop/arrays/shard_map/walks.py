@@ -10,9 +10,9 @@ from dataclasses import replace
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.resharding.endpoints import Ends, ends_of
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind
 from p2smt.resharding.types import (
     ArrayType,

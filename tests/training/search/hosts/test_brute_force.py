@@ -19,9 +19,9 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.answer import every_order
-from p2smt.search.allocation.grids import CellGrid, grids
-from p2smt.search.allocation.question import switch_tree
+from p2smt.search.allocation.cell_grids import CellGrid, grids
+from p2smt.search.allocation.grid_question import switch_tree
+from p2smt.search.allocation.host_search import every_order
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks

@@ -18,8 +18,8 @@ from p2smt.parallelism.folded import FoldedPlacement
 from p2smt.parallelism.placement import FloatArray, IntArray, ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.grids import CellGrid, grids
-from p2smt.search.allocation.question import switch_tree
+from p2smt.search.allocation.cell_grids import CellGrid, grids
+from p2smt.search.allocation.grid_question import switch_tree
 from p2smt.training.efficiency import LayerConstants, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict_on, sent, trained_seconds

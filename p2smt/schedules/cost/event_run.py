@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.cost.links import DirectedLink, Route, Routes
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Connection, Step
-    from p2smt.schedules.verify.progress import LocalOrder
+    from p2smt.schedules.verify.deadlock import LocalOrder
 
 
 # Transfers that share links, as fluids: every full link serves its transfers fairly.
@@ -206,7 +206,7 @@ class SimulatedRun:
     started: steps in the order in which they start.
     starts_s, works_s, ends_s: start, end of the own work, end (later only at a barrier).
     after: what each step waited for, the last of which let it start.
-    tails_s, alone_s: see :class:`p2smt.schedules.cost.run.Parts`.
+    tails_s, alone_s: see :class:`p2smt.schedules.cost.event_run.Parts`.
     """
 
     index: Index

@@ -11,12 +11,12 @@ from pathlib import Path
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
-from p2smt.interop.arrays.peers.replay import PeerPath, first_inside
+from p2smt.interop.arrays.peers.peer_replay import PeerPath, first_inside
 from p2smt.interop.arrays.shardy import SHARDING, parse_sharding, parse_shardy_mesh
 from p2smt.resharding.endpoints import Ends, ends_of, with_shape
-from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import joined, state_of
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import (
     KINDS,
     ArrayStep,

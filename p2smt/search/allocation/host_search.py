@@ -17,7 +17,7 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.restrictions import broken_rules
+from p2smt.plans.check.check_restrictions import broken_rules
 from p2smt.plans.rank_scene import RankScene, check_on_ranks
 from p2smt.plans.solution import (
     Allocation,
@@ -34,7 +34,7 @@ from p2smt.programs.parts import CutGroup, UnevenSlicesError, common_hierarchy
 from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Instruction, Program
 from p2smt.programs.semantics import MAX_DEVICES
 from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.allocation.grids import (
+from p2smt.search.allocation.cell_grids import (
     LISTED,
     CellGrid,
     by_name,
@@ -46,12 +46,12 @@ from p2smt.search.allocation.grids import (
     row_major_grid,
     sorted_hosts,
 )
+from p2smt.search.allocation.grid_question import Tree, switch_tree
 from p2smt.search.allocation.local_search import Climb, HostOrder, costed, filled
-from p2smt.search.allocation.question import Tree, switch_tree
 from p2smt.search.allocation.solve_grid import GridSearch, ticks_of
 from p2smt.search.allocation.terms import term
 from p2smt.search.joint import ProgressCallback
-from p2smt.search.programs import Task, checked_listing
+from p2smt.search.program_synthesis import Task, checked_listing
 from p2smt.search.programs_pipelined import LISTED_DEPTH
 from p2smt.search.solve import as_named
 from p2smt.solvers.ask import Solver, solver_of
@@ -72,7 +72,7 @@ def fastest_on_hosts(
     programs: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Solution:
-    """As :func:`~p2smt.search.allocation.solve.solve_on_hosts`, whoever stated the bandwidths.
+    """As :func:`solve_on_hosts`, whoever stated the bandwidths.
 
     Raises:
         InputError: as there.

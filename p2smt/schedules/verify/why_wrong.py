@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.collectives.contract import Contribution
 from p2smt.schedules.races.replay import ItemKind, OrderItem
+from p2smt.schedules.verify.contributions import DataState
 from p2smt.schedules.verify.report import Kind
-from p2smt.schedules.verify.values import DataState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

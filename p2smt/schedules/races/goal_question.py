@@ -16,7 +16,7 @@ from p2smt.problems.race import (
     Source,
     Sum,
 )
-from p2smt.schedules.memory import memory_of
+from p2smt.schedules.memory_cells import memory_of
 from p2smt.schedules.multisets import Part
 from p2smt.schedules.races.cone import accesses_under, groups_of
 from p2smt.schedules.races.replay import ItemKind, OrderItem

@@ -13,8 +13,8 @@ from p2smt.runtime.arrays import rank_steps as of_arrays
 from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import RunOptions
-from p2smt.runtime.schedules import job as of_schedules
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.schedules import schedule_job as of_schedules
+from p2smt.runtime.schedules.schedule_job import ScheduleJob
 from p2smt.runtime.work import Work
 from p2smt.units import format_bytes
 

@@ -29,7 +29,7 @@ from p2smt.schedules.lower.assemble import (
     lower_exchange,
     schedule_of_steps,
 )
-from p2smt.schedules.lower.rows import group_steps
+from p2smt.schedules.lower.row_moves import group_steps
 from p2smt.schedules.model import Connection, Schedule, Sizes, Span, Step
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.rank_list import RankMap
     from p2smt.parallelism.request import Problem, Request
     from p2smt.plans.file_model import AnyPlan, RequestModel
-    from p2smt.schedules.lower.rows import RankGroup
+    from p2smt.schedules.lower.row_moves import RankGroup
     from p2smt.schedules.model import Schedule
 
 

@@ -12,12 +12,12 @@ import torch
 
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
-from p2smt.runtime.groups import Site, Tell, machine
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import Array, Cutting, RankReport, RequestRun, RunOptions, spread
+from p2smt.runtime.process_groups import Site, Tell, machine
 from p2smt.runtime.programs.rank_program import RankProgram, cut
 from p2smt.runtime.programs.rank_tokens import run_dispatch
-from p2smt.runtime.programs.reference import (
+from p2smt.runtime.programs.reference_backend import (
     Mismatch,
     compare,
     exact_results,

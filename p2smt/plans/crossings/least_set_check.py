@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import LeastSet, Needed, program_form
+from p2smt.plans.crossings.least_set import LeastSet, Needed, program_form
 from p2smt.plans.crossings.proofs import broken, least_hitting
 from p2smt.problems.crossing import Refutation
 

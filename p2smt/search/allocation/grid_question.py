@@ -30,7 +30,7 @@ from p2smt.problems.allocation import (
     UplinkTicks,
     WayTicks,
 )
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.search.allocation.terms import CellTerm, CellWay, Follows, edges
 
 MOST_LOADS = 2**14

@@ -30,14 +30,14 @@ from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.group_order import ThresholdMemory, ladder
 from p2smt.synthesis.lowering import lowered
-from p2smt.synthesis.replay import (
+from p2smt.synthesis.reversal import reversed_sums, sums_of
+from p2smt.synthesis.schedule_replay import (
     broken_sum_rule,
     disseminate,
     dissemination_problem,
     spreads,
     sum_demands,
 )
-from p2smt.synthesis.reversal import reversed_sums, sums_of
 
 NAMES = {
     "all-gather": "allgather",

@@ -47,7 +47,7 @@ from p2smt.search.near_optimal import Ranking
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.placements import any_matrix, best_matrix, obeys
 from p2smt.search.programs_pipelined import Catalogs
-from p2smt.search.spaces.rows import MatrixRow, MatrixSubproblems, flat, matrix_of
+from p2smt.search.spaces.matrix_subproblems import MatrixRow, MatrixSubproblems, flat, matrix_of
 from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16

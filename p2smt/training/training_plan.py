@@ -16,7 +16,7 @@ from p2smt.parallelism.folded import with_copies
 from p2smt.parallelism.placement import FixedEntry, Matrix, ParallelismAxis, Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
-from p2smt.plans.check.plan import Note, PlanReport, check_plan
+from p2smt.plans.check.check_plan import Note, PlanReport, check_plan
 from p2smt.plans.file import plan_data, range_data
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.ranges import range_of
@@ -406,7 +406,7 @@ KIND = "training"
 
 
 def check_training_plan(plan: AnyPlan, source: str) -> PlanReport:
-    """Check a plan as :func:`~p2smt.plans.check.plan.check_plan` does, and its block if it has one.
+    """Check a plan as :mod:`p2smt.plans.check.check_plan` does, and its block if it has one.
 
     The prediction is computed anew from the times that the cost model gives the plan's programs.
 

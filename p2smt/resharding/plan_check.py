@@ -21,16 +21,16 @@ from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
-from p2smt.plans.check.plan import bound_notes, differ
+from p2smt.plans.check.check_plan import bound_notes, differ
 from p2smt.plans.problem import located
-from p2smt.resharding.bounds import level_splits, physical_bound_s
 from p2smt.resharding.endpoints import Ends, Splits, ends_of
-from p2smt.resharding.plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.plan_file import ArrayStepModel, RedistributionModel, StateModel
-from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.redistribution_plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.semantics import check_types
 from p2smt.resharding.states import ArrayState
+from p2smt.resharding.step_prices import StepPrices
 from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind, needed_bytes, within
+from p2smt.resharding.time_left import level_splits, physical_bound_s
 from p2smt.resharding.types import ArrayType, Mesh, parse_layout
 from p2smt.result import SearchLimits, SolveStats
 

@@ -43,7 +43,8 @@ from p2smt.problems.schedule import (
 )
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.ask import Solver, solver_of, stopping_when
-from p2smt.synthesis.question import (
+from p2smt.synthesis.schedule_replay import all_reduce, all_reduce_problem
+from p2smt.synthesis.setting import (
     MAX_PAIRS,
     NO_SYMMETRY,
     ScheduleSize,
@@ -54,7 +55,6 @@ from p2smt.synthesis.question import (
     copy_problem,
     too_many_pairs,
 )
-from p2smt.synthesis.replay import all_reduce, all_reduce_problem
 from p2smt.synthesis.symmetry_search import ScheduleSearch, Trial
 
 _ROOT_DECISIONS = 4

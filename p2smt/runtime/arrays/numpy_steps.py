@@ -16,8 +16,8 @@ from p2smt.errors import ExecutionError
 from p2smt.resharding.states import Frame
 from p2smt.resharding.steps import ArrayStep, StepKind
 from p2smt.resharding.types import ElementType, ReduceOp
+from p2smt.runtime.arrays.block_values import ArrayBlock, block_of
 from p2smt.runtime.arrays.rank_steps import ArrayJob
-from p2smt.runtime.arrays.values import ArrayBlock, block_of
 
 LocalArrays = Mapping[int, NDArray[Any]]
 """The block that each device has."""

@@ -28,7 +28,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.conflict import PlacementList, rule_conflict
 from p2smt.search.placements import is_answer, placements
-from p2smt.search.spaces.rows import MatrixSubproblems, flat, matrix_of
+from p2smt.search.spaces.matrix_subproblems import MatrixSubproblems, flat, matrix_of
 from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16

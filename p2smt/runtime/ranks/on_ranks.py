@@ -7,12 +7,12 @@ import os
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RankReport, RunOptions, named
-from p2smt.runtime.programs.reference import run_reference
-from p2smt.runtime.ranks.launch import LOCAL, Fleet, StartCommand, launch
+from p2smt.runtime.programs.reference_backend import run_reference
 from p2smt.runtime.ranks.listen import serving
-from p2smt.runtime.ranks.memory import check_memory
+from p2smt.runtime.ranks.memory_check import check_memory
 from p2smt.runtime.ranks.mpi_launch import on_mpi, ranks_here
 from p2smt.runtime.ranks.place import check_gpus, existing_place, local_ranks
+from p2smt.runtime.ranks.start_ranks import LOCAL, Fleet, StartCommand, launch
 from p2smt.runtime.summary import RunResult, summarize
 from p2smt.runtime.work import Work
 

@@ -18,7 +18,7 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution, rank_alternative
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
-from p2smt.search.allocation.answer import fastest_on_hosts
+from p2smt.search.allocation.host_search import fastest_on_hosts
 from p2smt.search.allocation.nearby import check_listed, with_near, with_sensitivity
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named

@@ -15,7 +15,7 @@ from p2smt.files.json_text import read_json
 from p2smt.files.plain import to_plain
 from p2smt.files.validation import StrictModel, validated
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-from p2smt.plans.crossings.certificate import (
+from p2smt.plans.crossings.least_set import (
     EqualPrograms,
     Exclusion,
     LeastSet,

@@ -16,7 +16,7 @@ from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.restrictions import broken_by_program, broken_rules
+from p2smt.plans.check.check_restrictions import broken_by_program, broken_rules
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel, StepModel
 from p2smt.plans.problem import allocation_problem, located, plan_problem

@@ -18,11 +18,11 @@ from torch.utils._pytree import tree_leaves
 
 from p2smt.resharding.states import ArrayState
 from p2smt.resharding.types import ElementType
+from p2smt.runtime.arrays.block_values import ArrayValues, block_of
 from p2smt.runtime.arrays.moves import ArrayGroups, as_bytes, run_step, run_steps
 from p2smt.runtime.arrays.rank_steps import ArrayJob, RankStep, rank_steps
-from p2smt.runtime.arrays.values import ArrayValues, block_of
-from p2smt.runtime.groups import Site, Tell, machine
 from p2smt.runtime.payload import Floats, RankReport, RequestRun, RunOptions
+from p2smt.runtime.process_groups import Site, Tell, machine
 
 
 def run_array_rank(job: ArrayJob, options: RunOptions, site: Site, tell: Tell) -> RankReport:
