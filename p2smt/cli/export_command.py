@@ -88,6 +88,7 @@ def export(
         _check_output(output, source, *(text.partition("=")[2] for text in tuner.measured or ()))
         return _write_or_tell(to, output, made.text, made.notes, json)
     if source is None or tuner.any_given:
+        writer_named(to)
         rule = "takes a PLAN, and none of --topology, --comms, --measured, --margin, --model-only"
         raise InputError(f"--to {to[:40]}", rule, "give the PLAN alone")
     if is_redistribution(source):

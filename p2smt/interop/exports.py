@@ -33,6 +33,8 @@ from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import options_writer
+from p2smt.interop.tuners.mpi_writers import MPI_WRITERS
+from p2smt.interop.tuners.writers import TUNER_WRITERS
 
 WRITERS = (
     Writer("csv", "rank,host,local_rank: a line for each rank", ".csv", write_csv, starts=True),
@@ -93,6 +95,10 @@ def writer_named(name: str) -> Writer:
     if any(writer.name == name for writer in ARRAY_WRITERS):
         rule = "is for the plan of a redistribution"
         raise InputError(f"--to {name}", rule, "give a file that redistribute -o wrote")
-    names = [writer.name for writer in WRITERS]
+    libraries = [writer.name for writer in (*TUNER_WRITERS, *MPI_WRITERS)]
+    if name in libraries:
+        rule = "tells a library what to run, and says nothing of where ranks go"
+        raise InputError(f"--to {name}", rule, "p2smt export writes it")
+    names = [*(writer.name for writer in WRITERS), *libraries]
     rule = f"is none of {', '.join(names)}"
     raise InputError(f"--to {name[:40]!r}", rule, did_you_mean(name, names) or "name one of them")

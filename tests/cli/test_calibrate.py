@@ -262,7 +262,7 @@ def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
         (("--from-nccl-tests", "few.txt", "--topology", "dgx-h100:4"), "1 message size: a fit"),
         (("--from-nccl-tests",), "give 1 to 100 files"),
         (("--from-nccl-tests", "inside.txt", "inside.txt"), "names a file twice"),
-        (("--from-nccl-tests", "missing.txt"), "is not a regular file"),
+        (("--from-nccl-tests", "missing.txt"), "does not exist"),
         (("--from-nccl-tests", "across.json"), "inside a node were not measured"),
         (("--from-nccl-tests", "inside.txt", "--collective", "x"), "must be one of all-reduce"),
         (("--from-nccl-tests", "inside.txt", "--ranks", "0"), "whole number"),

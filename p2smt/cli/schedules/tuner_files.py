@@ -62,7 +62,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     writer, mpi = tuner_writer(to), mpi_writer(to)
     if writer is None and mpi is None:
         return None
-    topology, members = _scene(source, asked)
+    topology, members = _scene(to, source, asked)
     margin = None if asked.margin is None else given.gap_of(asked.margin, "--margin")
     comms = {member.comm for member in members}
     words = None if mpi is None else mpi_words(mpi)
@@ -73,11 +73,12 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     return None if writer is None else write_tuner(writer, topology, made, output or "FILE")
 
 
-def _scene(source: Text, asked: TunerOptions) -> tuple[Topology, tuple[CommMember, ...]]:
+def _scene(to: str, source: Text, asked: TunerOptions) -> tuple[Topology, tuple[CommMember, ...]]:
     """The cluster and the communicators on it."""
     from p2smt.interop.tuners.choices import parse_comms
     from p2smt.interop.tuners.members import plan_members
-    from p2smt.interop.tuners.regions import members_of
+    from p2smt.interop.tuners.mpi_writers import MPI_OPERATIONS, mpi_writer
+    from p2smt.interop.tuners.regions import OPERATIONS, members_of
     from p2smt.plans.file import read_plan
 
     if (source is None) == (asked.topology is None):
@@ -86,7 +87,8 @@ def _scene(source: Text, asked: TunerOptions) -> tuple[Topology, tuple[CommMembe
     if source is not None:
         if asked.comms is not None:
             raise InputError("--comms", "goes with --topology; a PLAN has groups", "drop one")
-        return plan_members(read_plan(source), f"plan {source[:200]}")
+        named = OPERATIONS if mpi_writer(to) is None else MPI_OPERATIONS
+        return plan_members(read_plan(source), f"plan {source[:200]}", to, named)
     if asked.comms is None:
         rule = "does not say which communicators the job has"
         raise InputError("--topology alone", rule, "add --comms 1x8,2x8")
@@ -121,7 +123,7 @@ def tuner_text(path: str, named: Text) -> str | None:
     return text if named is not None or recognised(text) is not None else None
 
 
-def verify_tuner(text: str, named: Text, comms: Text, shown: o.ShownOptions) -> int:
+def verify_tuner(path: str, text: str, named: Text, comms: Text, shown: o.ShownOptions) -> int:
     """Say what a library makes of a file; exit code 1 if something of it cannot be meant."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import tell
@@ -133,7 +135,7 @@ def verify_tuner(text: str, named: Text, comms: Text, shown: o.ShownOptions) -> 
 
     form = None if named is None else tuner_format(named)
     asked: tuple[Comm, ...] = () if comms is None else parse_comms(comms)
-    found = judged(text, asked, form)
+    found = judged(text, asked, form, f"file {path[:200]!r}")
     lines = [*map(printable, tuner_lines(found))]
     tell(
         shown.json,

@@ -82,7 +82,7 @@ def verify(
         _refuse_proof(prove)
         _refuse_fabric(fabric)
         asked.refuse("a file for a library", "drop them")
-        return verify_tuner(text, as_format, comms, shown)
+        return verify_tuner(file, text, as_format, comms, shown)
     if as_format is not None or comms is not None:
         raise InputError("--as and --comms", "are for files that libraries read", "drop them")
     if file is not None and is_journal_file(file):

@@ -514,7 +514,8 @@ def text_of(path: str, program: str) -> str:
     """
     given = f"file {path!r}"
     if not os.path.isfile(path):
-        raise InputError(given, "is not a regular file", f"name the output of {program}")
+        rule = "is not a regular file" if os.path.exists(path) else "does not exist"
+        raise InputError(given, rule, f"name the output of {program}")
     raw = read_bytes(path, given, MAX_BYTES, "keep the tables only")
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 

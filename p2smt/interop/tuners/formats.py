@@ -67,8 +67,15 @@ def _empty(text: str) -> bool:
     return all(line.strip()[:1] in ("", "#") for line in text.split("\n"))
 
 
-def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -> FileVerdict:
+def judged(
+    text: str,
+    comms: Sequence[Comm],
+    given: TunerFormat | None = None,
+    source: str = "the file",
+) -> FileVerdict:
     """What the library of a format makes of a text; without one, that of the text's own shape.
+
+    ``source`` names the file in messages.
 
     Raises:
         InputError: the text is of no known format.
@@ -78,7 +85,7 @@ def judged(text: str, comms: Sequence[Comm], given: TunerFormat | None = None) -
         return given.judge(text, comms)
     if found is None:
         names = ", ".join(row.name for row in FORMATS)
-        raise InputError("the file", f"is of none of the formats {names}", "name another file")
+        raise InputError(source, f"is of none of the formats {names}", "name another file")
     if given is None or given is found:
         return found.judge(text, comms)
     what = f"this is a file of {found.name}, which {given.name} does not read"

@@ -103,7 +103,7 @@ def read_forced(
         if place not in own:
             given = f"--measured: {place[0]} on {place[1]}"
             rule = "has no table of the library's own choice to compare with"
-            raise InputError(given, rule, f"add {OWN_WAY}=FILE, run without NCCL_ALGO")
+            raise InputError(given, rule, f"add {OWN_WAY}=FILE, of a run that forces nothing")
     return ForcedTimes(own, forced)
 
 

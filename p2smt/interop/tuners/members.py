@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Operation
 from p2smt.errors import InputError
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.regions import CommMember
@@ -14,11 +16,15 @@ from p2smt.plans.problem import plan_problem
 from p2smt.plans.sides import attention_of
 
 
-def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[CommMember, ...]]:
+def plan_members(
+    plan: AnyPlan, source: str, to: str, named: Mapping[str, Operation]
+) -> tuple[Topology, tuple[CommMember, ...]]:
     """The topology of a plan, and each of its groups that lies otherwise than those before it.
 
+    named: the collectives that files of ``to`` have, by their names there.
+
     Raises:
-        InputError: it has no collectives, or a group has more ranks on one node than on another.
+        InputError: it has none of these, or a group has more ranks on one node than on another.
     """
     topology = plan_cluster(plan, source)
     under = topology.devices_under(topology.node_level)
@@ -32,6 +38,10 @@ def plan_members(plan: AnyPlan, source: str) -> tuple[Topology, tuple[CommMember
                     found.setdefault(place, CommMember(comm_of(group, under, source), tuple(group)))
     if not found:
         raise InputError(source, "has no groups of several ranks", "export from --topology")
+    steps = {step.instruction.partition(" ")[0] for one in plan.requests for step in one.steps}
+    if steps.isdisjoint(operation.value for operation in named.values()):
+        rule = f"has only {', '.join(sorted(steps))}, which files of {to} do not have"
+        raise InputError(source, rule, f"they have {', '.join(named)}")
     return topology, tuple(found.values())
 
 

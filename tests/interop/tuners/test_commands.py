@@ -45,6 +45,32 @@ def test_other_exports_take_no_communicators() -> None:
     assert cli("export", "--to", "csv").code == 2
 
 
+def test_an_unknown_format_is_told_the_one_that_is_meant() -> None:
+    done = cli("export", "--to", "ompi-tunned", *CLUSTER, "--comms", "2x8")
+    assert done.code == 2
+    assert "did you mean 'ompi-tuned'?" in done.err
+    assert "says nothing of where ranks go" in cli("order", "p.json", "--to", "mpich").err
+
+
+def test_a_plan_of_what_the_format_lacks_is_refused(tmp_path: Path) -> None:
+    plan, made = str(tmp_path / "plan.json"), tmp_path / "tuner.conf"
+    assert (
+        cli("solve", *CLUSTER, "--axes", "ep=16", "--all-to-all", "ep=64MiB", "-o", plan).code == 0
+    )
+    done = cli(*NCCL, plan, "-o", str(made))
+    assert done.code == 2
+    assert "has only all-to-all, which files of nccl-tuner do not have" in done.err
+    assert not made.exists()
+    assert cli("export", "--to", "ompi-tuned", plan, "-o", str(made)).code == 0
+
+
+def test_a_file_of_no_format_is_named(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("hello world\n")
+    done = cli("verify", str(tmp_path / "other.txt"), "--as", "mpich")
+    assert done.code == 2
+    assert "other.txt': is of none of the formats" in done.err
+
+
 def test_a_plan_is_exported_by_its_groups(tmp_path: Path) -> None:
     plan, made = str(tmp_path / "plan.json"), str(tmp_path / "tuner.conf")
     solved = ("--axes", "dp=2,tp=8", "--reduce", "dp=1GiB", "--reduce", "tp=16MiB")
