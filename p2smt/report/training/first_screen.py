@@ -186,7 +186,7 @@ def hosts_screen(
     if run is not None and near is not None:
         why = ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
         listing = tuple(_near(found.listed, near, run))
-        fastest = (_fastest_block(found.listed[0]),) * (run.number > 1)
+        fastest = (_fastest_block(found.listed[0], one),) * (run.number > 1)
     blocks = (
         stopped,
         *_asked(one),
@@ -302,14 +302,20 @@ def _range_of(found: RunEstimate) -> PriceRange:
 
 def _fastest(found: Planned) -> Iterator[ScreenBlock]:
     """The model's fastest, which is another one."""
-    yield _fastest_block(found.listed[0])
+    first = found.listed[0]
+    yield _fastest_block(first, first)
     yield from _proof("", found.answer)
     if found.known is not None and not found.known.inside:
         yield ScreenBlock("", (known_words(found.known),), 6, 2)
 
 
-def _fastest_block(one: RunEstimate) -> ScreenBlock:
-    return ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
+def _fastest_block(one: RunEstimate, chosen: RunEstimate) -> ScreenBlock:
+    """The fastest beside the one that is chosen; its rate, too, where it has another batch."""
+    words = f"{_span(_range_of(one))}: {_short(one)}"
+    if one.run.batch != chosen.run.batch:
+        batch = f"batch of {one.run.batch.sequences:,}"
+        words = f"{words}; {batch}, {one.tokens_per_s:,.0f} tokens/s"
+    return ScreenBlock("fastest", (words,), 9, 2)
 
 
 def _short(found: RunEstimate) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,21 @@ def test_bad_input(words: list[str], told: str) -> None:
     found = cli(*words)
     assert_one_error(found)
     assert told in found.err
+
+
+def test_what_is_written_is_named_where_it_is_not_the_best() -> None:
+    wide = ("--within", "30%", "--compare", YOURS)
+    usual = cli(*plan(*wide, "-o", "p.json")).out
+    assert usual.endswith("plan written to p.json: like measured; --pick fastest writes the best\n")
+    picked = cli(*plan(*wide, "-o", "p.json", "--pick", "fastest")).out
+    assert picked.endswith("plan written to p.json\n")
+
+
+def test_the_fastest_of_another_batch_is_told_with_its_rate() -> None:
+    words = on_hosts("--within", "30%", "--top", "9", batch="20..64")
+    listed = cli(*words, "--json").json()["top"]
+    batches = [one["global_batch"] for one in listed]
+    other = next(at for at, batch in enumerate(batches) if batch != batches[0])
+    beside = rf"; batch of {batches[0]},\s+{listed[0]['tokens_per_s']:,.0f}\s+tokens/s"
+    assert re.search(beside, cli(*words, "--pick", str(other + 1)).out)
+    assert not re.search(beside, cli(*words, "--pick", "2").out)
