@@ -36,7 +36,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
-from p2smt.training.search.question import Prices
+from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import PEAK_OF, strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
@@ -198,6 +198,7 @@ def hosts_screen(
         *_known_blocks(known_of(one)),
         *fastest,
         replace(proof, label="") if fastest else proof,
+        *_assumed_order(answer.question),
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
@@ -257,14 +258,19 @@ def _found(
         yield from _fastest(found)
     else:
         yield from _proof("proof", answer)
-    if untold := untold_words(answer.question.efficiency):
-        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
+    yield from _assumed_order(answer.question)
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
+
+
+def _assumed_order(question: PlanQuestion) -> Iterator[ScreenBlock]:
+    """That measured runs do not say which strategies are faster, where they do not."""
+    if untold := untold_words(question.efficiency):
+        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
 
 
 def _measured_block(
