@@ -182,9 +182,13 @@ def _range_of(
     hosts = tuple(dict.fromkeys(host for host, _ in launch.places)) if where is None else None
     if hosts == ():
         return None
-    known = topology, efficiency_in(block, path), block.memory_bytes, hosts
-    lie = {"places": launch.places, "expert_places": launch.expert_places} if hosts else {}
-    launched = Launched(*known, placement=where, experts=experts, **lie)
+    launched = Launched(
+        *(topology, efficiency_in(block, path), block.memory_bytes, hosts),
+        placement=where,
+        experts=experts,
+        places=launch.places if hosts else (),
+        expert_places=launch.expert_places if hosts else (),
+    )
     found = launched.price(TrainingRun(launch.model, launch.batch, launch.strategy))
     within = iteration_range(found, estimate_range(found))
     longer = block.prediction.iteration_s / found.iteration_s

@@ -63,6 +63,8 @@ class CompareOptions:
                 if value or value == "":
                     raise InputError(name, "tells what --compare leaves open", "give that, too")
             return None
+        if not self.compare.strip():
+            raise InputError("--compare ''", "names nothing", "give a strategy or a launch file")
         if not self.is_file:
             if told and not measured:
                 rule = "tells what a launch file leaves open"

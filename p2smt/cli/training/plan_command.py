@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.api.host_plan import PlannedOnHosts
-    from p2smt.api.planning import Planned
+    from p2smt.api.planning import Planned, Recommended
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
@@ -419,7 +419,7 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
         from p2smt.report.page.answer import hosted_answer
 
         write_training_plan(plan, output, hosted_answer(found, command_line()))
-        written.append(f"plan written to {printable(output)}")
+        written.append(_plan_written(output, run, compared))
     if run is not None and svg is not None:
         write_run_picture([run.estimate], svg)
         written.append(f"picture written to {printable(svg)}")
@@ -476,7 +476,10 @@ def _finish(
     from p2smt.cli.output import tell_tables
     from p2smt.report.training.estimate_data import planned_data
 
-    written = [*(_gained(found.listed[0], rows) if rows else ()), *_write(found, output, svg)]
+    written = [
+        *(_gained(found.listed[0], rows) if rows else ()),
+        *_write(found, output, svg, compared),
+    ]
     tell_tables(
         as_json,
         lambda: planned_data(found, rows or None, own, compared),
@@ -531,7 +534,20 @@ def _shown(
         yield from ("", plan_tables(found))
 
 
-def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
+def _plan_written(output: str, run: Recommended | None, compared: RunComparison | None) -> str:
+    """Where the plan is; beside what somebody runs also which it is, if not the best there."""
+    from p2smt.api.planning import Why
+    from p2smt.report.text import printable
+
+    text = f"plan written to {printable(output)}"
+    if compared is None or run is None or run.why is not Why.NEAREST or run.number == 1:
+        return text
+    return f"{text}: like measured; --pick fastest writes the best"
+
+
+def _write(
+    found: Planned, output: str | None, svg: str | None, compared: RunComparison | None
+) -> list[str]:
     """Write plan and picture; returns what to say of it."""
     from p2smt.report.text import printable
 
@@ -544,7 +560,7 @@ def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
         from p2smt.report.page.answer import planned_answer
 
         write_training_plan(run.plan, output, planned_answer(found, command_line()))
-        lines.append(f"plan written to {printable(output)}")
+        lines.append(_plan_written(output, run, compared))
     if svg is not None:
         from p2smt.report.training.picture import write_run_picture
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from p2smt.errors import InputError
@@ -16,6 +17,8 @@ from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.training.transformer import Transformer
 
 Reader = Callable[..., Launch]
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+"""What scripts call their variables; other settings are options, fields and words of readers."""
 
 
 def read_launch(
@@ -51,7 +54,10 @@ def read_launch(
         rule = "is no launch of Megatron-LM, Megatron-Bridge, TorchTitan or DeepSpeed"
         remedy = "give the script with the options, TOML, JSON, a recipe, or an answer of p2smt"
         raise InputError(source, rule, remedy)
-    return read(text, settings, source, model=model, devices=devices)
+    found = read(text, settings, source, model=model, devices=devices)
+    unknown = [name for name in settings if _VARIABLE.fullmatch(name) and name not in text]
+    notes = (f"--set {name}: {source} has nothing of that name" for name in unknown)
+    return replace(found, assumed=(*notes, *found.assumed))
 
 
 def _reader(text: str) -> Reader | None:

@@ -13,7 +13,7 @@ from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, plan_words, screen,
 from p2smt.report.tables import table
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.first_screen import memory_words
-from p2smt.report.training.words import known_words, short_strategy, time_parts
+from p2smt.report.training.words import known_words, short_strategy, time_parts, untold_words
 from p2smt.result import Status
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import estimate_range
@@ -57,7 +57,7 @@ def compare_screen(
             ScreenBlock("measured", tuple(_near(found)), 6, 2),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
-            ScreenBlock("caution", tuple(_cautions(found)), 9, 2),
+            ScreenBlock("caution", tuple(_cautions(found)), 9, 3),
             ScreenBlock("next", (f"{plan_words(file)} --to sbatch; all tables: --details",), 1, 1),
         ),
         LINES - sum(len(wrapped(line, COLUMNS)) for line in below),
@@ -262,6 +262,8 @@ def _slower(found: RunComparison, one: SingleChange) -> str:
 def _cautions(found: RunComparison) -> Iterator[str]:
     if found.apart:
         yield f"{', '.join(found.apart)} of yours: not searched for, the best has the usual"
+    if untold := untold_words(found.launched.efficiency):
+        yield f"{untold}; this order is assumed"
 
 
 # All of it.

@@ -37,7 +37,7 @@ from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
 from p2smt.training.search.known import Known
-from p2smt.training.search.question import Prices
+from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import PEAK_OF, strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
@@ -187,7 +187,7 @@ def hosts_screen(
     if run is not None and near is not None:
         why = ScreenBlock("why", (_why(found.listed, run, answer.status),), 9, 2)
         listing = tuple(_near(found.listed, near, run))
-        fastest = (_fastest_block(found.listed[0]),) * (run.number > 1)
+        fastest = (_fastest_block(found.listed[0], one),) * (run.number > 1)
     blocks = (
         stopped,
         *_asked(one),
@@ -199,6 +199,7 @@ def hosts_screen(
         *_known_blocks(known_of(one)),
         *fastest,
         replace(proof, label="") if fastest else proof,
+        *_assumed_order(answer.question),
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
         ScreenBlock("caution", notes, 5),
         *listing,
@@ -258,14 +259,19 @@ def _found(
         yield from _fastest(found)
     else:
         yield from _proof("proof", answer)
-    if untold := untold_words(answer.question.efficiency):
-        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
+    yield from _assumed_order(answer.question)
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
+
+
+def _assumed_order(question: PlanQuestion) -> Iterator[ScreenBlock]:
+    """That measured runs do not say which strategies are faster, where they do not."""
+    if untold := untold_words(question.efficiency):
+        yield ScreenBlock("caution", (f"{untold}; this order is assumed",), 8, 3)
 
 
 def _measured_block(
@@ -303,14 +309,20 @@ def _range_of(found: RunEstimate) -> PriceRange:
 
 def _fastest(found: Planned) -> Iterator[ScreenBlock]:
     """The model's fastest, which is another one."""
-    yield _fastest_block(found.listed[0])
+    first = found.listed[0]
+    yield _fastest_block(first, first)
     yield from _proof("", found.answer)
     if found.known is not None and not found.known.inside:
         yield ScreenBlock("", (known_words(found.known),), 6, 2)
 
 
-def _fastest_block(one: RunEstimate) -> ScreenBlock:
-    return ScreenBlock("fastest", (f"{_span(_range_of(one))}: {_short(one)}",), 9)
+def _fastest_block(one: RunEstimate, chosen: RunEstimate) -> ScreenBlock:
+    """The fastest beside the one that is chosen; its rate, too, where it has another batch."""
+    words = f"{_span(_range_of(one))}: {_short(one)}"
+    if one.run.batch != chosen.run.batch:
+        batch = f"batch of {one.run.batch.sequences:,}"
+        words = f"{words}; {batch}, {one.tokens_per_s:,.0f} tokens/s"
+    return ScreenBlock("fastest", (words,), 9, 2)
 
 
 def _short(found: RunEstimate) -> str:

@@ -63,6 +63,8 @@ def best_hosts(
 ) -> BestRun:
     """The fastest choice and order of the job's hosts, ranks in each node being as they are.
 
+    Experts of a mixture that have the ranks of attention keep them: that is how it is launched.
+
     Args:
         question: its topology names the hosts.
         now: the run on hosts in the order in which it is launched.
@@ -73,8 +75,9 @@ def best_hosts(
     if lie is None or grids is None or run.strategy.dp_replicate > 1:
         return BestRun(None, Status.UNKNOWN, "ranks lie in nodes as no matrix says")
     asked = replace(question, topology=allocated(question.topology, lie.listed), batch=run.batch)
-    if run.model.experts is not None and lie.of_experts(run.strategy).ranks != lie.ranks.ranks:
-        asked = replace(asked, launcher="")  # ranks of experts are others already
+    once = run.model.experts is None or lie.of_experts(run.strategy).ranks == lie.ranks.ranks
+    if not once:
+        asked = replace(asked, launcher="")  # no launcher numbers ranks so
     try:
         unit = _unit(asked, now, grids)
     except InputError as error:
@@ -83,7 +86,7 @@ def best_hosts(
     if watch.remaining_s() is None:
         watch = watch.ending_at(WITHOUT_LIMIT_S)
     many = run.batch.sequences
-    search = HostSearch(asked, (many, many), lie.listed, watch)
+    search = HostSearch(asked, (many, many), lie.listed, watch, numbered_once=once)
     first = HostedStrategy(run, lie, now.prediction)
     search.found[len(lie.hosts), run.strategy, many] = first
     search.best_s = first.sequence_s

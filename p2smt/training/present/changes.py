@@ -57,13 +57,11 @@ def single_changes(
     least, most = batches or (run.batch.sequences, run.batch.sequences)
     found = []
     for field, strategy in changed_strategies(question, run.strategy):
-        if question.lacks is not None and question.lacks(strategy, question.model):
-            continue
         try:
             one = at.changed(with_batch(run, strategy, least, most))
         except InputError:
             continue  # it breaks a rule
-        if one.fits:
+        if one.fits and not (question.lacks and question.lacks(strategy, question.model)):
             before, after = (_value(each, field) for each in (run.strategy, strategy))
             found.append(SingleChange(field, before, after, one))
     return sorted(found, key=lambda one: -one.found.tokens_per_s)

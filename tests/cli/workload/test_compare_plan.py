@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,36 @@ def test_bad_input(words: list[str], told: str) -> None:
     found = cli(*words)
     assert_one_error(found)
     assert told in found.err
+
+
+def test_what_is_written_is_named_where_it_is_not_the_best() -> None:
+    wide = ("--within", "30%", "--compare", YOURS)
+    usual = cli(*plan(*wide, "-o", "p.json")).out
+    assert usual.endswith("plan written to p.json: like measured; --pick fastest writes the best\n")
+    picked = cli(*plan(*wide, "-o", "p.json", "--pick", "fastest")).out
+    assert picked.endswith("plan written to p.json\n")
+
+
+def test_the_fastest_of_another_batch_is_told_with_its_rate() -> None:
+    words = on_hosts("--within", "30%", "--top", "9", batch="20..64")
+    listed = cli(*words, "--json").json()["top"]
+    batches = [one["global_batch"] for one in listed]
+    other = next(at for at, batch in enumerate(batches) if batch != batches[0])
+    beside = rf"; batch of {batches[0]},\s+{listed[0]['tokens_per_s']:,.0f}\s+tokens/s"
+    assert re.search(beside, cli(*words, "--pick", str(other + 1)).out)
+    assert not re.search(beside, cli(*words, "--pick", "2").out)
+
+
+def test_of_a_launcher_only_valid_changes_are_looked_at() -> None:
+    """Five stages have none of four layers, which a launcher cannot say anything of."""
+    words = on_hosts("--compare", "dp=10", "--launcher", "torchtitan")
+    changes = printed(words, "plan-hosts")["changes"]
+    assert all("pp=1," in one["strategy"] or "pp=2," in one["strategy"] for one in changes)
+
+
+def test_where_runs_do_not_tell_strategies_apart_it_is_said() -> None:
+    said = "this order is assumed"
+    for more in ((), ("--compare", "dp=10")):
+        words = on_hosts("--launcher", "torchtitan", *more)
+        assert said in re.sub(r"\s+", " ", cli(*words).out)
+    assert said not in re.sub(r"\s+", " ", cli(*on_hosts("--launcher", "megatron")).out)

@@ -147,6 +147,12 @@ def test_what_a_file_beside_may_set_is_asked_for_and_what_it_cannot_is_said() ->
         assert read_launch(SCRIPT.replace("./site.sh", file), {}).strategy.tp == 2
 
 
+def test_a_setting_of_a_variable_that_a_file_lacks_is_said() -> None:
+    told = {"TP": "4", "TPP": "2", "--lr": "1e-4"}
+    said = [note for note in read_launch(SCRIPT, told).assumed if note.startswith("--set")]
+    assert said == ["--set TPP: the command line has nothing of that name"]
+
+
 @pytest.mark.parametrize(
     ("starter", "ranks"),
     [

@@ -73,6 +73,7 @@ class HostSearch:
 
     Of what takes up to ``1 + question.within`` times as long as the best nothing is forgotten: it
     is in the queue, or among the ``units`` that were opened.  ``most_hosts``: so many may be used.
+    ``numbered_once``: experts have the ranks of attention; None: as the question has it.
     """
 
     question: PlanQuestion
@@ -85,10 +86,13 @@ class HostSearch:
     tally: dict[str, int] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     most_hosts: int | None = None
+    numbered_once: bool | None = None
 
     def __post_init__(self) -> None:
-        uplinks, once = Uplinks(self.question.topology), self.question.numbered_once
-        self.orders = Orders(uplinks, self.question.efficiency, once)
+        if self.numbered_once is None:
+            self.numbered_once = self.question.numbered_once
+        uplinks = Uplinks(self.question.topology)
+        self.orders = Orders(uplinks, self.question.efficiency, self.numbered_once)
         self._queue: list[tuple[float, int, _Item]] = []
         self._number = count()
         self._answers: dict[AllocationProblem, Counts | None] = {}
@@ -226,7 +230,7 @@ class HostSearch:
     def every_order(self, unit: Unit) -> IntArray | None:
         """All orders of a unit; None: there are too many to look at."""
         tree = switch_tree(self.question.topology)
-        free = 1 if self.question.numbered_once else len(unit.grids)
+        free = 1 if self.numbered_once else len(unit.grids)
         if number_of_orders(tree, unit.grid.cells) ** free > FEW_ORDERS:
             return None
         return self.orders.every(unit, tree)
