@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     named, anew = taken(arguments)
     if named:
-        raise InputError(f"{len(named)} arguments", "none but --times is expected")
+        raise InputError(f"{len(named)} arguments", "none is expected, but for --times")
     with live_line("the frontier"):
         write_frontier(measured(), anew)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -118,6 +119,9 @@ def _unknown(name: str) -> InputError:
     for pattern, reason in _REFUSED:
         if re.search(pattern, name[:MAX_NAME], re.I):
             return InputError(given, f"{reason}: not modelled", "see p2smt models")
+    if os.path.exists(name):
+        remedy = f"give it to plan or estimate, as -m {name[:MAX_NAME]}"
+        return InputError(given, "is a file, not the name of a known model", remedy)
     known = model_names()
     near = difflib.get_close_matches(name[:MAX_NAME].lower(), known, n=MOST_NEAR, cutoff=0.5)
     remedy = f"did you mean {', '.join(near)}?" if near else "p2smt models lists the known ones"

@@ -14,7 +14,11 @@ from tests.imports import ROOT
 from tests.site.browser import browser
 
 VENDOR = ROOT / "docs" / "site" / "vendor"
-OWN = ("file:", "data:", "blob:", "chrome:", "chrome-extension:", "devtools:", "about:")
+OWN = (
+    *("file:", "data:", "blob:", "about:", "devtools:"),
+    *("chrome:", "chrome-extension:", "chrome-untrusted:"),
+)
+"""Addresses of files, and of the browser itself, whose first page may still load under load."""
 
 
 @pytest.fixture(scope="module")

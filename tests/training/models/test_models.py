@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml, load_yaml
 from p2smt.training.model_file import dump_transformer, model_from_data, read_model
 from p2smt.training.model_names import known_as, model_names, model_text
@@ -333,3 +335,13 @@ def test_models_are_found_by_usual_writings(written: str, name: str) -> None:
 @pytest.mark.parametrize("name", model_names())
 def test_no_two_names_are_written_alike(name: str) -> None:
     assert known_as(name) == name
+
+
+def test_a_file_is_no_known_name_and_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.json").write_text("{}")
+    with pytest.raises(InputError, match="is a file, not the name of a known model") as error:
+        known_as("config.json")
+    assert "-m config.json" in error.value.remedy

@@ -12,7 +12,7 @@ from experiments.testbed.written import timings
 from experiments.testbed.written.marked import filled
 from p2smt.errors import InputError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TIMED = timings.Timed(Path(), ("cpu_s",), lambda row: str(row["name"]))
 STUDIES = sorted(path.parent for path in (ROOT / "experiments").glob("*/timings.json"))
 
