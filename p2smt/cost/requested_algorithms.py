@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from p2smt.cluster.library.model import Library, LibraryAlgorithm, LibraryRun, NodeCount
 from p2smt.cluster.link import OF_LIBRARIES
 from p2smt.cluster.topology import NO_LIBRARY, Algorithm, Topology
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.errors import InputError
 
 _SHOWN = 3
@@ -215,13 +215,14 @@ def check_topology(topology: Topology, library: Library) -> None:
             who = f"{library.name} runs {collective.value} only by"
             raise _unable(where, who, topology, runs, (algorithm,))
     if topology.restricted:
-        check_restricted(topology, library, tuple(Collective), shapes, f"{topology.name}: ")
+        every = (*Collective, RequestKind.ALL_TO_ALL)
+        check_restricted(topology, library, every, shapes, f"{topology.name}: ")
 
 
 def check_restricted(
     topology: Topology,
     library: Library,
-    collectives: Sequence[Collective],
+    collectives: Sequence[Operation],
     shapes: Sequence[Shape],
     where: str = "",
 ) -> None:

@@ -69,7 +69,7 @@ def tuner_file(to: str, source: Text, asked: TunerOptions, output: Text) -> Expo
     measured = read_forced(asked.measured or [], words, min(comms) if len(comms) == 1 else None)
     made = AskedTuner(members, measured, margin, asked.model_only)
     if mpi is not None:
-        return write_mpi(mpi, made, output or "FILE")
+        return write_mpi(mpi, topology, made, output or "FILE")
     return None if writer is None else write_tuner(writer, topology, made, output or "FILE")
 
 

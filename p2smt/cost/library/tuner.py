@@ -20,6 +20,7 @@ from p2smt.cluster.library.model import (
     SizeThresholds,
 )
 from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import RequestKind
 from p2smt.cost.library.channels import Channels, ChannelsFound, GroupShape, near, search
 
 
@@ -114,7 +115,12 @@ def ways_of(
     ``fits`` leaves out those that cannot run.
     """
     runs = [r for r in library.runs_of(operation) if _applies(r, shape) and fits(r.algorithm)]
-    wanted = [r for r in runs if r.algorithm is None or allowed is None or r.algorithm in allowed]
+    peers = operation != RequestKind.ALL_TO_ALL.value  # of an exchange what is named goes before
+    wanted = [
+        r
+        for r in runs
+        if allowed is None or r.algorithm in allowed or (peers and r.algorithm is None)
+    ]
     rings = [run for run in runs if run.algorithm is Algorithm.RING]
     chosen = wanted or rings or runs[:1] or [LibraryRun(Algorithm.RING, ("simple",))]
     return tuple(LibraryWay(run.algorithm, name) for run in chosen for name in run.protocols)

@@ -14,7 +14,7 @@ chunks; at most A for each chunk that the library has in flight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -26,6 +26,7 @@ from p2smt.cluster.library.model import (
     AddedAlgorithm,
     Library,
     LibraryAlgorithm,
+    LibraryRun,
     ProtocolRate,
     family_of,
 )
@@ -69,8 +70,8 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
 def library_choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
     """The library's choice; an algorithm from outside runs only where its rule says so."""
     library, shape = topology.known_library, group_shape(topology, footprint)
-    named = topology.named_for(operation) if isinstance(operation, Collective) else None
     runs = library.runs_of(operation.value)
+    named = _named(topology, operation, runs)
     if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
         return _shared_choice(library, operation.value, shape, named)
 
@@ -79,6 +80,17 @@ def library_choice(topology: Topology, footprint: Footprint, operation: Operatio
         return not added or rule_of_way(topology, footprint, operation, algorithm) is not None
 
     return chooser(library, operation.value, shape, named, fits)
+
+
+def _named(
+    topology: Topology, operation: Operation, runs: Sequence[LibraryRun]
+) -> tuple[Algorithm, ...] | None:
+    """The algorithms that an operation is to run by; of an exchange those alone that it has."""
+    if isinstance(operation, Collective):
+        return topology.named_for(operation)
+    own = [run.algorithm for run in runs]
+    named = topology.algorithms if topology.restricted else ()
+    return tuple(algorithm for algorithm in named if algorithm in own) or None
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,8 @@ from itertools import pairwise
 
 from p2smt.errors import InputError
 
+MODEL_ONLY = "model-only"
+"""What stands on every line that rests on no measured time."""
 LARGEST_BYTES = 2**64 - 1
 """The largest size that a library can be asked about."""
 MAX_COMMS = 64
@@ -59,13 +61,17 @@ class LibraryCall:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What runs for sizes ``first`` to ``last``, both included; None: the library's own choice."""
+    """What runs for sizes ``first`` to ``last``, both included; None: the library's own choice.
+
+    model_only: it rests on a prediction alone, which its line in a file says.
+    """
 
     collective: str
     comm: Comm
     first: int
     last: int
     call: LibraryCall | None
+    model_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

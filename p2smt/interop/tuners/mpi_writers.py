@@ -1,23 +1,35 @@
 """Files for MPI libraries: what is written, and on what it rests.
 
 Every format falls back to the library's own choice, so that a file has only what measured times
-show to gain; communicators that are not asked for keep the library's choice, too.
+show to gain; communicators that are not asked for keep the library's choice, too.  What is only
+predicted to gain is written on request, with ``model-only`` on its line, or in the file's name.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.tuners import openmpi
-from p2smt.interop.tuners.choices import LARGEST_BYTES, ChoiceTable, Chosen, Comm, LibraryCall
+from p2smt.interop.tuners.choices import (
+    LARGEST_BYTES,
+    MODEL_ONLY,
+    ChoiceTable,
+    Chosen,
+    Comm,
+    LibraryCall,
+)
 from p2smt.interop.tuners.measured import DEFAULT_MARGIN, ForcedTimes, MeasuredWords
+from p2smt.interop.tuners.mpi_names import MPICH_NAMES, OPEN_MPI_NAMES, Named, nameable
 from p2smt.interop.tuners.mpich import mpich_known
 from p2smt.interop.tuners.mpich_write import algorithm_name, write_ch4, write_mpich
 from p2smt.interop.tuners.openmpi_han import write_han
+from p2smt.interop.tuners.regions import CommMember, CommScene, Pair, Region, regions
 from p2smt.interop.tuners.writers import AskedTuner
 
 MPI_OPERATIONS: dict[str, Operation] = {
@@ -34,11 +46,18 @@ MPI_OPERATIONS: dict[str, Operation] = {
 @dataclass(frozen=True, slots=True)
 class MpiWriter:
     """A format: its name, its text of a table, the algorithms that it can name of a collective on
-    so many ranks, and what else is to be set."""
+    so many ranks, and what else is to be set.
+
+    family: of the libraries that read it.  priced: the algorithms that the cost model knows.
+    comments: whether the format has any.
+    """
 
     name: str
     text: Callable[[ChoiceTable], str]
     algorithms: Callable[[str, int], Sequence[str]]
+    family: str
+    priced: Named
+    comments: bool
     notes: tuple[str, ...]
 
 
@@ -65,7 +84,10 @@ MPI_WRITERS = (
         openmpi.NAME,
         openmpi.write_tuned,
         _of_openmpi,
-        (
+        "openmpi",
+        OPEN_MPI_NAMES,
+        comments=True,
+        notes=(
             "use it with --mca coll_tuned_use_dynamic_rules 1 "
             "--mca coll_tuned_dynamic_rules_filename {path}",
             "on several nodes Open MPI 5.0 asks HAN first: write ompi-han as well, or --mca coll "
@@ -77,7 +99,10 @@ MPI_WRITERS = (
         "ompi-han",
         write_han,
         _of_openmpi,
-        (
+        "openmpi",
+        OPEN_MPI_NAMES,
+        comments=True,
+        notes=(
             "use it with --mca coll_han_use_dynamic_file_rules 1 "
             "--mca coll_han_dynamic_rules_filename {path}, beside the file of ompi-tuned",
             "it is for Open MPI 5.0, and for communicators of several nodes alone",
@@ -87,7 +112,10 @@ MPI_WRITERS = (
         "mpich",
         write_mpich,
         _of_mpich,
-        (
+        "mpich",
+        MPICH_NAMES,
+        comments=False,
+        notes=(
             "use it with MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={path}; it is for MPICH 5.0",
             "on several nodes MPICH takes a hierarchy for what mpich-ch4 does not say: write that "
             "as well",
@@ -97,7 +125,10 @@ MPI_WRITERS = (
         "mpich-ch4",
         write_ch4,
         _of_mpich,
-        (
+        "mpich",
+        MPICH_NAMES,
+        comments=False,
+        notes=(
             "use it with MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE={path}, beside the file of "
             "mpich; it is for MPICH 5.0",
         ),
@@ -125,37 +156,59 @@ def mpi_words(writer: MpiWriter) -> MeasuredWords:
     return MeasuredWords(MPI_OPERATIONS, way)
 
 
-def write_mpi(writer: MpiWriter, asked: AskedTuner, path: str) -> Exported:
+def write_mpi(writer: MpiWriter, topology: Topology, asked: AskedTuner, path: str) -> Exported:
     """The file, what else must be set and what it rests on.
 
     Raises:
         InputError: the library has no such algorithm of that collective and so many ranks; two
-            communicators that the format cannot tell apart want different rows.
+            communicators that the format cannot tell apart want different rows; predictions are
+            asked for, and the topology has another library, or the format no word for them.
     """
-    if asked.model_only:
-        rule = "writes predictions, and files for MPI rest on measured times alone"
-        raise InputError("--model-only", rule, "drop it, and give --measured")
     _check(writer, asked.measured)
+    if asked.model_only:
+        _check_library(writer, topology)
     rows, by_ranks = list[Chosen](), dict[int, tuple[Comm, list[Chosen]]]()
-    for comm in dict.fromkeys(member.comm for member in asked.members):
-        found = [row for name in MPI_OPERATIONS for row in _rows(asked, name, comm)]
+    for member in asked.members:
+        comm, found = member.comm, _all_rows(writer, topology, asked, member)
         other, known = by_ranks.setdefault(comm.ranks, (comm, found))
         if [_told(row) for row in known] != [_told(row) for row in found]:
             rule = f"want different rows, and {writer.name} cannot tell them apart"
             raise InputError(f"{other} and {comm}", rule, "export for one of them, with --comms")
-        rows += found
-    changed = sum(row.call is not None for row in rows)
-    notes = [text.format(path=path) for text in writer.notes]
-    notes += [f"sizes for which the library's choice changes: {changed} rows", *_advice(asked)]
-    return Exported(writer.text(ChoiceTable(tuple(rows))), tuple(notes))
+        if all(row.comm != comm for row in rows):
+            rows += found
+    text = writer.text(ChoiceTable(tuple(rows)))
+    if any(row.model_only for row in rows) and not writer.comments:
+        _check_name(writer, path)
+    notes = [note.format(path=path) for note in writer.notes]
+    return Exported(text, (*notes, *_advice(asked, rows)))
+
+
+def _check_library(writer: MpiWriter, topology: Topology) -> None:
+    if topology.library_name.partition("-")[0] != writer.family:
+        given = f"--model-only: library {topology.library_name or 'none'} of {topology.name}"
+        rule = f"is not the one that reads {writer.name}"
+        known = f"library: {writer.family}-5"
+        raise InputError(given, rule, f"name {known} in the topology, or calibrate with it")
+
+
+def _check_name(writer: MpiWriter, path: str) -> None:
+    """JSON has no comments, so that the file's name says what rests on predictions alone."""
+    if MODEL_ONLY not in os.path.basename(path):
+        rule = f"must have {MODEL_ONLY} in its name, as {writer.name} has no comments to say it"
+        raise InputError(f"file {path[-80:]!r}", rule, f"write -o {writer.name}-{MODEL_ONLY}.json")
 
 
 def _told(row: Chosen) -> tuple[str, int, int, LibraryCall | None]:
     return row.collective, row.first, row.last, row.call
 
 
-def _advice(asked: AskedTuner) -> Iterator[str]:
-    if not asked.measured.forced:
+def _advice(asked: AskedTuner, rows: Sequence[Chosen]) -> Iterator[str]:
+    changed = [row for row in rows if row.call is not None]
+    predicted = sum(row.model_only for row in changed)
+    yield f"sizes for which the library's choice changes: {len(changed)} rows"
+    if predicted:
+        yield f"{predicted} of them are {MODEL_ONLY}: measure before a job relies on them"
+    if not asked.measured.forced and not asked.model_only:
         yield (
             "nothing changes without --measured: run the library as it is, and with an algorithm "
             "forced, and give both tables"
@@ -170,13 +223,75 @@ def _check(writer: MpiWriter, measured: ForcedTimes) -> None:
             raise InputError(f"--measured {algorithm}", rule, f"there are {', '.join(known)}")
 
 
-def _rows(asked: AskedTuner, collective: str, comm: Comm) -> Iterable[Chosen]:
+def _all_rows(
+    writer: MpiWriter, topology: Topology, asked: AskedTuner, member: CommMember
+) -> list[Chosen]:
+    return [row for name in MPI_OPERATIONS for row in _rows(writer, topology, asked, name, member)]
+
+
+def _rows(
+    writer: MpiWriter, topology: Topology, asked: AskedTuner, collective: str, member: CommMember
+) -> Iterable[Chosen]:
     """All sizes: where something gains that, elsewhere the library's own choice."""
-    margin, start = DEFAULT_MARGIN if asked.margin is None else asked.margin, 0
-    for region in asked.measured.gains((collective, comm), margin):
+    start = 0
+    for region, predicted in _gains(writer, topology, asked, collective, member):
         if region.first > start:
-            yield Chosen(collective, comm, start, region.first - 1, None)
-        call = LibraryCall(region.found[0])
-        yield Chosen(collective, comm, region.first, region.last, call)
+            yield Chosen(collective, member.comm, start, region.first - 1, None)
+        call, ends = _call(region.found[0]), (region.first, region.last)
+        yield Chosen(collective, member.comm, *ends, call, predicted)
         start = region.last + 1
-    yield Chosen(collective, comm, start, LARGEST_BYTES, None)
+    if start <= LARGEST_BYTES:
+        yield Chosen(collective, member.comm, start, LARGEST_BYTES, None)
+
+
+def _call(name: str) -> LibraryCall:
+    """An algorithm as it runs where it is forced: Open MPI's chains are then four side by side."""
+    return LibraryCall(name, settings=(("fan", 4),) if name == "chain" else ())
+
+
+def _gains(
+    writer: MpiWriter, topology: Topology, asked: AskedTuner, collective: str, member: CommMember
+) -> list[tuple[Region, bool]]:
+    """Regions that gain, in their order, and whether they are only predicted: where tables have
+    the library's own times these alone count, from the least size to the largest."""
+    place = collective, member.comm
+    margin = DEFAULT_MARGIN if asked.margin is None else asked.margin
+    found = [(region, False) for region in asked.measured.gains(place, margin)]
+    if asked.model_only:
+        tabled = asked.measured.own.get(place, {})
+        known = (min(tabled), max(tabled)) if tabled else None
+        for region in _predicted(writer, topology, asked.margin, collective, member):
+            found += [(one, True) for one in _outside(region, known)]
+    return sorted(found, key=lambda one: one[0].first)
+
+
+def _outside(region: Region, known: tuple[int, int] | None) -> Iterator[Region]:
+    """What of a region lies below and above the sizes that were measured."""
+    if known is None:
+        yield region
+        return
+    below, above = min(region.last, known[0] - 1), max(region.first, known[1] + 1)
+    if region.first <= below:
+        yield Region(region.first, below, region.found)
+    if above <= region.last:
+        yield Region(above, region.last, region.found)
+
+
+def _predicted(
+    writer: MpiWriter,
+    topology: Topology,
+    margin: float | None,
+    collective: str,
+    member: CommMember,
+) -> Iterator[Region]:
+    """Where an algorithm that the file can name is predicted to gain more than the margin."""
+    scene = CommScene.of(topology, member, MPI_OPERATIONS[collective])
+    able = writer.algorithms(collective, member.comm.ranks)
+    names = {name: way for name, way in writer.priced[collective].items() if name in able}
+    ways = nameable(scene, names)
+
+    def at(size: int) -> Pair:
+        best = scene.gaining(size, margin, ways)
+        return ("", "") if best == scene.choice.pick(size) else (ways[best], "")
+
+    return (region for region in regions(at) if region.found[0])

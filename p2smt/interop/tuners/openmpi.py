@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from p2smt.interop.tuners.c_text import as_bytes
 from p2smt.interop.tuners.choices import (
+    MODEL_ONLY,
     ChoiceTable,
     Chosen,
     Comm,
@@ -342,7 +343,7 @@ def write_tuned(table: ChoiceTable) -> str:
         listed = _with_neighbours(by_ranks)
         lines += [f"{COLLECTIVES.index(name)} # {name}", f"{len(listed)} # communicator sizes"]
         for ranks in listed:
-            rules = [f"{row.first} {_columns(row)}" for row in by_ranks.get(ranks, ())]
+            rules = [f"{row.first} {_columns(row)}{said(row)}" for row in by_ranks.get(ranks, ())]
             rules = rules or ["0 0 0 0"]
             lines += [f"{ranks} # ranks", f"{len(rules)} # bytes algorithm faninout segment"]
             lines += rules
@@ -353,6 +354,11 @@ def _with_neighbours(ranks: Iterable[int]) -> list[int]:
     """Numbers of ranks, and those where what is not asked for begins again."""
     asked = set(ranks)
     return sorted(asked | {n + 1 for n in asked} | {2})
+
+
+def said(row: Chosen) -> str:
+    """The comment on the line of a row: nothing, or that it is only predicted to gain."""
+    return f" # {MODEL_ONLY}" if row.model_only else ""
 
 
 def _columns(row: Chosen) -> str:

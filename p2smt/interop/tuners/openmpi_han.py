@@ -23,7 +23,7 @@ from p2smt.interop.tuners.choices import (
     LibraryCall,
     tabulated,
 )
-from p2smt.interop.tuners.openmpi import COLLECTIVES, HIERARCHICAL, out_of_order
+from p2smt.interop.tuners.openmpi import COLLECTIVES, HIERARCHICAL, out_of_order, said
 from p2smt.interop.tuners.openmpi_text import BrokenRules, RuleScanner
 
 NAME = "ompi-han"
@@ -310,10 +310,10 @@ def write_han(table: ChoiceTable) -> str:
 
 
 def _merged(rows: Iterable[Chosen], part: int) -> list[str]:
-    """Rules that change the component."""
+    """Rules that change the component, or on what the change rests."""
     found = list[tuple[int, str]]()
     for row in rows:
-        component = HAN if row.call is None else "tuned"
+        component = (HAN if row.call is None else "tuned") + said(row)
         if not found or found[-1][1] != component:
             found.append((-(-row.first // part), component))
     return [f"{first} {component}" for first, component in found or [(0, HAN)]]

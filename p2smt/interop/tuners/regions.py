@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, Operation
 from p2smt.cost.accuracy import PricedStep, PriceRange, outermost_crossed, price_range
 from p2smt.cost.library.tuner import LibraryChoice, LibraryWay
 from p2smt.cost.library.ways import carried, library_choice, library_model
@@ -86,10 +86,13 @@ def members_of(topology: Topology, comm: Comm) -> CommMember:
 
 @dataclass(frozen=True, slots=True)
 class CommScene:
-    """One collective of one communicator, with all that prices it."""
+    """One collective of one communicator, with all that prices it; ``able``: the ways it can run.
+
+    Ways are named by their place in ``choice.ways``.
+    """
 
     topology: Topology
-    collective: str
+    operation: Operation
     choice: LibraryChoice
     model: StepCostModel
     able: tuple[int, ...]
@@ -97,7 +100,7 @@ class CommScene:
     local: int
 
     @staticmethod
-    def of(topology: Topology, member: CommMember, collective: str) -> CommScene:
+    def of(topology: Topology, member: CommMember, operation: Operation) -> CommScene:
         """That of a communicator alone on the cluster.
 
         Raises:
@@ -107,7 +110,6 @@ class CommScene:
         level = outermost_crossed(topology, groups) or 0
         check_stated(topology, topology.names[level:])
         footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
-        operation = OPERATIONS[collective]
         choice = library_choice(topology, footprint, operation)
         able = [
             i
@@ -116,7 +118,7 @@ class CommScene:
         ]
         model = library_model(topology, footprint, operation)
         local = member.comm.per_node
-        return CommScene(topology, collective, choice, model, tuple(able), level, local)
+        return CommScene(topology, operation, choice, model, tuple(able), level, local)
 
     def own(self, size: int) -> Pair:
         """What the library takes."""
@@ -127,24 +129,23 @@ class CommScene:
         names = [pair_of(way) for way in self.choice.ways]
         return self.model.ways[names.index(pair)].seconds(size)
 
-    def gaining(self, size: int, margin: float | None) -> Pair:
-        """The fastest way where it gains more than the margin, else the library's own.
+    def gaining(self, size: int, margin: float | None, among: Collection[int]) -> int:
+        """The fastest of these ways where it gains more than the margin, else the library's own.
 
         margin: a part of the library's own time; None: the ranges of both prices tell them apart.
         """
         own = self.choice.pick(size)
-        best = min((*self.able, own), key=lambda i: self.model.ways[i].seconds(size))
+        best = min((*among, own), key=lambda i: self.model.ways[i].seconds(size))
         mine, other = self._range(own, size), self._range(best, size)
         if margin is None:
             gains = other.clearly_below(mine)
         else:
             gains = other.seconds < mine.seconds * (1 - margin)
-        return pair_of(self.choice.ways[best if gains else own])
+        return best if gains else own
 
     def _range(self, index: int, size: int) -> PriceRange:
         seconds = self.model.ways[index].seconds(size)
-        operation = OPERATIONS[self.collective].value
-        step = PricedStep(operation, size, seconds, self.level, self.local)
+        step = PricedStep(self.operation.value, size, seconds, self.level, self.local)
         return price_range(self.topology, step)
 
 
@@ -156,12 +157,13 @@ def pair_of(way: LibraryWay) -> Pair:
 
 def own_regions(topology: Topology, member: CommMember, collective: str) -> Sequence[Region]:
     """What the library is predicted to take, by size."""
-    return regions(CommScene.of(topology, member, collective).own)
+    return regions(CommScene.of(topology, member, OPERATIONS[collective]).own)
 
 
 def gaining_regions(
     topology: Topology, member: CommMember, collective: str, margin: float | None
 ) -> Sequence[Region]:
     """The same where nothing is predicted to gain more than the margin, else what gains most."""
-    scene = CommScene.of(topology, member, collective)
-    return regions(lambda size: scene.gaining(size, margin))
+    scene = CommScene.of(topology, member, OPERATIONS[collective])
+    ways = scene.choice.ways
+    return regions(lambda size: pair_of(ways[scene.gaining(size, margin, scene.able)]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
-from p2smt.interop.tuners.choices import LARGEST_BYTES, Comm
+from p2smt.interop.tuners.choices import LARGEST_BYTES, MODEL_ONLY, Comm
 from p2smt.interop.tuners.measured import DEFAULT_MARGIN, ForcedTimes
 from p2smt.interop.tuners.regions import (
     SMALLEST,
@@ -25,8 +25,6 @@ from p2smt.interop.tuners.regions import (
 )
 from p2smt.interop.tuners.rules import ALWAYS, COLLECTIVES, OWN
 
-MODEL_ONLY = "model-only"
-"""What stands on every line that rests on no measured time."""
 _TESTS = {"allgather": "all_gather", "reducescatter": "reduce_scatter", "allreduce": "all_reduce"}
 _ALGO = {"collnet_direct": "CollnetDirect", "collnet_chain": "CollnetChain", "pat": "PAT"}
 _ALGO |= {"nvls": "NVLS", "nvls_tree": "NVLSTree", "ring": "Ring", "tree": "Tree"}

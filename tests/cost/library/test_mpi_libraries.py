@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from p2smt.cluster.library.registry import library_of
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.cost.library.ways import library_choice
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
+from p2smt.cost.requested_algorithms import running
 
 ALL_REDUCE, ALL_GATHER = Collective.ALL_REDUCE, Collective.ALL_GATHER
 SCATTER, BROADCAST, REDUCE = Collective.REDUCE_SCATTER, Collective.BROADCAST, Collective.REDUCE
@@ -20,12 +21,19 @@ EXCHANGE = RequestKind.ALL_TO_ALL
 ONE, FOUR = (1, 8), (4, 2)
 
 
-def chosen(library: str, sizes: tuple[int, int], operation: Operation, payload: int) -> str:
+def chosen(
+    library: str,
+    sizes: tuple[int, int],
+    operation: Operation,
+    payload: int,
+    named: tuple[Algorithm, ...] | None = None,
+) -> str:
     levels = tuple(
         Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 0, 1e9),), fabric=fabric))
         for name, size, fabric in zip(("node", "core"), sizes, ("ethernet", "shm"), strict=True)
     )
     topology = Topology("here", levels, library=library_of(library))
+    topology = topology if named is None else running(topology, named)
     groups = np.arange(topology.devices, dtype=np.int64).reshape(1, -1)
     footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
     choice = library_choice(topology, footprint, operation)
@@ -87,3 +95,18 @@ def test_what_is_chosen(
     library: str, sizes: tuple[int, int], operation: Operation, payload: int, name: str
 ) -> None:
     assert chosen(library, sizes, operation, payload) == name
+
+
+@pytest.mark.parametrize(
+    ("named", "operation", "name"),
+    [
+        ((Algorithm.PAIRWISE,), EXCHANGE, "pairwise"),
+        ((Algorithm.RING, Algorithm.BRUCK), EXCHANGE, "bruck"),
+        ((Algorithm.RING,), EXCHANGE, "p2p"),
+        ((Algorithm.RING,), ALL_REDUCE, "ring"),
+    ],
+)
+def test_an_exchange_runs_by_what_is_named_where_it_has_that(
+    named: tuple[Algorithm, ...], operation: Operation, name: str
+) -> None:
+    assert chosen("openmpi-5", ONE, operation, 2**20, named) == name

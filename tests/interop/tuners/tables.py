@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from p2smt.cluster.file import load_topology
+from p2smt.collectives.names import Collective
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.regions import CommScene, members_of
 
@@ -18,7 +19,7 @@ SIZES = tuple(1 << k for k in range(20, 28))
 def tables() -> dict[str, str]:
     """An all-reduce on two nodes of eight H100: the library's own choice, and a ring with LL128."""
     topology = load_topology("dgx-h100:2")
-    scene = CommScene.of(topology, members_of(topology, Comm(2, 8)), "allreduce")
+    scene = CommScene.of(topology, members_of(topology, Comm(2, 8)), Collective.ALL_REDUCE)
     return {
         "own.txt": _table(lambda size: scene.seconds(scene.own(size), size)),
         "ring-ll128.txt": _table(lambda size: scene.seconds(("ring", "ll128"), size)),

@@ -86,7 +86,7 @@ def test_what_gains_runs_and_nothing_else_changes(
         ("ompi-tuned", ("--measured", "two_proc=own.txt", "--measured", "own=own.txt"), "16 ranks"),
         ("mpich", ("--measured", "brucks=own.txt", "--measured", "own=own.txt"), "allreduce"),
         ("mpich", ("--measured", "ring=own.txt"), "no table of the library's own choice"),
-        ("mpich", ("--model-only",), "measured times alone"),
+        ("mpich", ("--model-only",), "library nccl-2.30 of dgx-h100: is not the one"),
         ("ompi-han", ("--comms", "4x8"), "does not fit"),
     ],
 )
@@ -107,3 +107,96 @@ def test_communicators_that_cannot_be_told_apart(tables: tuple[str, ...]) -> Non
     done = cli("export", "--to", "mpich", "-t", "dgx-h100:4", "--comms", "2x8,4x4", *tables)
     assert done.code == 2
     assert "cannot tell them apart" in done.err
+
+
+# What is only predicted.
+
+SLOW = """name: slow
+library: {library}
+levels:
+  - name: node
+    size: 4
+    link:
+      kind: switch
+      latency: 1 us
+      bandwidth: 12.5 MB/s
+      efficiency: {{nearest-first: 0.5, roots-nearest: 0.5}}
+  - {{name: rank, size: 2, link: {{kind: switch, latency: 1 us, bandwidth: 1 GB/s}}}}
+"""
+"""Partners that exchange reach half of a link's rate, so that a ring gains."""
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for library in ("openmpi-5", "mpich-5"):
+        (tmp_path / f"{library}.yaml").write_text(SLOW.format(library=library))
+    return tmp_path
+
+
+def predicted(name: str, library: str, *words: str, out: str = "x-model-only.json") -> str:
+    where = ("-t", f"{library}.yaml", "--comms", "4x2", "-o", out)
+    done = cli("export", "--to", name, *where, "--model-only", "--margin", "10%", *words)
+    assert done.code == 0, done.err
+    assert "model-only: measure before a job relies on them" in done.err
+    return Path(out).read_text()
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("name", ["ompi-tuned", "ompi-han"])
+def test_each_line_that_is_only_predicted_says_so(name: str) -> None:
+    text = predicted(name, "openmpi-5")
+    lines = [line for line in text.splitlines() if line[0].isdigit() and " # " not in line]
+    changes = [line for line in text.splitlines() if line.endswith("# model-only")]
+    assert changes
+    assert all(line.split()[1] in ("0", "han") for line in lines if len(line.split()) > 1)
+    found = judged(text, (Comm(4, 2),), tuner_format(name))
+    assert found.faults == ()
+    told = found.choices.at("allreduce", Comm(4, 2), 1 << 23)
+    assert told == LibraryCall("ring" if name == "ompi-tuned" else "tuned")
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("name", ["mpich", "mpich-ch4"])
+def test_a_format_without_comments_says_it_in_the_name_of_the_file(name: str) -> None:
+    found = judged(predicted(name, "mpich-5"), (Comm(4, 2),), tuner_format(name))
+    assert found.faults == ()
+    told = found.choices.at("allreduce", Comm(4, 2), 1 << 23)
+    assert told == LibraryCall("ring" if name == "mpich" else "composition_beta")
+    where = ("-t", "mpich-5.yaml", "--comms", "4x2", "-o", "plain.json")
+    done = cli("export", "--to", name, *where, "--model-only", "--margin", "10%")
+    assert done.code == 2
+    assert "must have model-only in its name" in done.err
+    assert not Path("plain.json").exists()
+
+
+def test_tables_go_before_predictions_where_they_are(slow: Path) -> None:
+    """Measured from 1 KiB to 8 MiB; the ring is predicted to gain from far below 8 MiB on."""
+    words = osu_tables(slow, "Allreduce", "ring")
+    text = predicted("ompi-tuned", "openmpi-5", *words)
+    found = judged(text, (Comm(4, 2),), tuner_format("ompi-tuned")).choices
+    at = [found.at("allreduce", Comm(4, 2), size) for size in (1 << 19, 1 << 21, (1 << 23) + 1)]
+    assert at == [None, LibraryCall("ring"), LibraryCall("ring")]
+    rows = [line for line in text.splitlines() if line.startswith((f"{1 << 20} ", "8388609 "))]
+    assert [line.endswith("# model-only") for line in rows] == [False, True]
+
+
+def osu_tables(folder: Path, test: str, name: str) -> list[str]:
+    """The library's own times, and those of an algorithm that gains from 1 MiB on."""
+    words = []
+    for way, times in (("own", OWN), (name, RING)):
+        rows = "".join(f"{size} {us:.2f}\n" for size, us in times.items())
+        head = f"# OSU MPI {test} Latency Test\n# Size  Avg Latency(us)\n"
+        (folder / f"{way}.txt").write_text(head + rows)
+        words += ["--measured", f"{way}={folder}/{way}.txt"]
+    return words
+
+
+def test_a_chain_is_written_as_it_runs_where_it_is_forced(tmp_path: Path) -> None:
+    made = str(tmp_path / "made.conf")
+    where = ("-t", "dgx-h100:2", "--comms", "2x8", "-o", made)
+    words = osu_tables(tmp_path, "Broadcast", "chain")
+    assert cli("export", "--to", "ompi-tuned", *where, *words).code == 0
+    found = judged(Path(made).read_text(), COMMS, tuner_format("ompi-tuned")).choices
+    told = found.at("bcast", Comm(2, 8), 1 << 20)
+    assert told == LibraryCall("chain", settings=(("fan", 4),))
