@@ -5,7 +5,7 @@ from __future__ import annotations
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.interop.weights.file_model import HeldTensorModel, WeightLayoutModel
+from p2smt.transfer.file_model import HeldTensorModel, WeightLayoutModel
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 
 MAX_BYTES = 256 * 1024 * 1024
