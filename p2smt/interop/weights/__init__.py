@@ -10,6 +10,5 @@ docs/transfer-layouts.md, and decides packing only, but where the ranks cut the 
 - ``ranks``: coordinates of ranks, and rules put together as a layout;
 - ``megatron``, ``serving`` (vLLM and SGLang), ``meshes`` (FSDP2, HSDP, DTensor, JAX): the rules,
   each with the lines of its framework that it was read from;
-- ``layout_file`` and ``file_model``: ``layout.json``, for any other framework;
-- ``table``: the table of frameworks.
+- ``table``: the table of frameworks, and the door: a text or a ``layout.json`` to a layout.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
@@ -30,7 +29,6 @@ class WeightModel:
     output_bias: bool
 
 
-@lru_cache(maxsize=8)
 def read_weight_model(name_or_path: str) -> WeightModel:
     """The model of a name that p2smt knows, or of a ``config.json`` or a folder that has one.
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
-from p2smt.interop.weights.layout_file import read_layout_file
 from p2smt.interop.weights.megatron import MEGATRON_OPTIONS, megatron_layout
 from p2smt.interop.weights.meshes import (
     FSDP_OPTIONS,
@@ -23,15 +22,10 @@ from p2smt.interop.weights.serving import (
     vllm_layout,
 )
 from p2smt.interop.weights.text import WeightsText
+from p2smt.transfer.layout_file import read_layout_file
 from p2smt.transfer.layouts import WeightLayout
 
 FILE = ".json"
-DTYPES: Mapping[str, int] = {
-    **dict.fromkeys(("f64", "float64", "fp64"), 8),
-    **dict.fromkeys(("f32", "float32", "fp32"), 4),
-    **dict.fromkeys(("bf16", "bfloat16", "f16", "float16", "fp16"), 2),
-}
-"""Bytes of an element of weights that have no scales."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +50,15 @@ MESHES: Mapping[str, Callable[[str, WeightModel], WeightLayout]] = {
 """Those whose text is a mesh and a layout on it."""
 
 
-def layout_of(text: str, model: str = "", dtype: str = "bf16") -> WeightLayout:
+def layout_of(text: str, model: str = "") -> WeightLayout:
     """Who holds which box of which tensor, by ``megatron:tp=8,..``, ``vllm:..`` or a file.
 
-    ``model``: the name of a model, or its ``config.json``; a file needs none.  ``dtype``: the type
-    that weights are moved in, which no layout depends on.
+    ``model``: the name of a model, or its ``config.json``; a file needs none.
 
     Raises:
         InputError: the framework or an option is unknown, a degree does not divide what it cuts,
-            there are no rules for what is asked, the model is none whose weights have names, or
-            the type is quantised.
+            there are no rules for what is asked, or the model is none whose weights have names.
     """
-    weight_bytes(dtype)
     framework = text.partition(":")[0].strip()
     if framework not in (*FRAMEWORKS, *MESHES):
         return _of_file(text)
@@ -88,15 +79,3 @@ def _of_file(text: str) -> WeightLayout:
     rule = f"is of no known framework ({', '.join(known)}) and no {FILE} file"
     remedy = did_you_mean(text.partition(":")[0], known) or "write megatron:tp=8,pp=4,dp=2"
     raise InputError(f"layout {text[:80]!r}", rule, remedy)
-
-
-def weight_bytes(dtype: str) -> int:
-    """Bytes of an element of a type that weights are moved in.
-
-    Raises:
-        InputError: it is none, or is quantised.
-    """
-    if found := DTYPES.get(dtype.removeprefix("torch.")):
-        return found
-    rule = "is no type that weights are moved in: quantised ones have scales, and no rules here"
-    raise InputError(f"dtype {dtype[:40]!r}", rule, "take bf16, f16 or f32")

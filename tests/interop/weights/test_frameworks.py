@@ -140,7 +140,8 @@ def test_shared_experts_of_shared_sequences_are_whole() -> None:
     name = "model.layers.1.mlp.shared_experts.up_proj.weight"
     spread = layout("vllm:tp=2,dp=2,ep=4", DEEPSEEK_3).shards[name]
     assert spread.boxes == ((((0, 8), (0, 6)), (0, 1, 2, 3)),)
-    assert len(layout("vllm:tp=2,dp=2", DEEPSEEK_3).shards[name].boxes) == 2
+    for text, parts in (("vllm:tp=2,dp=2", 2), ("vllm:tp=4,ep=4", 4), ("vllm:dp=4,ep=4", 1)):
+        assert len(layout(text, DEEPSEEK_3).shards[name].boxes) == parts
 
 
 def test_a_tied_embedding_is_one_tensor_of_two_stages() -> None:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from p2smt.interop.weights.families import WEIGHT_FAMILIES
-from p2smt.interop.weights.layout_file import layout_of_data
 from p2smt.interop.weights.table import FRAMEWORKS, MESHES, layout_of
+from p2smt.transfer.layout_file import layout_of_data
 
 PAGE = (Path(__file__).parents[3] / "docs" / "transfer-layouts.md").read_text(encoding="utf-8")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.interop.weights.layout_file import layout_data, layout_of_data
-from p2smt.interop.weights.table import FRAMEWORKS, layout_of, weight_bytes
+from p2smt.interop.weights.table import FRAMEWORKS, layout_of
 from p2smt.interop.weights.text import WeightsText
+from p2smt.transfer.layout_file import layout_data, layout_of_data
 from tests.interop.weights.tiny import DEEPSEEK_3, MIXTRAL
 from tests.refusals import found_or_refusal, refusal
 
@@ -81,15 +81,6 @@ OPTIONS = (
 def test_any_text_is_a_layout_or_refused(name: str, options: str) -> None:
     layout, said = found_or_refusal(layout_of, f"{name}:{options}", "llama-3.2-1b")
     assert said if layout is None else layout.devices
-
-
-@pytest.mark.parametrize("dtype", ["fp8", "f8_e4m3", "int8", "nvfp4", "", "int4"])
-def test_types_with_scales(dtype: str) -> None:
-    assert "quantised ones have scales" in refusal(weight_bytes, dtype)
-
-
-def test_types_without() -> None:
-    assert [weight_bytes(one) for one in ("bf16", "torch.float16", "fp32")] == [2, 2, 4]
 
 
 def test_files_say_the_same(tmp_path: Path) -> None:

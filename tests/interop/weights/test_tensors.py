@@ -83,10 +83,8 @@ def config(folder: Path, changes: Mapping[str, Any]) -> str:
 def test_configurations(tmp_path: Path) -> None:
     plain = read_weight_model(config(tmp_path, {}))
     assert len(weights_of(plain)) == 723
-    read_weight_model.cache_clear()
     biased = read_weight_model(config(tmp_path, {"attention_bias": True}))
     assert len(weights_of(biased)) == 723 + 4 * 80
-    read_weight_model.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,6 @@ def test_configurations_without_rules(
     tmp_path: Path, changes: Mapping[str, Any], said: str
 ) -> None:
     assert said in refusal(read_weight_model, config(tmp_path, changes))
-    read_weight_model.cache_clear()
 
 
 @pytest.mark.parametrize(
