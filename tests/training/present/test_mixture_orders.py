@@ -8,7 +8,7 @@ import pytest
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import inside_matrix
 from p2smt.result import Status
-from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
