@@ -74,7 +74,7 @@ def parse_measured(
             rule = f"{said[:40]} is neither a strategy nor a file"
             raise InputError(what, rule, _EXAMPLE)
         fields, own = _own_batch(said, what, least_batch or batch.sequences, batch)
-        strategy = with_given(spread_strategy(fields, devices), fields, given)
+        strategy = with_given(spread_strategy(fields, devices, topology.device), fields, given)
         return OwnRun(strategy, step_s, memory_bytes, batch=own)
     told = {"seq": str(batch.tokens), **settings}
     launch = read_launch(said, told, model=model, devices=devices)

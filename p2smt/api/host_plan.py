@@ -130,7 +130,8 @@ def _most_known(answer: HostsAnswer, members: Sequence[HostedStrategy]) -> Hoste
     if not measured:
         return None
     fastest = members[0].estimate(question)
-    high_s = iteration_range(fastest, estimate_range(fastest)).high_s / members[0].sequences
+    within = iteration_range(fastest, estimate_range(fastest), shared_zero=True)
+    high_s = within.high_s / members[0].sequences
     able = [one for one in members if one.sequence_s <= high_s * (1 + SAME)]
     at, _, apart = most_known([one.run.strategy for one in able], measured)
     return able[at] if apart <= FAR else None

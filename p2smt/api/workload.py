@@ -77,7 +77,11 @@ def estimate(
     """
     trained = model if isinstance(model, Transformer) else read_model(model)
     devices = topology.devices
-    chosen = spread_strategy(strategy, devices) if isinstance(strategy, str) else strategy
+    chosen = (
+        spread_strategy(strategy, devices, topology.device)
+        if isinstance(strategy, str)
+        else strategy
+    )
     kinds = chosen.low_precision or not trained.seen(batch.tokens).dense
     constants = (
         efficiency

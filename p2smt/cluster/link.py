@@ -302,6 +302,13 @@ class Device:
             rule = "peaks, bandwidth and memory are 1 FLOP/s, 1 B/s and 1 B or more"
             raise InputError(f"device {self.name[:40]}", rule)
 
+    @property
+    def fused_attention(self) -> bool:
+        """Whether FlashAttention has kernels for it: its second version wants what first computed
+        in bf16, Ampere or MI200 (README of Dao-AILab/flash-attention); a V100 has fp16 alone.
+        """
+        return {name for name, _ in self.peaks} != {"fp16"}
+
     def peak_flops(self, dtype: str) -> float:
         """Flop/s of matrix products of a data type.
 

@@ -11,7 +11,7 @@ from p2smt.collectives.names import DIRECT, ProgramOperation, RequestKind
 from p2smt.cost.bounds import priced_bound_s, regular_model, relevant_digits, send_model
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits, digits_of
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import StepCostModel, StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Request
 from p2smt.programs.program import Grouping, Hierarchy, Program
@@ -80,14 +80,17 @@ class Scene:
 
     def fixed_time(self, kind: AnyKind, payload_bytes: int) -> StepTime:
         """Time of an all-to-all, a dispatch or a send, or of the others' single collective."""
+        return self.fixed_model(kind).time(payload_bytes)
+
+    def fixed_model(self, kind: AnyKind) -> StepCostModel:
+        """The ways to run it, and who chooses among them."""
         whole = Grouping(0, self.hierarchy.depth)
         if isinstance(kind, Dispatch):
-            return regular_model(self.topology, self.digits, whole, kind).time(payload_bytes)
+            return regular_model(self.topology, self.digits, whole, kind)
         if kind is RequestKind.SEND:
-            return send_model(self.topology, self.digits, RequestKind.SEND).time(payload_bytes)
+            return send_model(self.topology, self.digits, RequestKind.SEND)
         operation = DIRECT.get(kind, RequestKind.ALL_TO_ALL)
-        model = regular_model(self.topology, self.digits, whole, operation)
-        return model.time(payload_bytes)
+        return regular_model(self.topology, self.digits, whole, operation)
 
     def least_s(self, request: Request) -> float:
         """Least time of one execution that any program can have, as the model prices it.
@@ -141,11 +144,14 @@ class NamedWay:
 
     ``chosen`` and ``cheapest`` are times of one execution; ``settings`` are the variables that name
     the cheapest way, as in ``NCCL_ALGO=Ring``, and empty where the library takes none.
+    ``behind``: by which part longer than its choice the library estimates that way; None: it does
+    not choose by an estimate.
     """
 
     chosen: StepTime
     cheapest: StepTime
     settings: str
+    behind: float | None = None
 
 
 def cheapest_single(scene: Scene, kind: AnyKind, payload_bytes: int) -> StepTime:
@@ -161,7 +167,9 @@ def named_way(scene: Scene, kind: AnyKind, payload_bytes: int) -> NamedWay | Non
     cheapest = cheapest_single(scene, kind, payload_bytes)
     if cheapest.seconds >= chosen.seconds * (1 - SAME):
         return None
-    return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
+    rule = scene.fixed_model(kind).chooser
+    behind = rule.behind(cheapest.algorithm, payload_bytes) if rule else None
+    return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest), behind)
 
 
 def _settings(scene: Scene, kind: AnyKind, cheapest: StepTime) -> str:

@@ -20,6 +20,10 @@ class Chooser(Protocol):
         """Index of the way that the library takes for a payload of so many bytes per device."""
         ...
 
+    def behind(self, algorithm: str, payload: float) -> float | None:
+        """How much longer than that the library estimates an algorithm; None: it does not."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StepTime:

@@ -11,6 +11,7 @@ from math import inf, prod
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
+from p2smt.cluster.link import Device
 from p2smt.errors import InputError
 from p2smt.units import parse_count
 
@@ -453,14 +454,19 @@ def parse_strategy(text: str) -> Strategy:
     return Strategy(**found)
 
 
-def spread_strategy(text: str, devices: int) -> Strategy:
+def spread_strategy(text: str, devices: int, device: Device | None = None) -> Strategy:
     """The strategy of a text; without ``dp`` its replicas fill so many devices.
+
+    Where the text says nothing of ``flash``, scores are kept on a ``device`` that has no kernels
+    of fused attention.
 
     Raises:
         InputError: as of :func:`parse_strategy`, or no number of replicas fills them.
     """
-    found = parse_strategy(text)
-    if any(part.partition("=")[0].strip() == "dp" for part in text.split(",")):
+    found, told = parse_strategy(text), _told(text)
+    if device is not None and not device.fused_attention and "flash" not in told:
+        found = replace(found, flash=False)
+    if "dp" in told:
         return found
     dp, rest = divmod(devices, found.devices)
     if rest:
@@ -476,7 +482,7 @@ def with_given(strategy: Strategy, text: str, given: Mapping[str, Any]) -> Strat
     Raises:
         InputError: the text says another value of one of them.
     """
-    told = [part.partition("=")[0].strip() for part in text.split(",")]
+    told = _told(text)
     for name, value in given.items():
         key, own = key_of(name), getattr(strategy, name)
         if key in told and own != value:
@@ -485,6 +491,11 @@ def with_given(strategy: Strategy, text: str, given: Mapping[str, Any]) -> Strat
             remedy = "keep one of them, or let them agree"
             raise InputError(f"strategy {key}={write(own)}", rule, remedy)
     return replace(strategy, **given)
+
+
+def _told(text: str) -> list[str]:
+    """The keys of a text."""
+    return [part.partition("=")[0].strip() for part in text.split(",")]
 
 
 def spread_text(strategy: Strategy) -> str:

@@ -332,6 +332,34 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
     assert "`p2smt verify FILE --cost SIZE --topology dgx1-v100`" in outcome.err
 
 
+TWO_CARDS = """
+name: a100-two-cards
+library: LIBRARY
+levels:
+  - name: node
+    size: 2
+    link: {kind: switch, ports: 2, bandwidth: 25 GB/s, latency: 14 us, fabric: infiniband}
+  - name: gpu
+    size: 8
+    link: {kind: switch, bandwidth: 300 GB/s, latency: 3.4 us, fabric: nvlink3}
+"""
+
+
+@pytest.mark.parametrize("library", ["nccl-2.12", "nccl-2.20", "nccl-2.30"])
+def test_a_library_that_is_all_but_undecided_says_so(library: str, tmp_path: Path) -> None:
+    """2 x 8 A100 with two cards of 200 Gb/s (NVIDIA/nccl, 837): where they lie on the GPUs'
+    switches, NCCL's planner takes the ring for 1 GiB (42.2 ms, its tree 45.6 by its own estimate);
+    on processors with slower PCIe its tree, which is the faster one."""
+    path = tmp_path / "cards.yaml"
+    path.write_text(TWO_CARDS.replace("LIBRARY", library), encoding="utf-8")
+    asked = ["--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp=1GiB"]
+    found = cli("cost", "-t", str(path), *asked)
+    assert found.code == 0
+    assert "ring simple" in found.out
+    assert "by the library's own tree simple (NCCL_ALGO=Tree): its rule chooses" in found.err
+    assert "% ahead by its own estimate, so that other hosts may differ" in found.err
+
+
 def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> None:
     """NCCL takes a ring over two GPUs of two nodes, where its own tree is faster beyond both
     ranges; a tree that is asked for is compared with nothing, nor is a gain within the ranges."""
@@ -342,7 +370,7 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> 
     shown = re.search(r"all-reduce dp 64 MiB takes (\S+ us) by the library's own tree", found.err)
     assert shown
     assert "NCCL_ALGO=Tree" in found.err
-    assert "its rule chooses ring simple; by the model only: no table" in found.err
+    assert "its rule chooses ring simple, 7 % ahead by its own estimate, so that" in found.err
     tree = cli(*asked, "--algorithm", "tree")
     assert "tree simple" in tree.out
     assert "its rule chooses" not in tree.err

@@ -13,6 +13,7 @@ from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
+    from p2smt.cluster.link import Device
     from p2smt.interop.trainers.launch import Launch
     from p2smt.training.present.comparison import PresentRun
     from p2smt.training.present.priced import Launched
@@ -104,13 +105,15 @@ class Yours:
             own = replace(own, imbalance=plain(strategy.imbalance, 6))
         return own
 
-    def strategy(self, workload: t.WorkloadOptions, devices: int) -> Strategy:
+    def strategy(
+        self, workload: t.WorkloadOptions, devices: int, device: Device | None
+    ) -> Strategy:
         """Its strategy; without ``dp`` it fills so many devices."""
         from p2smt.training.strategy import spread_strategy
 
         if self.launch is not None:
             return replace(self.launch.strategy, **workload.given())
-        return replace(spread_strategy(self.text, devices), **workload.given())
+        return replace(spread_strategy(self.text, devices, device), **workload.given())
 
     def present(
         self,

@@ -104,7 +104,8 @@ def estimate(
     text = (strategy if launch is None else spread_text(launch.strategy)) or ""
 
     def chosen_on(devices: int) -> Strategy:
-        return with_given(spread_strategy(text, devices), text, workload.given())
+        device = topology.device if launch is None else None
+        return with_given(spread_strategy(text, devices, device), text, workload.given())
 
     valid_on = _valid_on(trained, batch, text)
     with t.hinting_at_part(topology, valid_on):

@@ -80,7 +80,7 @@ class StrategyOptions:
     overlap: Text = option("0,1", "Of a mixture: dispatch beside computing; default: both.")
     graphs: str = option("NAME", "Kernels that are captured: none, partial, full.", default="none")
     fp8_attention: str = option("0|1", "Core of attention in 8 bits.", default="0")
-    flash: str = option("0|1", "Fused attention.", default="1")
+    flash: Text = option("0|1", "Fused attention; default: 1 where the devices have it.")
     dtype: str = option("NAME", "bf16, fp16, fp8, mxfp8 or nvfp4.", default="bf16")
 
     def question(
@@ -103,7 +103,7 @@ class StrategyOptions:
             self._fixed(),
             self._rules(topology, searched_axes(model)),
             t.memory_bytes(memory),
-            **self._wishes(batch),
+            **self._wishes(batch, topology),
             **workload.given(),
         )
 
@@ -186,7 +186,7 @@ class StrategyOptions:
         entries = [text for text in self.fix or [] if ":" in text.partition("=")[2]]
         return o.RuleOptions(self.require, self.forbid, entries).rules(topology.names, axes)
 
-    def _wishes(self, batch: Batch) -> dict[str, Any]:
+    def _wishes(self, batch: Batch, topology: Topology) -> dict[str, Any]:
         """What is told of the answer, what requests cost, and what runs it."""
         from p2smt.training.search.question import MAX_TOP, Prices
         from p2smt.training.strategy import parse_value
@@ -199,7 +199,7 @@ class StrategyOptions:
             "within": given.gap_of(self.within),
             "top": given.count_of(self.top, "--top", MAX_TOP),
             "prices": known[self.prices],
-            "flash": parse_value("flash", self.flash, f"--flash {self.flash[:40]!r}"),
+            "flash": self._fused(topology),
             "graphs": parse_value("graphs", self.graphs, f"--graphs {self.graphs[:40]!r}"),
             "fp8_attention": parse_value(
                 "fp8_attention", self.fp8_attention, f"--fp8-attention {self.fp8_attention[:40]!r}"
@@ -207,6 +207,14 @@ class StrategyOptions:
             "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
             **self._launcher(batch),
         }
+
+    def _fused(self, topology: Topology) -> bool:
+        """Whether attention is fused: as it is given, or where the devices have kernels for it."""
+        from p2smt.training.strategy import parse_value
+
+        if self.flash is None:
+            return topology.device is None or topology.device.fused_attention
+        return bool(parse_value("flash", self.flash, f"--flash {self.flash[:40]!r}"))
 
     def _launcher(self, batch: Batch) -> dict[str, Any]:
         if self.launcher is None:
@@ -271,7 +279,7 @@ def plan(
     trained, batch = workload.of(
         model, ranges=True, trained=None if launch is None else launch.model
     )
-    now = None if yours is None else yours.strategy(workload, devices)
+    now = None if yours is None else yours.strategy(workload, devices, topology.device)
     strategies = strategies if now is None else strategies.like(now)
     batches = workload.batches()
     chosen = listed is not None and (hosts is not None or _of_hosts(topology, listed, batches))

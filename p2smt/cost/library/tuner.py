@@ -61,6 +61,17 @@ class LibraryChoice:
             return self.rungs[-1][1] if self.rungs else 0
         return min(self.estimates, key=lambda one: one[1].seconds(payload))[0]
 
+    def behind(self, algorithm: str, payload: float) -> float | None:
+        """How much longer than what it runs the library estimates an algorithm, as a part of that.
+
+        None: it does not choose by estimates here, or has none of this algorithm.
+        """
+        if any(payload <= up_to for up_to, _ in self.rungs):
+            return None
+        found = [(self.ways[at].algorithm, one.seconds(payload)) for at, one in self.estimates]
+        own = [seconds for one, seconds in found if one and one.value == algorithm]
+        return min(own) / min(seconds for _, seconds in found) - 1 if own else None
+
 
 def chooser(
     library: Library,

@@ -263,8 +263,20 @@ def named_text(way: NamedWay) -> str:
     settings = f" ({way.settings})" if way.settings else ""
     return (
         f"by the library's own {_name(way.cheapest)}{settings}: "
-        f"its rule chooses {_name(way.chosen)}"
+        f"its rule chooses {_name(way.chosen)}{_tie(way)}"
     )
+
+
+CLOSE = 0.1
+"""Estimates of a library that are so near each other tell nothing: its constants are rounder."""
+
+
+def _tie(way: NamedWay) -> str:
+    """That the library is all but undecided."""
+    if way.behind is None or not SAME < way.behind < CLOSE:
+        return ""
+    percent = _percent(round(way.behind, 2))
+    return f", {percent} ahead by its own estimate, so that other hosts may differ"
 
 
 def _name(step: StepTime) -> str:

@@ -11,6 +11,7 @@ from p2smt.report.costs.request_table import RANGE, range_cell
 from p2smt.report.order_tables import host_cells
 from p2smt.report.tables import table
 from p2smt.report.training.words import (
+    attention_lines,
     batch_words,
     cluster_words,
     efficiency_lines,
@@ -28,7 +29,7 @@ from p2smt.units import format_bytes, format_gigabytes, format_time
 
 def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
     """A run, its time, memory, requests and placement; ``helps``: what would make it fit."""
-    stack = stack_lines(found.topology, found.efficiency)
+    stack = (*stack_lines(found.topology, found.efficiency), *attention_lines(found))
     return Group(
         *_asked(found),
         *efficiency_lines(found.topology, found.efficiency, dtype=found.run.strategy.dtype),

@@ -15,6 +15,7 @@ from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.words import (
     apart_texts,
+    attention_lines,
     batch_words,
     cluster_words,
     known_words,
@@ -153,7 +154,7 @@ def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
 
 
 def _assumed(found: RunEstimate) -> Iterator[str]:
-    for line in stack_lines(found.topology, found.efficiency):
+    for line in (*stack_lines(found.topology, found.efficiency), *attention_lines(found)):
         yield line.removeprefix("assumed: ")  # the label says it
 
 

@@ -91,6 +91,14 @@ def stack_lines(topology: Topology, efficiency: Efficiency) -> tuple[str, ...]:
     return (f"assumed: {efficiency.framework.name}" + f"; {named}" * bool(others),)
 
 
+def attention_lines(found: RunEstimate) -> tuple[str, ...]:
+    """That scores are kept, where the devices have no kernels that would not."""
+    device = found.topology.known_device
+    if device.fused_attention or found.run.strategy.flash:
+        return ()
+    return (f"assumed: flash=0: FlashAttention has no kernels for {device.name}",)
+
+
 def untold_words(efficiency: Efficiency) -> str:
     """Why constants do not tell strategies apart; empty: they do."""
     found = untold(efficiency)

@@ -14,7 +14,7 @@ import io
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 
@@ -127,20 +127,29 @@ class FitError:
 def fit_error(efficiency: Efficiency, device: str, run: TrainingRun | None = None) -> FitError:
     """How far off the constants of an efficiency may be on a device, for a run.
 
-    Those of dense models say as little of a mixture as those of another device.
+    Those of dense models say as little of a mixture as those of another device; so do those of runs
+    that all sharded less by ZeRO: what it then fetches may be hidden, or not.
     """
     if not efficiency.runs:
         return FitError(_of_devices(), PriceBasis.ASSUMED, "constants fitted to no run")
     own = _of_models(efficiency)
     plural = "s" * (efficiency.runs != 1)
     why = f"constants of {efficiency.runs} run{plural} on {efficiency.device}"
-    if run is not None and rows_of(efficiency) and not runs_beside(run, efficiency):
-        why += ", none of such a model"
-        return FitError(max(own, _of_devices()), PriceBasis.ASSUMED, why)
+    if run is not None and rows_of(efficiency) and (lacks := _lacking(run, efficiency)):
+        return FitError(max(own, _of_devices()), PriceBasis.ASSUMED, f"{why}, none {lacks}")
     if same_device(device, efficiency.device):
         return FitError(own, PriceBasis.FITTED, why)
     basis = PriceBasis.LIKE if same_chip(device, efficiency.device) else PriceBasis.ASSUMED
     return FitError(max(own, _of_devices()), basis, f"constants are of {efficiency.device}")
+
+
+def _lacking(run: TrainingRun, efficiency: Efficiency) -> str:
+    """What of a run none of the fitted ones had, so that they say little of it; empty: nothing."""
+    beside = runs_beside(run, efficiency)
+    if not beside:
+        return "of such a model"
+    zero = run.strategy.zero
+    return f"with zero={zero}" if zero > max(1, *(one.strategy.zero for one in beside)) else ""
 
 
 def _of_models(efficiency: Efficiency) -> float:
@@ -171,13 +180,18 @@ def _per_mean() -> float:
     return spread((name, off / means[name]) for name, found in offs.items() for off in found)
 
 
-def iteration_range(found: RunEstimate, links: EstimateRange) -> PriceRange:
+def iteration_range(
+    found: RunEstimate, links: EstimateRange, *, shared_zero: bool = False
+) -> PriceRange:
     """The range of an iteration: errors of constants and of links, as independent of each other.
 
-    It is as firm as the weaker of both.
+    It is as firm as the weaker of both.  ``shared_zero``: what is not known of its stage of ZeRO
+    does not count, as for strategies that are told apart by the same constants.
     """
-    device = found.topology.known_device.name
-    fit, seconds = fit_error(found.efficiency, device, found.run), found.iteration_s
+    device, run = found.topology.known_device.name, found.run
+    if shared_zero:
+        run = replace(run, strategy=replace(run.strategy, zero=0))
+    fit, seconds = fit_error(found.efficiency, device, run), found.iteration_s
     low, high = seconds * -math.expm1(-fit.spread), seconds * math.expm1(fit.spread)
     if links.iteration is None:
         return PriceRange(seconds, seconds - low, seconds + high, fit.basis, fit.why)

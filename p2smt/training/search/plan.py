@@ -572,7 +572,8 @@ def _recommended(
     if not measured:
         return None
     estimate = best.estimate(bounds_table.candidates.question)
-    high_s = iteration_range(estimate, estimate_range(estimate)).high_s * (1 + SAME)
+    within = iteration_range(estimate, estimate_range(estimate), shared_zero=True)
+    high_s = within.high_s * (1 + SAME)
     near = _near_rows(bounds_table, bounds_table.ranked())
     placed = bounds_table.place >= 0  # a search in parts places those that may be it
     rows = [row for row in near if bounds_table.time_s[row] <= high_s and placed[row]]

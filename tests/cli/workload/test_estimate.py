@@ -430,3 +430,24 @@ def test_configs_that_are_refused(changed: dict[str, Any], part: str) -> None:
     done = cli(*arguments(model="config.json"))
     assert_one_error(done)
     assert part in done.err
+
+
+SEVEN_BILLIONS = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 32, "ffn": 11008}
+
+
+def test_v100_keep_scores(folder: Path) -> None:
+    """8 V100 of 32 GB and 7 billion parameters: out of memory with ZeRO-2, but not with ZeRO-3
+    (hiyouga/LLaMA-Factory, 1221); FlashAttention, which keeps less, has no kernels for them."""
+    model = {**SEVEN_BILLIONS, "vocab": 32000, "gated": True}
+    (folder / "seven.yaml").write_text(json.dumps(model))
+    asked = ["-m", "seven.yaml", "-t", "dgx1-v100:1", "--global-batch", "8", "--seq", "1024"]
+    for zero, verdict in ((2, "does not fit"), (3, "fits")):
+        shown = cli("estimate", *asked, "-s", f"dp=8,zero={zero},dtype=fp16").out
+        assert f"\nmemory   {verdict}: " in shown
+        assert "flash=0: FlashAttention has no kernels for v100" in shown
+    fused = cli("estimate", *asked, "-s", "dp=8,zero=2,dtype=fp16,flash=1")
+    assert "FlashAttention" not in fused.out
+    for flash, kept in (("0", True), ("1", False), (None, True)):
+        options = [] if flash is None else ["--flash", flash]
+        found = cli("plan", *asked, "--dtype", "fp16", "--fix", "pp=1", *options)
+        assert ("flash=0" in found.out.splitlines()[0]) == kept

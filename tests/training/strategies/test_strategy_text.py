@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.cluster.file import load_topology
 from p2smt.training.strategy import (
     DISPATCHERS,
     DTYPES,
@@ -17,6 +18,7 @@ from p2smt.training.strategy import (
     Recompute,
     Strategy,
     parse_strategy,
+    spread_strategy,
     strategy_text,
 )
 from tests.refusals import refusal
@@ -180,6 +182,18 @@ def test_defaults() -> None:
 )
 def test_refused_in_one_line(text: str, part: str) -> None:
     assert part in refusal(parse_strategy, text)
+
+
+def test_scores_are_kept_where_no_kernel_avoids_it() -> None:
+    """On V100, which FlashAttention has no kernels for, unless a text says what it has."""
+    v100, a100 = (load_topology(name).device for name in ("dgx1-v100:1", "dgx-a100:1"))
+    assert v100 is not None
+    assert not v100.fused_attention
+    assert not spread_strategy("tp=2,dtype=fp16", 8, v100).flash
+    assert not spread_strategy("dp=8", 8, v100).flash
+    assert spread_strategy("dp=8,flash=1", 8, v100).flash
+    assert spread_strategy("dp=8", 8, a100).flash
+    assert spread_strategy("dp=8", 8).flash
 
 
 def test_all_keys_are_written() -> None:
