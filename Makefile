@@ -224,9 +224,11 @@ MPI_RULES := experiments/mpi_on_testbed/rules
 MPI_FILES ?= --tuned $(MPI_RULES)/ompi-tuned.conf --han $(MPI_RULES)/ompi-han.conf \
   --mpich $(MPI_RULES)/mpich.json --mpich-ch4 $(MPI_RULES)/mpich-ch4.json
 
-mpi-study: setup-dev mpi ## run and time MPI's collectives and a program on a test cluster (root, Linux, a quarter of an hour)
+mpi-study: setup-dev mpi ## run and time MPI's collectives and a program on a test cluster (root, Linux, twenty minutes)
 	$(BIN)/python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/results.json
-	$(BIN)/python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/files.json $(MPI_FILES)
+	$(BIN)/python -m experiments.mpi_on_testbed.study --out experiments/mpi_on_testbed/files.json --rounds 4 $(MPI_FILES)
+	$(BIN)/python -m experiments.mpi_on_testbed.winners --out experiments/mpi_on_testbed/winners.json --rounds 2
+	$(BIN)/python -m experiments.mpi_on_testbed.predicted
 	$(BIN)/python -m experiments.mpi_on_testbed.table
 
 unequal-racks: setup-dev ## measure rank orders on a test cluster of unequal racks (root, Linux, a quarter of an hour)

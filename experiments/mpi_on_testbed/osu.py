@@ -4,7 +4,9 @@
 
 A size means what theirs does: of an all-gather and an all-to-all one rank's part.  A time is each
 rank's mean over the iterations, each after a barrier.  With --each every iteration is a row of its
-own, so that medians and spreads can be told.
+own, so that medians and spreads can be told; with --fill-ms short calls are repeated as often as
+that, and at most --most times.  The first call of a size is not counted, unless it takes that long
+itself and a smaller size has run before, so that all ranks are connected.
 """
 
 from __future__ import annotations
@@ -47,6 +49,15 @@ def taken_us(call: Callable[[], None]) -> float:
     return (time.perf_counter() - start_s) * 1e6
 
 
+def times_of(call: Callable[[], None], given: argparse.Namespace, connected: bool) -> list[float]:
+    """Microseconds of each call that counts; the slowest rank's first one tells how many do."""
+    first_us = taken_us(call)
+    filling = 1e3 * given.fill_ms / MPI.COMM_WORLD.allreduce(first_us, MPI.MAX)
+    counted = [first_us] if connected and 0 < filling < 1 else []
+    iterations = max(given.iterations, min(given.most, int(filling)))
+    return counted + [taken_us(call) for _ in range(iterations - len(counted))]
+
+
 def show(size_bytes: int, own_us: float, iterations: int) -> None:
     """A row: mean, least and most of all ranks."""
     world = MPI.COMM_WORLD
@@ -63,18 +74,18 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("sizes")
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--each", action="store_true")
+    parser.add_argument("--fill-ms", type=float, default=0.0)
+    parser.add_argument("--most", type=int, default=20)
     given = parser.parse_args(arguments)
     for name in given.collectives.split(","):
         if MPI.COMM_WORLD.rank == 0:
             print(
                 f"\n# OSU MPI {TITLES[name]} Latency Test, by experiments/mpi_on_testbed\n{HEADING}"
             )
-        for size_bytes in map(int, given.sizes.split(",")):
-            call = call_of(name, size_bytes)
-            taken_us(call)
-            times_us = [taken_us(call) for _ in range(given.iterations)]
+        for place, size_bytes in enumerate(map(int, given.sizes.split(","))):
+            times_us = times_of(call_of(name, size_bytes), given, connected=place > 0)
             for rows in times_us if given.each else [sum(times_us) / len(times_us)]:
-                show(size_bytes, rows, 1 if given.each else given.iterations)
+                show(size_bytes, rows, 1 if given.each else len(times_us))
 
 
 if __name__ == "__main__":

@@ -34,10 +34,12 @@ NODES, PER_NODE, UPLINK_BYTES_PER_S = 4, 2, 12.5e6
 RANKS = NODES * PER_NODE
 SIZES = (2 * 2**10, 32 * 2**10, 256 * 2**10, 2**20, 8 * 2**20)
 """Of the whole vector; no table of examples/mpi has the larger ones."""
-LARGE = (2**20, 8 * 2**20)
+WITH_FILES = tuple(size * 2**10 for size in (1, 32, 256, 1024, 8 * 1024, 16 * 1024))
 PROGRAM_SIZES = ("1MiB", "8MiB")
 PROGRAM = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
 ITERATIONS = 2
+HOW = ("--each", "--iterations", "1", "--fill-ms", "500", "--most", "6")
+"""Calls of a size in a round: up to six short ones, one of half a second or more."""
 Samples = dict[str, dict[str, list[float]]]
 """Seconds of the slowest rank, by collective and by bytes."""
 
@@ -61,7 +63,7 @@ def arms_of(given: argparse.Namespace) -> list[tuple[str, str, tuple[str, ...]]]
 
 
 def with_files(given: argparse.Namespace) -> bool:
-    """Whether files are measured: beside MPI as it comes alone, at sizes that they change."""
+    """Whether files are measured: beside MPI as it comes alone, at sizes of all kinds."""
     return bool(given.tuned or given.mpich)
 
 
@@ -88,8 +90,8 @@ def measured(
         operation = TESTS[title.lower()]
         parts = RANKS if operation in PER_RANK else 1
         sizes = ",".join(str(size // parts) for size in whole)
-        words = ("-m", "experiments.mpi_on_testbed.osu", name, sizes, "--each")
-        told = ran(mpi, spec, PER_NODE, (*words, "--iterations", str(ITERATIONS)), more)
+        words = ("-m", "experiments.mpi_on_testbed.osu", name, sizes, *HOW)
+        told = ran(mpi, spec, PER_NODE, words, more)
         ((_, table),) = parse_osu(told, name)
         rows = found.setdefault(operation.value, {})
         for timing in table.timings:
@@ -111,7 +113,7 @@ def program_beside(mpi: str, spec: NetworkSpec, topology: Path) -> list[Mapping[
 def study(given: argparse.Namespace) -> dict[str, Any]:
     """All rounds."""
     spec, arms = regular(NODES, UPLINK_BYTES_PER_S), arms_of(given)
-    sizes, timed = (LARGE, ()) if with_files(given) else (SIZES, (OPEN_MPI, MPICH))
+    sizes, timed = (WITH_FILES, ()) if with_files(given) else (SIZES, (OPEN_MPI, MPICH))
     found: dict[str, dict[str, Samples]] = {}
     programs: dict[str, list[Mapping[str, Any]]] = {}
     with cluster(spec), TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and docs/studies.md from results.json and files.json.
+"""Writes the tables of README.md and docs/studies.md from the JSON files beside this one.
 
 python -m experiments.mpi_on_testbed.table
 """
@@ -9,9 +9,11 @@ import json
 import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.mpi_on_testbed.predicted import Cell, cells, mean_regret, share_right
 from experiments.testbed.script import ended
 from experiments.testbed.written.marked import filled
 from p2smt.errors import InputError
@@ -19,6 +21,7 @@ from p2smt.units import format_bytes
 
 HERE = Path(__file__).resolve().parent
 STUDIES = HERE.parents[1] / "docs" / "studies.md"
+LARGE_BYTES = 512 * 2**10
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
@@ -52,6 +55,9 @@ def tables(found: Mapping[str, Any]) -> Iterator[str]:
     yield "With the files, ms:\n"
     yield from file_table(with_files())
     yield ""
+    yield "The fastest algorithm, and the one that is predicted from all other sizes, ms:\n"
+    yield from winner_table(results("winners.json"))
+    yield ""
     yield "The program beside the all-reduce as it comes, in turns, ms:\n"
     yield from program_table(found)
 
@@ -66,27 +72,80 @@ def program_table(found: Mapping[str, Any]) -> Iterator[str]:
 
 def file_table(found: Mapping[str, Any]) -> Iterator[str]:
     """What the files that `export` wrote gain over the library as it comes."""
-    yield "| MPI | collective | bytes | as it comes | with the file | gain | spreads apart |"
+    cells = list(file_cells(found))
+    yield "| MPI | collective | bytes | as it comes | with the file | gain | beyond the spreads |"
     yield "|---|---|---|---|---|---|---|"
+    yield from (cell.row for cell in cells)
+    slower = [f"{one.operation} of {format_bytes(one.size_bytes)}" for one in cells if one.slower]
+    yield ""
+    yield f"Slower with the file beyond the spreads: {', '.join(slower) or 'nothing'}."
+
+
+@dataclass(frozen=True)
+class FileCell:
+    """A collective of a size as it comes (``own``) and with the file (``samples``), in seconds."""
+
+    name: str
+    operation: str
+    size_bytes: int
+    own: Sequence[float]
+    samples: Sequence[float]
+
+    @property
+    def faster(self) -> bool:
+        """Whether the slowest call with the file is faster than the fastest without."""
+        return max(self.samples) < min(self.own)
+
+    @property
+    def slower(self) -> bool:
+        """The reverse."""
+        return max(self.own) < min(self.samples)
+
+    @property
+    def row(self) -> str:
+        """As a row of the table."""
+        gain = statistics.median(self.own) / statistics.median(self.samples)
+        told = "faster" if self.faster else "slower" if self.slower else "no difference"
+        cells = f"{spread(self.own)} | {spread(self.samples)} | {gain:.2f}x | {told}"
+        return f"| {self.name} | {self.operation} | {format_bytes(self.size_bytes)} | {cells} |"
+
+
+def file_cells(found: Mapping[str, Any]) -> Iterator[FileCell]:
+    """Each cell that was measured with a file."""
     for mpi, arms in found["collectives"].items():
         for operation, rows in arms.get("file", {}).items():
             for size, samples in rows.items():
-                yield file_row(NAMES[mpi], operation, int(size), arms, samples)
+                own = arms["default"][operation][size]
+                yield FileCell(NAMES[mpi], operation, int(size), own, samples)
 
 
-def file_row(
-    name: str,
-    operation: str,
-    size_bytes: int,
-    arms: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]],
-    samples: Sequence[float],
-) -> str:
-    """One of its rows."""
-    own = arms["default"][operation][str(size_bytes)]
-    gain = statistics.median(own) / statistics.median(samples)
-    apart = max(samples) < min(own) or max(own) < min(samples)
-    cells = f"{spread(own)} | {spread(samples)} | {gain:.2f}x | {'yes' if apart else 'no'}"
-    return f"| {name} | {operation} | {format_bytes(size_bytes)} | {cells} |"
+def winner_table(data: Mapping[str, Any]) -> Iterator[str]:
+    """Which algorithm is fastest at a size, and which the model says is, fitted to the others."""
+    found = list(cells(data))
+    yield "| MPI | collective | bytes | fastest | ms | predicted | ms | right |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for one in found:
+        ways = (
+            f"{one.fastest} | {spread(one.fastest_s)} | {one.predicted} | {spread(one.predicted_s)}"
+        )
+        place = f"{NAMES[one.mpi]} | {one.collective} | {format_bytes(one.size_bytes)}"
+        yield f"| {place} | {ways} | {'yes' if one.right else 'no'} |"
+    yield ""
+    yield winner_sentence(found)
+
+
+def winner_sentence(found: Sequence[Cell]) -> str:
+    """The figures of all cells, and of those where the network takes most of the time."""
+    large = [one for one in found if one.size_bytes >= LARGE_BYTES]
+    return f"Of all {_figures(found)} From {format_bytes(LARGE_BYTES)} on, of {_figures(large)}"
+
+
+def _figures(found: Sequence[Cell]) -> str:
+    right = sum(one.right for one in found)
+    return (
+        f"{len(found)} cells {right} are right ({100 * share_right(found):.0f} %); what is "
+        f"predicted takes {100 * mean_regret(found):.0f} % longer than the fastest in the mean."
+    )
 
 
 def collective_rows(
@@ -117,8 +176,17 @@ def pages(found: Mapping[str, Any]) -> dict[Path, str]:
     readme = HERE / "README.md"
     return {
         readme: _renewed(readme, "tables", tables(found)),
-        STUDIES: _renewed(STUDIES, "mpi", [*file_table(with_files()), "", *program_table(found)]),
+        STUDIES: _renewed(STUDIES, "mpi", studies_lines(found)),
     }
+
+
+def studies_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the page of all studies has of this one."""
+    yield from file_table(with_files())
+    yield ""
+    yield winner_sentence(list(cells(results("winners.json"))))
+    yield ""
+    yield from program_table(found)
 
 
 def _renewed(path: Path, name: str, lines: Iterable[str]) -> str:

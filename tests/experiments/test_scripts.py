@@ -55,6 +55,7 @@ ROOT = Path(__file__).parents[2]
         ("unequal_racks.study", ["--rate", "fast"], "error: --rate"),
         ("unequal_racks.page", ["x"], "error: 1 arguments: none is expected"),
         ("mpi_on_testbed.table", ["x"], "error: 1 arguments: none is expected"),
+        ("mpi_on_testbed.predicted", ["x"], "error: 1 arguments: none is expected"),
         (
             "programs_on_testbed.study",
             ["--nodes", "2", "--ranks-per-node", "2", "--rate", "fast", "--out", "x.json"],

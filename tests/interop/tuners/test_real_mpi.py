@@ -71,12 +71,12 @@ EDGES.append(1 << 21)
 
 
 def table_of(ways: dict[str, tuple[str, str]]) -> ChoiceTable:
-    """Own choice, one way, the other, and own choice again, by size."""
+    """Own choice, one way, the other, and own choice again, by size; with comments on the lines."""
     ends = (*(start - 1 for start in STARTS[1:]), LARGEST_BYTES)
     comm = Comm(1, RANKS)
     return ChoiceTable(
         tuple(
-            Chosen(name, comm, first, last, LibraryCall(way) if way else None)
+            Chosen(name, comm, first, last, LibraryCall(way) if way else None, model_only=True)
             for name, pair in ways.items()
             for first, last, way in zip(STARTS, ends, ("", *pair, ""), strict=True)
         )
