@@ -117,10 +117,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{TRAINED} -t gpus.yaml --fix tp=4 --compare tp=4,zero=1,dp=2,dp_replicate=2",
         f"{MIXTURE} --fix pp=1 --fix ep=8 --fix etp=2 --fix tp=1 --dispatcher flex --overlap 1 "
         "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --within 50% "
-        f"{ASSUMED}",
+        f"--dropout 1 {ASSUMED}",
         f"{MIXTURE} --fix pp=1 --fix ep=4 --fix etp=2 --fix tp=4 --dispatcher flex --overlap 1 "
         "--dtype fp8 --recompute moe_act --graphs partial --fp8-attention 1 --memory 1GB "
-        f"{ASSUMED}",
+        f"--dropout 1 {ASSUMED}",
     ),
     "plan-hosts": (
         f"{ON_HOSTS} --global-batch 9..16 --hosts n[1-3] --what-if hosts=2",

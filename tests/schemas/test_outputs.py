@@ -255,6 +255,8 @@ def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
     assert [text for output in outputs for text in complaints(name, output)] == []
     seen = {path for output in outputs for path in fields(output)}
     unseen = set(declared(schema_of(name))) - seen - OF_ANY
+    if name == "plan-hosts":  # of a type that plan-training has, too
+        unseen = {path for path in unseen if not path.startswith(".shortfall.degrees.")}
     if name == "plan-training":
         unseen = {path for path in unseen if path.rpartition(".")[2] not in GIVEN_ALONE}
     if name == "estimate":
@@ -266,7 +268,7 @@ OF_ANY = {".defaults", ".defaults[].source", ".defaults[].words"}
 """Of whatever takes defaults (tests/cli/guide/test_defaults.py)."""
 GIVEN_ALONE = (
     *("recompute_layers", "dp_replicate", "shared_overlap", "mtp_chunk", "offload"),
-    *("fp8_params", "dropout"),
+    "fp8_params",
 )
 """Fields of strategies that are given to `estimate`, and none that is searched has."""
 
