@@ -18,7 +18,7 @@ OWN = (
     *("file:", "data:", "blob:", "about:", "devtools:"),
     *("chrome:", "chrome-extension:", "chrome-untrusted:"),
 )
-"""Addresses of files, and of the browser itself, whose first page may still load under load."""
+"""Addresses of files, and of the browser itself, whose first page may still be loading."""
 
 
 @pytest.fixture(scope="module")
