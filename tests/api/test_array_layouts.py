@@ -25,7 +25,7 @@ def held(one: ArrayType) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for box, ranks in array_layout(one).shards[ARRAY].boxes:
         for rank in ranks:
-            found[rank] = numbers[tuple(slice(*ends) for ends in box)].tolist()
+            found[rank] = numbers[tuple(slice(*ends) for ends in box)].ravel().tolist()
     return found
 
 

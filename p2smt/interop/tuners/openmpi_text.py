@@ -23,8 +23,11 @@ class BrokenRules(ValueError):
     """A file that the library drops as a whole: the name of the fault, the line and why."""
 
     def __init__(self, line: int, what: str, name: str = "ignored-whole") -> None:
-        super().__init__(what)
+        super().__init__(line, what, name)
         self.fault = FileFault(name, line, f"{what}: the whole file is ignored, silently")
+
+    def __str__(self) -> str:
+        return str(self.fault)
 
 
 @dataclass(slots=True)
