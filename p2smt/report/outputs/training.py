@@ -30,6 +30,7 @@ from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import MemoryParts
 from p2smt.training.search.answer import SpaceCounts
+from p2smt.training.search.hosts.answer import HostsSearched
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import Recompute
 
@@ -487,15 +488,18 @@ class HostedStrategyFigures(HostFigures):
     mfu: Annotated[Ratio, Said("Flop/s of the model on a device over its peak.")]
 
 
-class HostsSearchedCounts(OutputPart):
-    """How much was looked at."""
-
-    host_counts: Annotated[Count, Said("Numbers of hosts that were opened.")]
-    strategies: Annotated[Count, Said("That fill so many hosts, with their batches.")]
-    bounded: Annotated[Count, Said("Of these, bounded by what their requests take.")]
-    units: Annotated[Count, Said("Pairs of strategy and matrix inside nodes.")]
-    costed: Annotated[Count, Said("Orders costed device by device.")]
-    calls: Annotated[Count, Said("Questions to a solver.")]
+HostsSearchedCounts = Annotated[
+    HostsSearched,
+    Noted(
+        host_counts=Said("Numbers of hosts that were opened.", ge=0),
+        strategies=Said("That fill so many hosts, with their batches.", ge=0),
+        bounded=Said("Of these, bounded by what their requests take.", ge=0),
+        units=Said("Pairs of strategy and matrix inside nodes.", ge=0),
+        costed=Said("Orders costed device by device.", ge=0),
+        calls=Said("Questions to a solver.", ge=0),
+    ),
+]
+"""How much was looked at."""
 
 
 class NearOnHosts(OutputPart):

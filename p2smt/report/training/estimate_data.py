@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from p2smt.api.efficiencies import efficiency_notes, is_default, known_of
@@ -22,7 +22,6 @@ from p2smt.report.outputs.training import (
     EstimateOutput,
     FoundProgram,
     HostedStrategyFigures,
-    HostsSearchedCounts,
     IterationRequest,
     KnownRuns,
     MissingMemory,
@@ -271,7 +270,7 @@ def hosts_data(
         ],
         untold=untold_words(question.efficiency) or None,
         shortfall=None if answer.shortfall is None else _shortfall(answer.shortfall),
-        searched=HostsSearchedCounts(**asdict(answer.searched)),
+        searched=answer.searched,
         wall_s=answer.stats.wall_s,
         what_if=None if rows is None else training_data(rows),
         anchor=None if own is None else _anchor(own, found.listed),

@@ -27,9 +27,8 @@ from p2smt.plans.explanation import (
 from p2smt.plans.solution import Alternative
 from p2smt.programs.program import Grouping
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.explain.both_sides import sides
 from p2smt.search.explain.breakpoint import _root
-from p2smt.search.explain.explain import _placement, _program
+from p2smt.search.explain.explain import _placement, _program, sides
 from p2smt.search.explain.linear import LinearCosts, landscape
 from p2smt.search.explain.numbers import SampledCosts, changed, numbers_of, with_latency_factor
 from p2smt.search.programs_pipelined import Catalogs
