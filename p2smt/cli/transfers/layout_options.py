@@ -14,7 +14,6 @@ from p2smt.errors import InputError
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.transfer.answer import TransferQuestion
-    from p2smt.transfer.layouts import WeightLayout
 
 MAX_IDS = 2**20
 
@@ -23,8 +22,13 @@ MAX_IDS = 2**20
 class LayoutOptions:
     """Who holds what before and after, on which devices, in which type of elements."""
 
-    source: Text = option("LAYOUT", "Who holds what before: a layout.json.", "--from")
-    target: Text = option("LAYOUT", "The same after it.", "--to")
+    source: Text = option(
+        "LAYOUT", "Who holds what before: megatron:tp=8,pp=4,dp=2, or a layout.json.", "--from"
+    )
+    target: Text = option("LAYOUT", "The same after it: vllm:tp=8,engines=8.", "--to")
+    model: Text = option(
+        "NAME|FILE", "Whose weights: a model of p2smt models, or config.json.", "-m", "--model"
+    )
     device_ids: Text = option(
         "N-N,N,..", "Device of each rank before, such as 0-63; default: 0,1,2,.."
     )
@@ -42,12 +46,13 @@ class LayoutOptions:
         Raises:
             InputError: an option is missing, or its value does not fit.
         """
+        from p2smt.interop.weights.table import layout_of
         from p2smt.transfer.answer import TransferQuestion
         from p2smt.units import parse_bytes
 
         item_bytes = item_bytes_of(self.dtype)
         before, after = (
-            layout_of(_needed(text, name))
+            layout_of(_needed(text, name), self.model or "")
             for text, name in ((self.source, "--from"), (self.target, "--to"))
         )
         return TransferQuestion(
@@ -61,20 +66,6 @@ class LayoutOptions:
             None if self.memory is None else parse_bytes(self.memory, "--memory"),
             how.limits(),
         )
-
-
-def layout_of(text: str) -> WeightLayout:
-    """The layout of a file.
-
-    Raises:
-        InputError: it is no layout.json, or what it says is no layout.
-    """
-    from p2smt.transfer.layout_file import read_layout_file
-
-    if not text.endswith(".json"):
-        rule = "is no layout.json"
-        raise InputError(f"layout {text[:80]!r}", rule, "give the name of one, ending in .json")
-    return read_layout_file(text)
 
 
 def item_bytes_of(dtype: str) -> int:
