@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from p2smt.cluster.hosts import Hosts, Uplink
+from p2smt.cluster.link import MPI_ALGORITHMS
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError, did_you_mean
 
@@ -182,3 +183,21 @@ def check_stated(topology: Topology, crossed: Collection[str] | None = None) -> 
             "is not stated, so no time is told",
             f"{remedy} to topology import; solve --hosts and compare order hosts without it",
         )
+
+
+def check_orders_priced(topology: Topology) -> None:
+    """Whether every order of the hosts has a price by the library's own algorithms.
+
+    Those of MPI have none for groups that lie unevenly over the switches above the nodes.
+
+    Raises:
+        InputError: the library is one of MPI, and there are several such switches.
+    """
+    library, outer = topology.library, topology.levels[: topology.node_level]
+    if library is None or all(level.size == 1 for level in outer):
+        return
+    runs = (run.algorithm for _, runs in library.runs for run in runs)
+    if any(algorithm in MPI_ALGORITHMS for algorithm in runs):
+        rule = "prices no order of hosts in which groups lie unevenly over the switches above nodes"
+        remedy = "order them under --library gloo or none, or take hosts of one switch"
+        raise InputError(f"library {library.name}", rule, remedy)

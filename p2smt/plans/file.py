@@ -19,7 +19,7 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
-from p2smt.plans.ranges import RequestRange, request_ranges, together
+from p2smt.plans.ranges import RequestRange, range_of, request_ranges
 from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
@@ -75,7 +75,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     if not known:
         untold: dict[str, Any] = without_times(data)
         return untold
-    return data | range_data(together(problem, [one.whole for one in ranges]), "range_basis")
+    return data | range_data(range_of(problem, alternative) if known else None, "range_basis")
 
 
 def range_data(within: PriceRange | None, basis: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.accuracy import (
@@ -25,10 +24,9 @@ from p2smt.cost.requested_algorithms import running
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray, rank_groups
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import Alternative, RequestAnswer, objective, rank_alternative
 from p2smt.programs.program import Hierarchy, Program
-
-if TYPE_CHECKING:
-    from p2smt.plans.solution import Alternative, RequestAnswer
+from p2smt.result import SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,13 @@ def together(problem: Problem, found: Sequence[PriceRange | None]) -> PriceRange
 
 
 def range_of(problem: Problem, found: Alternative) -> PriceRange | None:
-    """The range of an alternative's objective."""
+    """The range of an alternative's objective.
+
+    On hosts that is of one collective per request, also where the requests have programs.
+    """
+    seconds = tuple(answer.seconds for answer in found.requests)
+    if found.rank_list is not None and objective(problem, seconds) < found.objective_s * (1 - SAME):
+        found = rank_alternative(problem, found.rank_list)
     return together(problem, [one.whole for one in request_ranges(problem, found)])
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from p2smt.cluster.allocation import allocated
+from p2smt.cluster.allocation import allocated, check_orders_priced
 from p2smt.collectives.demand import Chunks, demand_of, plain_kind
 from p2smt.collectives.names import Collective
 from p2smt.cost.step_time import Pipelined
@@ -95,6 +95,7 @@ def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, t
     known = problem.topology.hosts
     listed = tuple(hosts) if hosts is not None else known.names if known else ()
     topology = allocated(problem.topology, listed)
+    check_orders_priced(topology)
     problem = replace(problem, topology=topology)
     needed = nodes_needed(problem)
     if needed > len(listed):

@@ -77,7 +77,7 @@ def test_ranks_are_placed_by_ranges() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "said"),
-    [("none.json", "does not exist"), ("rows.yaml", "is no layout.json")],
+    [("none.json", "does not exist"), ("rows.yaml", "is of no known framework")],
 )
 @pytest.mark.usefixtures("folder")
 def test_what_is_no_layout_file_is_refused(layout: str, said: str) -> None:

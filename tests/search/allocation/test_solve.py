@@ -56,6 +56,14 @@ def test_too_few_hosts_and_clusters_without_names() -> None:
         p2smt.solve_on_hosts(p2smt.Problem(uneven(), p2smt.parse_axes("pp=3,dp=3"), REQUESTS))
 
 
+def test_libraries_of_mpi_price_no_order_over_switches() -> None:
+    """Groups that lie unevenly have no price by their algorithms, and a ring's is none of theirs."""
+    cluster = replace(uneven(), library=library_of("openmpi-5"))
+    problem = p2smt.Problem(cluster, p2smt.parse_axes("pp=2,dp=3,tp=2"), REQUESTS)
+    with pytest.raises(InputError, match="library openmpi-5: prices no order"):
+        p2smt.solve_on_hosts(problem)
+
+
 @pytest.mark.parametrize("many", [1, 2])
 def test_hosts_under_one_switch_alone(many: int) -> None:
     """No uplink is theirs, and inside a node a group has one cell."""

@@ -17,7 +17,7 @@ from itertools import count
 
 import numpy as np
 
-from p2smt.cluster.allocation import allocated, check_stated
+from p2smt.cluster.allocation import allocated, check_orders_priced, check_stated
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.allocation import AllocationProblem, Counts
@@ -317,6 +317,7 @@ def plan_on_hosts(
         raise InputError("prices of programs", rule, "drop --prices")
     cluster = allocated(question.topology, hosts)
     check_stated(cluster)
+    check_orders_priced(cluster)
     watch = StopWatch.start(limits or SearchLimits())
     if watch.remaining_s() is None:
         watch = watch.ending_at(WITHOUT_LIMIT_S)
