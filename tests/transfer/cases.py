@@ -41,7 +41,9 @@ class Case:
         return find_moves(self.before, self.after, self.sources, self.targets)
 
 
-def random_layout(chance: random.Random, devices: int, shapes: dict[str, tuple[int, ...]]) -> WeightLayout:
+def random_layout(
+    chance: random.Random, devices: int, shapes: dict[str, tuple[int, ...]]
+) -> WeightLayout:
     """Every tensor cut along both dimensions, with copies, over all devices in some order."""
     tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
     return WeightLayout(
@@ -74,7 +76,10 @@ def _chunk(size: int, ways: int, which: int) -> tuple[int, int]:
 def random_case(seed: int, before: int, after: int, *, same: bool, tensors: int = 2) -> Case:
     """Random layouts on the same devices, or on those that follow the first layout's nodes."""
     chance = random.Random(seed)
-    shapes = {f"w{i}": (chance.choice([4, 6, 12]), chance.choice([4, 8, 10])) for i in range(tensors)}
+    shapes = {
+        f"w{i}": (chance.choice([48, 72, 144]), chance.choice([480, 960, 1200]))
+        for i in range(tensors)
+    }
     first = random_layout(chance, before, shapes)
     second = random_layout(chance, after, shapes)
     start = 0 if same else before

@@ -1,0 +1,99 @@
+"""The plan of a transfer: chains where they are best, else trees that follow a linear program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.problems.transfer import Shares
+from p2smt.result import SearchLimits, StopWatch
+from p2smt.transfer.bound import FlowBound, flow_bound
+from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
+from p2smt.transfer.chains import apart, filled_chains, flow_chains
+from p2smt.transfer.classes import Moves, TransferClass
+from p2smt.transfer.plan import Replay, TreePiece, replay
+from p2smt.transfer.ports import PortMap
+from p2smt.transfer.trees import flow_trees
+
+OPTIMAL_WITHIN = Fraction(1, 10**6)
+"""Relative: a plan so near to its bound is optimal, but for whole elements."""
+PIECES = (8, 64)
+"""Of a class: so many at most, tried in this order."""
+MOST_EDGES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PlannedMoves:
+    """Pieces with what they come to, and the best bound that is proved."""
+
+    pieces: tuple[TreePiece, ...]
+    replay: Replay
+    certificate: TransferCertificate
+
+    @property
+    def gap(self) -> Fraction:
+        """How much longer than the bound it takes, as a part of the bound."""
+        return gap_of(self.replay.bandwidth_s, self.certificate.bound_s)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the certificate proves that no plan is faster."""
+        return self.gap <= OPTIMAL_WITHIN
+
+
+def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction:
+    """How much longer than the bound, as a part of it; 0 where nothing moves."""
+    return seconds / bound_s - 1 if bound_s else Fraction(0)
+
+
+def plan_moves(moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimits) -> PlannedMoves:
+    """The best plan found, and the best bound."""
+    watch = StopWatch.start(limits)
+    best: PlannedMoves | None = None
+    if apart(moves, ports):
+        chain = filled_chains(moves, ports)
+        bound = proved_bound_s(moves, item_bytes, ports, chain.prices)
+        certificate = TransferCertificate(bound, chain.prices if bound else {})
+        best = PlannedMoves(
+            chain.pieces, replay(moves, chain.pieces, ports, item_bytes), certificate
+        )
+        if best.optimal:
+            return best
+    flow = flow_bound(moves, ports, item_bytes, watch.left())
+    return _followed(moves, ports, item_bytes, flow, best)
+
+
+def _followed(
+    moves: Moves,
+    ports: PortMap,
+    item_bytes: int,
+    flow: FlowBound | None,
+    best: PlannedMoves | None,
+) -> PlannedMoves:
+    """The best of what follows the linear program, with the better bound."""
+    bounds = [one.certificate for one in (flow, best) if one is not None]
+    bound = max(bounds, key=lambda one: one.bound_s, default=TransferCertificate(Fraction(0), {}))
+    found = [] if best is None else [PlannedMoves(best.pieces, best.replay, bound)]
+    for pieces in _candidates(moves, ports, flow):
+        made = replay(moves, pieces, ports, item_bytes)
+        found.append(PlannedMoves(pieces, made, bound))
+        if found[-1].optimal:
+            break
+    return min(found, key=lambda one: one.replay.bandwidth_s)
+
+
+def _candidates(
+    moves: Moves, ports: PortMap, flow: FlowBound | None
+) -> Iterator[tuple[TreePiece, ...]]:
+    if flow is not None and apart(moves, ports):
+        yield flow_chains(moves, ports, flow.shares)
+    shares = [no_shares(one) for one in moves.classes] if flow is None else flow.shares
+    for most in PIECES:
+        if most == PIECES[0] or most * sum(len(one.needers) for one in moves.classes) <= MOST_EDGES:
+            yield flow_trees(moves, ports, shares, most)
+
+
+def no_shares(one: TransferClass) -> dict[int, Shares]:
+    """Nothing is told of a class: its tree grows by who has sent least."""
+    return dict.fromkeys((*one.holders, *one.needers), Shares(0.0, 0.0, 0.0))
