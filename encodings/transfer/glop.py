@@ -18,7 +18,8 @@ Constraints, for each class and each of its nodes
     C4 leaving    if a node has needers and no holder, nodes with a holder send b once at least
     C5 inside     as much is sent inside a node as does not enter over the network
     C6 others     what does not enter a needer is sent inside by others than itself
-    C7 ports      no port passes more than T times its rate
+    C7 abroad     what enters a node over the network is sent by devices of other nodes
+    C8 ports      no port passes more than T times its rate
 
 Objective: minimise T.
 
@@ -79,7 +80,8 @@ def least_time(problem: TransferProblem, limits: SearchLimits) -> Result[Transfe
     c4_leaving(model, problem, found)
     c5_inside(model, problem, found)
     c6_others(model, problem, found)
-    ports = c7_ports(model, problem, found)
+    c7_abroad(model, problem, found)
+    ports = c8_ports(model, problem, found)
     model.set_var_objective_coefficient(found.time, 1.0)
     solver = _run(model, watch.left())
     sizes = (("variables", model.num_variables()), ("constraints", model.num_constraints()))
@@ -206,8 +208,28 @@ def c6_others(model: _Model, problem: TransferProblem, found: Vars) -> None:
                 _row(model, [*terms, (found.entering[b, n, g], 1.0)], 1.0, inf)
 
 
-def c7_ports(model: _Model, problem: TransferProblem, found: Vars) -> tuple[int, ...]:
-    """C7: no port passes more than T times its rate; returns the rows, port by port."""
+def c7_abroad(model: _Model, problem: TransferProblem, found: Vars) -> None:
+    """C7: what enters a node over the network is sent by devices of other nodes."""
+    for b, row in enumerate(problem.classes):
+        if row.nodes == 1:
+            continue
+        every = [
+            (found.sending[b, n, g], float(part.count * member.count))
+            for n, part in enumerate(row.parts)
+            for g, member in enumerate(part.members)
+        ]
+        for n, part in enumerate(row.parts):
+            own = []
+            for g, member in enumerate(part.members):
+                own.append((found.sending[b, n, g], -float(member.count)))
+                if member.needs:
+                    own.append((found.entering[b, n, g], -float(member.count)))
+            if part.needed:
+                _row(model, [*every, *own], 0.0, inf)
+
+
+def c8_ports(model: _Model, problem: TransferProblem, found: Vars) -> tuple[int, ...]:
+    """C8: no port passes more than T times its rate; returns the rows, port by port."""
     loads: list[list[tuple[int, float]]] = [[] for _ in problem.ports]
     weight, _ = found.scale
     for b, n, row, part in _parts(problem):

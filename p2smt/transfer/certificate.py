@@ -3,10 +3,11 @@
 Every port has a price of 0 or more for a byte.  A byte of a class reaches its needers along a tree
 over devices that hold or need it, and each edge of the tree costs what the ports at its ends do:
 
-1. into a needer over the network at least its own price and the cheapest of any sender; inside its
-   node at least its own price and the cheapest of another device there;
+1. into a needer over the network at least its own price and the cheapest of a sender in another
+   node; inside its node at least its own price and the cheapest of another device there;
 2. in every node with needers the first edge comes over the network, or from a holder there;
-3. where some node has needers and no holder, an edge over the network leaves a node with a holder.
+3. where some node has needers and no holder, the first edge into one of these leaves a node with a
+   holder.
 
 So a class costs at least the sum of these, and all classes together no more than all ports can
 take in T seconds, T times rate times price.  The quotient is a bound on T, whatever the prices are.
@@ -79,16 +80,15 @@ def _tariff(moves: Moves, ports: PortMap, paid: Mapping[Port, int]) -> _Tariff:
 def _cost(holders: Devices, needers: Devices, ports: PortMap, tariff: _Tariff) -> int:
     """What a byte of a class costs at least."""
     having, lacking = _by_node(ports, holders), _by_node(ports, needers)
-    nodes = having.keys() | lacking.keys()
-    cheapest = min(tariff.out[d] for d in (*holders, *needers))
-    total = sum(
-        _node_cost(having.get(n, ()), needing, cheapest if len(nodes) > 1 else None, tariff)
-        for n, needing in lacking.items()
-    )
-    if lacking.keys() - having.keys():
-        leaving = min(tariff.out[d] for n in having for d in (*having[n], *lacking.get(n, ())))
-        total += leaving - cheapest
-    return total
+    nodes = _by_node(ports, (*holders, *needers))
+    senders = {n: min(tariff.out[d] for d in own) for n, own in nodes.items()}
+    total, needy = 0, []
+    for n, needing in lacking.items():
+        sending = min((price for m, price in senders.items() if m != n), default=None)
+        total += _node_cost(having.get(n, ()), needing, sending, tariff)
+        if n not in having and sending is not None:
+            needy.append(sending)
+    return total + (min(senders[n] for n in having) - max(needy) if needy else 0)
 
 
 def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, list[int]]:
@@ -101,8 +101,10 @@ def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, list[int]]:
 def _node_cost(
     having: Sequence[int], lacking: Sequence[int], sending: int | None, tariff: _Tariff
 ) -> int:
-    """What the edges into the needers of a node cost; ``sending``: the cheapest price out (None:
-    there is no other node)."""
+    """What the edges into the needers of a node cost.
+
+    ``sending``: the cheapest price out of another node; None: there is none.
+    """
     members = sorted((*having, *lacking), key=lambda d: tariff.give[d])
     from_holder = min((tariff.give[d] for d in having), default=None)
     total, first = 0, None

@@ -18,8 +18,10 @@ from p2smt.transfer.trees import flow_trees
 
 OPTIMAL_WITHIN = Fraction(1, 10**6)
 """Relative: a plan so near to its bound is optimal, but for whole elements."""
-PIECES = (8, 64)
-"""Of a class: so many at most, tried in this order."""
+PIECES = ((8, 0), *((64, 100 * turn) for turn in range(8)))
+"""So many of a class at most, with the first of the orders of nodes, tried one after the other."""
+NEAR = Fraction(1, 1000)
+"""So near to the bound nothing more is tried."""
 MOST_EDGES = 1_000_000
 
 
@@ -32,19 +34,25 @@ class PlannedMoves:
     certificate: TransferCertificate
 
     @property
-    def gap(self) -> Fraction:
-        """How much longer than the bound it takes, as a part of the bound."""
+    def gap(self) -> Fraction | None:
+        """How much longer than the bound it takes, as a part of the bound; None: none is proved."""
         return gap_of(self.replay.bandwidth_s, self.certificate.bound_s)
 
     @property
     def optimal(self) -> bool:
         """Whether the certificate proves that no plan is faster."""
-        return self.gap <= OPTIMAL_WITHIN
+        return self.within(OPTIMAL_WITHIN)
+
+    def within(self, part: Fraction) -> bool:
+        """Whether it takes at most this part longer than the bound."""
+        return self.gap is not None and self.gap <= part
 
 
-def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction:
-    """How much longer than the bound, as a part of it; 0 where nothing moves."""
-    return seconds / bound_s - 1 if bound_s else Fraction(0)
+def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction | None:
+    """How much longer than the bound, as a part of it; None: nothing is proved."""
+    if not bound_s:
+        return None if seconds else Fraction(0)
+    return seconds / bound_s - 1
 
 
 def plan_moves(moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimits) -> PlannedMoves:
@@ -78,7 +86,7 @@ def _followed(
     for pieces in _candidates(moves, ports, flow):
         made = replay(moves, pieces, ports, item_bytes)
         found.append(PlannedMoves(pieces, made, bound))
-        if found[-1].optimal:
+        if found[-1].within(NEAR):
             break
     return min(found, key=lambda one: one.replay.bandwidth_s)
 
@@ -89,9 +97,10 @@ def _candidates(
     if flow is not None and apart(moves, ports):
         yield flow_chains(moves, ports, flow.shares)
     shares = [no_shares(one) for one in moves.classes] if flow is None else flow.shares
-    for most in PIECES:
-        if most == PIECES[0] or most * sum(len(one.needers) for one in moves.classes) <= MOST_EDGES:
-            yield flow_trees(moves, ports, shares, most)
+    edges = sum(len(one.needers) for one in moves.classes)
+    for most, first in PIECES:
+        if most == PIECES[0][0] or most * edges <= MOST_EDGES:
+            yield flow_trees(moves, ports, shares, most, first)
 
 
 def no_shares(one: TransferClass) -> dict[int, Shares]:

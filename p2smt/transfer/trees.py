@@ -17,6 +17,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 from p2smt.problems.transfer import Shares
 from p2smt.transfer.classes import Moves, TransferClass
@@ -25,38 +26,63 @@ from p2smt.transfer.ports import PortMap
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _NEAR = 1e-7
+_TRIES = 12
 
 Stretch = tuple[float, float, int]
 """Start and end on the circle, unrolled, and the device."""
 
 
 def flow_trees(
-    moves: Moves, ports: PortMap, shares: Sequence[Mapping[int, Shares]], most: int
+    moves: Moves, ports: PortMap, shares: Sequence[Mapping[int, Shares]], most: int, first: int = 0
 ) -> tuple[TreePiece, ...]:
-    """Pieces of all classes, at most so many of each."""
-    beyond = Counter[int]()
-    found: list[TreePiece] = []
+    """Pieces of all classes, at most so many of each; ``first``: the order that is tried first.
+
+    Where stretches of a node meet its own, another order of the nodes is tried.
+    """
+    beyond, found = Counter[int](), list[TreePiece]()
     for number, one in enumerate(moves.classes):
-        found += _pieces(number, one, ports, shares[number], most, beyond)
+        tries = (
+            _attempt(number, one, ports, shares[number], most, beyond, turn)
+            for turn in range(first, first + _TRIES)
+        )
+        pieces, more = _first_best(tries)
+        beyond += more
+        found += pieces
     return tuple(found)
 
 
-def _pieces(
+_Attempt = tuple[list[TreePiece], Counter[int]]
+
+
+def _first_best(tries: Iterator[_Attempt]) -> _Attempt:
+    """The attempt that sends least beyond what it should; the first that sends nothing so."""
+    best = next(tries)
+    while best[1] and (other := next(tries, None)) is not None:
+        best = min(best, other, key=lambda one: one[1].total())
+    return best
+
+
+def _attempt(
     number: int,
     one: TransferClass,
     ports: PortMap,
     shares: Mapping[int, Shares],
     most: int,
     beyond: Counter[int],
-) -> Iterator[TreePiece]:
-    circle = _circle(one, ports, shares, (number * _GOLDEN) % 1.0)
-    start = 0
+    turn: int,
+) -> _Attempt:
+    """The pieces of a class, and the elements that devices send beyond what they should."""
+    circle = _circle(one, ports, shares, (number * _GOLDEN) % 1.0, turn)
+    start, found, more = 0, list[TreePiece](), Counter[int]()
     for end in _ends(circle, min(most, one.elements)):
         stop = round(one.elements * end)
         if stop > start:
             middle = (start + stop) / 2 / one.elements
-            yield TreePiece(number, start, stop, _tree(one, ports, circle, middle, beyond))
+            tree = _tree(one, ports, circle, middle, beyond + more)
+            more.update({d: n * (stop - start) for d, n in tree.over.items()})
+            found.append(TreePiece(number, start, stop, tuple(tree.edges)))
             start = stop
+    return found, more
 
 
 @dataclass(frozen=True)
@@ -69,16 +95,21 @@ class _Circle:
 
 
 def _circle(
-    one: TransferClass, ports: PortMap, shares: Mapping[int, Shares], start: float
+    one: TransferClass, ports: PortMap, shares: Mapping[int, Shares], start: float, turn: int
 ) -> _Circle:
+    """The stretches, nodes and devices in an order of each ``turn``."""
     holders, needers = set(one.holders), set(one.needers)
     nodes: dict[int, list[int]] = defaultdict(list)
     for device in (*one.holders, *one.needers):
         nodes[ports.node(device)].append(device)
+    mixed = Random(turn)
+    for own in nodes.values() if turn else ():
+        mixed.shuffle(own)
+        own.sort(key=lambda d: d in needers)
     held = [n for n, own in nodes.items() if holders & set(own)]
     order = [*held, *(n for n in nodes if n not in set(held))]
     circle, at = _Circle([], [], []), start
-    for node in nodes:
+    for node in mixed.sample(sorted(nodes), len(nodes)) if turn else nodes:
         lacking = [d for d in nodes[node] if d in needers]
         at = _lay(circle.entering, at, [(d, shares[d].entering) for d in lacking])
         if lacking:
@@ -115,15 +146,15 @@ def _times(stretches: Sequence[Stretch], point: float) -> Counter[int]:
 
 def _tree(
     one: TransferClass, ports: PortMap, circle: _Circle, point: float, beyond: Counter[int]
-) -> tuple[Edge, ...]:
+) -> _Growth:
     grown = _Growth(
         {d: ports.node(d) for d in (*one.holders, *one.needers)},
         _times(circle.sending, point),
         _times(circle.giving, point),
         beyond,
     )
-    entering = _times(circle.entering, point)
-    return grown.grow(one, entering)
+    grown.grow(one, _times(circle.entering, point))
+    return grown
 
 
 @dataclass
@@ -135,6 +166,7 @@ class _Growth:
     gives: Counter[int]
     beyond: Counter[int]
     edges: list[Edge] = field(default_factory=list)
+    over: Counter[int] = field(default_factory=Counter)
     able: list[int] = field(default_factory=list)
     """Devices that have the piece and may send it over the network."""
     giving: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -142,15 +174,14 @@ class _Growth:
     inside: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     outside: list[int] = field(default_factory=list)
 
-    def grow(self, one: TransferClass, entering: Counter[int]) -> tuple[Edge, ...]:
-        """All needers attached."""
+    def grow(self, one: TransferClass, entering: Counter[int]) -> None:
+        """Attach all needers."""
         self._wait(one, entering)
         for device in one.holders:
             self._has(device)
         while self.outside or any(self.inside.values()):
             if not (self._inside() or self._outside() or self._beyond_inside()):
                 self._beyond_outside()
-        return tuple(self.edges)
 
     def _wait(self, one: TransferClass, entering: Counter[int]) -> None:
         """Who waits, those last that can send on most."""
@@ -213,6 +244,6 @@ class _Growth:
         self._attach(self._least(others or self.having[node]), self.outside.pop())
 
     def _least(self, devices: Sequence[int]) -> int:
-        found = min(devices, key=lambda d: (self.beyond[d], d))
-        self.beyond[found] += 1
+        found = min(devices, key=lambda d: (self.over[d], self.beyond[d], d))
+        self.over[found] += 1
         return found

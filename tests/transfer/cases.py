@@ -73,13 +73,13 @@ def _chunk(size: int, ways: int, which: int) -> tuple[int, int]:
     return size * which // ways, size * (which + 1) // ways
 
 
-def random_case(seed: int, before: int, after: int, *, same: bool, tensors: int = 2) -> Case:
+def random_case(
+    seed: int, before: int, after: int, *, same: bool, tensors: int = 2, small: bool = False
+) -> Case:
     """Random layouts on the same devices, or on those that follow the first layout's nodes."""
     chance = random.Random(seed)
-    shapes = {
-        f"w{i}": (chance.choice([48, 72, 144]), chance.choice([480, 960, 1200]))
-        for i in range(tensors)
-    }
+    sizes = ([4, 6, 12], [4, 8, 10]) if small else ([48, 72, 144], [480, 960, 1200])
+    shapes = {f"w{i}": (chance.choice(sizes[0]), chance.choice(sizes[1])) for i in range(tensors)}
     first = random_layout(chance, before, shapes)
     second = random_layout(chance, after, shapes)
     start = 0 if same else before
