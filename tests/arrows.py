@@ -82,6 +82,16 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         for name in ("semantics", "index_maps")
     ),
     (
+        "transfer.certificate",
+        ("transfer.classes", "transfer.ports"),
+        "the check of a bound shares nothing with what found it",
+    ),
+    (
+        "transfer.plan",
+        ("errors", "transfer.classes", "transfer.ports"),
+        "the replay of a plan shares nothing with what found it",
+    ),
+    (
         "synthesis.certificate",
         ("errors", "synthesis.certificate"),
         "the check of a bound shares nothing with what found it",

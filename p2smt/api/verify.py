@@ -29,12 +29,17 @@ from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport
 from p2smt.training.plan import check_training_plan
+from p2smt.transfer.check import TransferReport, check_transfer
+from p2smt.transfer.file_model import TransferModel
+from p2smt.transfer.plan_file import is_transfer, read_transfer
 
 
 @overload
 def verify(subject: AnyPlan) -> PlanReport: ...
 @overload
 def verify(subject: RedistributionModel) -> RedistributionReport: ...
+@overload
+def verify(subject: TransferModel) -> TransferReport: ...
 @overload
 def verify(subject: ScheduleCertificate) -> CertificateReport: ...
 @overload
@@ -52,9 +57,14 @@ def verify(
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | RedistributionReport | CertificateReport | Report: ...
+) -> PlanReport | RedistributionReport | TransferReport | CertificateReport | Report: ...
 def verify(
-    subject: AnyPlan | RedistributionModel | ScheduleCertificate | Schedule | StrPath,
+    subject: AnyPlan
+    | RedistributionModel
+    | TransferModel
+    | ScheduleCertificate
+    | Schedule
+    | StrPath,
     *,
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
@@ -74,6 +84,8 @@ def verify(
     """
     if isinstance(subject, PlanModel | OldPlanModel):
         return check_training_plan(subject, "plan")
+    if isinstance(subject, TransferModel):
+        return check_transfer(subject, "plan")
     if isinstance(subject, RedistributionModel):
         return check_redistribution(subject, "plan")
     if isinstance(subject, ScheduleCertificate):
@@ -89,6 +101,8 @@ def verify(
         schedule_files.require_json(path)
         if is_certificate(path):
             return verify_bound(path)
+        if is_transfer(path):
+            return check_transfer(read_transfer(path), f"plan {path[:200]!r}")
         if is_redistribution(path):
             return check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
         return check_training_plan(read_plan(path), f"plan {path[:200]!r}")

@@ -144,6 +144,10 @@ def command_of(name: str) -> Callable[..., int]:
             from p2smt.cli.schedules.synthesize_command import synthesize
 
             return synthesize
+        case "transfer":
+            from p2smt.cli.transfers.transfer_command import transfer
+
+            return transfer
         case "redistribute":
             from p2smt.cli.redistribute_command import redistribute
 

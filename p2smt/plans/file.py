@@ -39,6 +39,7 @@ __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
 REDISTRIBUTION = "redistribution"
+TRANSFER = "transfer"
 """The ``kind`` of plans of :mod:`p2smt.plans.redistribution`, which are another file."""
 _OF_PAGES = (".html", ".htm")
 _OF_SCHEDULES = (".xml", ".yaml", ".yml")

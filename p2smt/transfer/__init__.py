@@ -1,4 +1,10 @@
 """Moving many tensors from one mesh to another: the layouts of both, and what each device lacks.
 
-``layouts`` says who holds which box of which tensor.
+In reading order: ``layouts`` says who holds which box of which tensor, ``classes`` what moves, and
+``ports`` what messages load.  ``certificate`` proves what no plan beats, by prices, and ``plan``
+holds trees of pieces, with their replay; both know nothing of the search: ``fill`` and ``chains``
+where holders and needers are apart, ``colours`` and ``bound`` the linear program, ``trees`` what
+follows its shares, ``search`` the best of these.  ``answer`` is the public question;
+``layout_file``, ``plan_file`` and ``file_model`` are its files, ``check`` what a plan file is held
+to.
 """

@@ -86,6 +86,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t inverted.yaml --mesh a=2,b=4 --shape 16 --from 'S(a,b)' --to 'S(b)'",
         "-t tiny.yaml --mesh dp=2,tp=4 --shape 2,3 --from 'S(tp),R' --to 'R,S(tp)' --uneven nested",
     ),
+    "transfer": (
+        "-t tiny.yaml --from rows.json --to columns.json",
+        "-t tiny.yaml --from rows.json --to columns.json --time-limit 0",
+        "-t tiny.yaml --from rows.json --to rows.json",
+    ),
     "estimate": (
         f"{TRAINED} -t measured.yaml --strategy tp=2,zero=1 {OWN}",
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
@@ -197,6 +202,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "swap.json --prove",
         "slow_swap.json --prove",
     ),
+    "verify-transfer": ("sent.json", "wrong_sent.json", "unsent.json"),
     "verify-schedule": (
         "ring.xml",
         "pairs.yaml",

@@ -32,6 +32,7 @@ from tests.schemas.commands import COMMANDS, ERRORS, SYMBOLIC, WORDS
 from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
 from tests.training.measured.csv_rows import text_of
+from tests.transfer.files import COLUMNS, ROWS
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "group.csv").write_text(text_of({}, {"mbs": "1"}))
     (path / "measured.yaml").write_text(TINY + H100 + ERRORS)
     _redistributions(path)
+    _transfers(path)
     _certificates(path)
     _journals(path)
     (path / "tuner.conf").write_text("allreduce,0,9,ring,simple,0,1,8\n")
@@ -136,6 +138,20 @@ def _redistributions(path: Path) -> None:
     (path / "wrong_swap.json").write_text(json.dumps({**data, "steps": [*steps, turned]}))
     slow = dearest_plan(source, target)
     (path / "slow_swap.json").write_text(redistribution_text(slow))
+
+
+def _transfers(path: Path) -> None:
+    """A plan, one whose time is wrong, and one of which a piece is lost."""
+    for name, layout in (("rows", ROWS), ("columns", COLUMNS)):
+        (path / f"{name}.json").write_text(json.dumps(layout))
+    done = cli(
+        *("transfer", "-t", str(path / "tiny.yaml"), "--from", str(path / "rows.json")),
+        *("--to", str(path / "columns.json"), "-o", str(path / "sent.json")),
+    )
+    assert done.code == 0, done.err
+    data = json.loads((path / "sent.json").read_text())
+    (path / "wrong_sent.json").write_text(json.dumps(data | {"bandwidth_s": 1.0}))
+    (path / "unsent.json").write_text(json.dumps(data | {"pieces": data["pieces"][1:]}))
 
 
 def _plans(path: Path, plan: dict[str, Any]) -> None:

@@ -43,6 +43,7 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "Reshard an array": {
             "redistribute": "The fastest steps from one sharding to another.",
+            "transfer": "A model's tensors from one mesh to another, with a bound.",
         },
         "Clusters, and running on them": {
             "topology": "Presets and topology files; make them of what tools print.",

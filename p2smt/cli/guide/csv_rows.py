@@ -26,6 +26,7 @@ ROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "crossings": ("cells", "members"),
         "synthesize": ("points",),
         "redistribute": ("steps",),
+        "transfer": ("levels",),
         "run": ("steps", "requests"),
         "calibrate": ("tables", "efficiencies"),
         "classics": ("classics",),

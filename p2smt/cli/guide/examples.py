@@ -64,6 +64,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt redistribute -t dgx-h100:1 --mesh tp=8 --shape 8192,8192 --from 'S(tp),R' "
             "--to 'R,R' -o plan.json",
         ),
+        "transfer": (
+            "p2smt transfer -t dgx-h100:16 --from trainer.json --to engines.json "
+            "--to-device-ids 64-127 -o plan.json",
+            "p2smt transfer -t dgx-h100:4 --from before.json --to after.json --nominal",
+        ),
         "verify": ("p2smt verify plan.json --prove", _VERIFY),
         "convert": (
             "p2smt convert schedule.xml schedule.json",

@@ -52,6 +52,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 OTHERWISE: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("redistribute", "--to"): "Problem",
+        ("transfer", "--to"): "Problem",
         ("redistribute", "--steps"): "Rules",
         ("verify", "--fix"): "Output",
         ("export", "--launcher"): "Output",

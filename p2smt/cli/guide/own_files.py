@@ -52,6 +52,7 @@ REDISTRIBUTION = _kind(
     "",
     "p2smt show {0}, p2smt verify {0} or p2smt run {0} take it",
 )
+TRANSFER = _kind("a transfer", "verify", "", "p2smt verify {0} takes it")
 SCHEDULE = _kind(
     "a schedule",
     "verify, convert, run, cost, show, report, export",
@@ -105,6 +106,7 @@ def kind_of(path: str) -> OwnFile | None:
 def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
     from p2smt.plans.crossings import file as least_set
     from p2smt.plans.file import REDISTRIBUTION as MOVED
+    from p2smt.plans.file import TRANSFER as SENT
     from p2smt.synthesis.certificate import certificate
 
     if "schema_version" not in data:
@@ -113,7 +115,12 @@ def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
         return PLAN
     if "kind" not in data:
         return ANSWER
-    named = {MOVED: REDISTRIBUTION, certificate.KIND: CERTIFICATE, least_set.KIND: LEAST_SET}
+    named = {
+        MOVED: REDISTRIBUTION,
+        SENT: TRANSFER,
+        certificate.KIND: CERTIFICATE,
+        least_set.KIND: LEAST_SET,
+    }
     return named.get(str(data["kind"]))
 
 

@@ -26,6 +26,7 @@ DOING = {
     "run": "running",
     "synthesize": "synthesizing",
     "redistribute": "planning steps",
+    "transfer": "planning trees",
     "verify": "verifying",
     "convert": "converting",
     "export": "exporting",

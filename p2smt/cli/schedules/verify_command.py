@@ -124,6 +124,7 @@ def _verify_file(
     from p2smt.interop.schedule_files import require_json, schedule_text
     from p2smt.plans.crossings.file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
+    from p2smt.transfer.plan_file import is_transfer
 
     text = schedule_text(file)
     if text is None:
@@ -139,6 +140,9 @@ def _verify_file(
             return verify_least_set(file, shown, prove, how)
         if is_redistribution(file):
             return verify_redistribution(file, shown, prove, how)
+        if is_transfer(file):
+            _refuse_proof(prove)
+            return verify_transfer(file, shown)
         return verify_plan(file, shown, prove, how)
     _refuse_proof(prove)
     _refuse_fabric(fabric)
@@ -243,6 +247,18 @@ def _fastest(plan: RedistributionPlan, how: o.SearchOptions) -> RedistributionPr
     if how.time_limit is not None:
         limits = replace(limits, time_limit_s=how.limits().time_limit_s)
     return prove_redistribution(plan, limits)
+
+
+def verify_transfer(file: str, shown: o.ShownOptions) -> int:
+    """Check a plan: every element's way, times, and the bound, by fractions alone."""
+    from p2smt.report.transfers.data import checked_transfer_data
+    from p2smt.report.transfers.screens import checked_transfer_lines
+    from p2smt.transfer.check import check_transfer
+    from p2smt.transfer.plan_file import read_transfer
+
+    report = check_transfer(read_transfer(file), f"plan {file[:200]!r}")
+    _tell(shown, lambda: checked_transfer_data(report), lambda: checked_transfer_lines(report))
+    return OK if report.valid else REFUTED
 
 
 # Certificates and journals.

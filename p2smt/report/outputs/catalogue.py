@@ -58,8 +58,10 @@ from p2smt.report.outputs.symbolic import (
 )
 from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
+from p2smt.report.transfers.output import TransferOutput, VerifyTransferOutput
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
+from p2smt.transfer.file_model import TransferModel, WeightLayoutModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -70,6 +72,8 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "plan": (PlanModel, "plan files"),
         "plan-1": (OldPlanModel, "plan files of version 1"),
         "redistribution": (RedistributionModel, "plan files of redistributions"),
+        "transfer-plan": (TransferModel, "plan files of transfers"),
+        "layout": (WeightLayoutModel, "layout files: who holds which box of which tensor"),
         "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
         "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
         "topology": (TopologyModel, "topology files"),
@@ -91,6 +95,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
+        "transfer": (TransferOutput, "transfer --json"),
         "estimate": (EstimateOutput, "estimate --json"),
         "plan-training": (PlanOutput, "plan --json"),
         "plan-hosts": (PlanHostsOutput, "plan --hosts --json"),
@@ -116,6 +121,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             VerifyRedistributionOutput,
             "verify PLAN --json of a redistribution",
         ),
+        "verify-transfer": (VerifyTransferOutput, "verify PLAN --json of a transfer"),
         "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
         "verify-tuner": (VerifyTunerOutput, "verify FILE --json of a file for a library"),
         "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),

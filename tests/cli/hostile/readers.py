@@ -33,6 +33,7 @@ from tests.interop.mscclpp.plans import all_gather
 from tests.interop.test_fabrics import EVEN, HUB
 from tests.interop.test_model_config import GPT2
 from tests.training.measured.csv_rows import text_of
+from tests.transfer.files import COLUMNS, ROWS
 
 SCENE = "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB"
 HOSTED = "-t racks.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB"
@@ -101,6 +102,12 @@ READERS: Mapping[str, Reader] = {
         Reader("training-plan.json", "verify FILE", _saved("training.json")),
         Reader("swap.json", "verify FILE", _saved("swap.json")),
         Reader("swap-run.json", "run FILE --backend reference", _saved("swap.json")),
+        Reader("sent.json", "verify FILE", _saved("sent.json")),
+        Reader(
+            "layout.json",
+            "transfer -t tiny.yaml --from FILE --to layout.json",
+            _saved("layout.json"),
+        ),
         Reader("set.json", "verify FILE", _saved("set.json")),
         Reader("rounds.json", "verify FILE --fabric ring:5", _saved("rounds.json")),
         Reader("list.jsonl", "verify FILE", _saved("list.jsonl")),
@@ -184,6 +191,8 @@ def write_files(folder: Path) -> None:
         ("gpus.yaml", TINY + H100),
         ("racks.yaml", RACKS),
         ("small.yaml", SMALL),
+        ("layout.json", json.dumps(ROWS)),
+        ("other.json", json.dumps(COLUMNS)),
     ):
         (folder / name).write_text(text)
     samples = made_samples(TRUTH, INSIDE, sizes=SIZES)
@@ -200,6 +209,7 @@ WRITERS = (
     "solve -t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB -o hosts.json",
     f"plan --model small.yaml {TRAINED} --fix tp=4 -o training.json --journal trained.jsonl",
     f"redistribute -t tiny.yaml {ARRAY} --from 'S(x),S(y)' --to 'S(y),S(x)' -o swap.json",
+    "transfer -t tiny.yaml --from layout.json --to other.json -o sent.json",
     "crossings --factors 2,3 --sufficient -o set.json",
     "placements --levels 2,4 --axes 2,4 --journal list.jsonl",
     f"solve {SCENE} --journal best.jsonl",

@@ -30,6 +30,7 @@ LINES: Mapping[str, str] = {
     "calibrate": "none.txt",
     "plan": f"--model small.yaml {TRAINED} --fix tp=4",
     "estimate": f"--model small.yaml {TRAINED} --strategy tp=4,dp=2",
+    "transfer": "-t tiny.yaml --from layout.json --to layout.json",
     "redistribute": f"-t tiny.yaml {ARRAY} --from 'S(x),R' --to 'R,S(x)'",
     "synthesize": "--fabric ring:3 --collective broadcast --steps 2 --rounds 2 --chunks 1",
     "classics": "ring-all-reduce --ranks 3",

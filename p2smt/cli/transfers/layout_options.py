@@ -1,0 +1,115 @@
+"""The two layouts of a transfer, as options: what they are, and which devices have their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p2smt.cli import given
+from p2smt.cli import option_groups as o
+from p2smt.cli.parameters import Text, option
+from p2smt.errors import InputError
+
+if TYPE_CHECKING:
+    from p2smt.cluster.topology import Topology
+    from p2smt.transfer.answer import TransferQuestion
+    from p2smt.transfer.layouts import WeightLayout
+
+MAX_IDS = 2**20
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """Who holds what before and after, on which devices, in which type of elements."""
+
+    source: Text = option("LAYOUT", "Who holds what before: a layout.json.", "--from")
+    target: Text = option("LAYOUT", "The same after it.", "--to")
+    device_ids: Text = option(
+        "N-N,N,..", "Device of each rank before, such as 0-63; default: 0,1,2,.."
+    )
+    to_device_ids: Text = option("N-N,N,..", "The same after it: others, fewer, another order.")
+    dtype: str = option(
+        "NAME", "Type in which elements are sent: bf16, f16, f32, f64.", default="bf16"
+    )
+
+    def question(self, topology: Topology, nominal: bool, how: o.SearchOptions) -> TransferQuestion:
+        """What is asked.
+
+        Raises:
+            InputError: an option is missing, or its value does not fit.
+        """
+        from p2smt.transfer.answer import TransferQuestion
+
+        item_bytes = item_bytes_of(self.dtype)
+        before, after = (
+            layout_of(_needed(text, name))
+            for text, name in ((self.source, "--from"), (self.target, "--to"))
+        )
+        return TransferQuestion(
+            topology,
+            before,
+            after,
+            _ids(self.device_ids, "--device-ids", before.devices),
+            _ids(self.to_device_ids, "--to-device-ids", after.devices),
+            item_bytes,
+            nominal,
+            how.limits(),
+        )
+
+
+def layout_of(text: str) -> WeightLayout:
+    """The layout of a file.
+
+    Raises:
+        InputError: it is no layout.json, or what it says is no layout.
+    """
+    from p2smt.transfer.layout_file import read_layout_file
+
+    if not text.endswith(".json"):
+        rule = "is no layout.json"
+        raise InputError(f"layout {text[:80]!r}", rule, "give the name of one, ending in .json")
+    return read_layout_file(text)
+
+
+def item_bytes_of(dtype: str) -> int:
+    """Bytes of an element that is sent.
+
+    Raises:
+        InputError: there is no such type, or its values have scales.
+    """
+    from p2smt.resharding.types import ElementType
+
+    element = ElementType.parse(dtype)
+    if not element.floating:
+        rule = "is none that weights are sent in: quantised ones have scales beside them"
+        raise InputError(f"--dtype {dtype[:40]!r}", rule, "give bf16, f16, f32 or f64")
+    return element.item_bytes
+
+
+def _needed(text: str | None, name: str) -> str:
+    if text is None:
+        raise InputError(name, "is missing", f"give it like {name} layout.json")
+    return text
+
+
+def _ids(text: str | None, option: str, count: int) -> Sequence[int]:
+    return range(count) if text is None else ids_of(text, option)
+
+
+def ids_of(text: str, option: str) -> Sequence[int]:
+    """Device ids such as ``0-15,24,32-39``.
+
+    Raises:
+        InputError: a part is neither a number nor a range of them.
+    """
+    found: list[int] = []
+    what = f"{option} {text[:60]!r}: a device"
+    for part in text.strip("[] ").split(","):
+        first, _, last = part.strip().partition("-")
+        low = given.count_of(first, what, 2**31 - 1, least=0)
+        high = given.count_of(last, what, 2**31 - 1, least=0) if last else low
+        if not low <= high < low + MAX_IDS:
+            raise InputError(f"{option} {part[:40]!r}", "is no range", "give it like 0-15")
+        found += range(low, high + 1)
+    return found

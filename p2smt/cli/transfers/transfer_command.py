@@ -1,0 +1,51 @@
+"""`p2smt transfer`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p2smt.cli import option_groups as o
+from p2smt.cli.parameters import Text, opened, part
+from p2smt.cli.transfers.layout_options import LayoutOptions
+
+if TYPE_CHECKING:
+    from p2smt.transfer.answer import TransferAnswer
+
+
+@opened
+def transfer(
+    *,
+    cluster: o.ClusterOptions,
+    layouts: LayoutOptions,
+    prices: o.PriceOptions = part("library", "nominal"),
+    how: o.SearchOptions = part("time_limit"),
+    output: Text = o.PLAN_FILE,
+    shown: o.ShownOptions,
+) -> int:
+    """Move a model's tensors from one mesh to another, with a bound and its proof."""
+    from p2smt.transfer.answer import find_transfer
+
+    topology = cluster.under(prices)
+    question = layouts.question(topology, prices.nominal, how)
+    o.plan_writable(output)
+    return _finish(find_transfer(question), output, shown)
+
+
+def _finish(answer: TransferAnswer, output: str | None, shown: o.ShownOptions) -> int:
+    """Write the file first: what is shown may go to a pipe that nobody reads any more."""
+    from p2smt.cli.codes import exit_code
+    from p2smt.cli.output import tell
+    from p2smt.report.text import printable
+    from p2smt.report.transfers.data import transfer_data
+    from p2smt.report.transfers.screens import transfer_details, transfer_screen
+
+    written = []
+    if output is not None:
+        from p2smt.files.write import write_atomically
+        from p2smt.transfer.plan_file import transfer_text
+
+        write_atomically(output, transfer_text(answer))
+        written.append(f"plan written to {printable(output)}")
+    said = transfer_details if shown.details else transfer_screen
+    tell(shown.json, lambda: transfer_data(answer), lambda: said(answer, written))
+    return exit_code(answer.status)

@@ -1,0 +1,4 @@
+"""A transfer, told.
+
+``output``: the shape of ``--json``; ``data``: what fills it; ``screens``: what a person reads.
+"""

@@ -1,0 +1,119 @@
+"""A transfer as ``transfer --json`` prints it, and the words for where its bound binds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, cast
+
+from p2smt.report.transfers.output import (
+    TransferLevelEntry,
+    TransferOutput,
+    VerifyTransferOutput,
+)
+from p2smt.result import Status
+from p2smt.transfer.answer import TransferAnswer
+from p2smt.transfer.certificate import Prices
+from p2smt.transfer.check import CHECKED, TransferReport
+from p2smt.transfer.plan import Replay
+from p2smt.transfer.ports import IN, PortMap
+from p2smt.transfer.search import gap_of
+
+
+def transfer_data(answer: TransferAnswer) -> TransferOutput:
+    """All numbers of the answer."""
+    question, found = answer.question, answer.found
+    seconds, gap = float(found.replay.bandwidth_s), found.gap
+    item_bytes = question.item_bytes
+    return TransferOutput(
+        status=cast(Literal[Status.OPTIMAL, Status.FEASIBLE], answer.status),
+        objective_s=seconds + answer.fill_s,
+        bandwidth_s=seconds,
+        fill_s=answer.fill_s,
+        bound_s=float(found.certificate.bound_s),
+        gap=None if gap is None else float(gap),
+        binding=binding_words(question.ports, found.certificate.prices),
+        nominal=question.nominal,
+        tensors=len(question.before.tensors),
+        classes=len(question.moves.classes),
+        pieces=len(found.pieces),
+        messages=sum(len(piece.edges) for piece in found.pieces),
+        sent_bytes=sum(found.replay.sent.values()),
+        kept_bytes=sum(question.moves.kept.values()) * item_bytes,
+        receives_bytes=max(answer.received.values(), default=0),
+        receivers=len(answer.received),
+        levels=level_entries(question.ports, found.replay),
+    )
+
+
+def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry]:
+    """What messages load the levels with, outermost first."""
+    crossing = Counter[int]()
+    for edge, payload in replay.sent.items():
+        for level in {port.level for port in ports.message(*edge)}:
+            crossing[level] += payload
+    worst: dict[int, tuple[Fraction, str]] = {}
+    for port, load in sorted(replay.loads.items()):
+        seconds = Fraction(load) / ports.rate(port)
+        if port.level not in worst or seconds > worst[port.level][0]:
+            worst[port.level] = (seconds, ports.words(port))
+    return [
+        TransferLevelEntry(
+            level=ports.topology.levels[level].name,
+            bytes=crossing[level],
+            seconds=float(worst[level][0]),
+            port=worst[level][1],
+        )
+        for level in sorted(worst)
+    ]
+
+
+_MOST = 3
+
+
+def binding_words(ports: PortMap, prices: Prices) -> str:
+    """Where prices are: ``entry of node 8``, ``sending of nodes 0-3``, ``ports inside node 2``."""
+    entities: dict[str, set[int]] = defaultdict(set)
+    for port in prices:
+        if port.level == ports.network:
+            entities["entry" if port.way == IN else "sending"].add(port.entity)
+        else:
+            width = ports.topology.devices_under(port.level)
+            entities["ports inside"].add(ports.node(port.entity * width))
+    name = ports.topology.levels[max(ports.network, 0)].name if ports.network >= 0 else "node"
+    return " and ".join(
+        f"{what}{'' if what == 'ports inside' else ' of'} {name}{'s' * (len(found) > 1)} "
+        f"{numbers_text(sorted(found))}"
+        for what, found in entities.items()
+    )
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Ascending numbers as runs, ``0-3, 8``; of many runs the first ones."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:_MOST]]
+    return ", ".join([*shown, *([".."] if len(runs) > _MOST else [])])
+
+
+def checked_transfer_data(report: TransferReport) -> VerifyTransferOutput:
+    """The verdict as data."""
+    gap = None
+    if report.replay is not None and report.bound_s is not None:
+        gap = gap_of(report.replay.bandwidth_s, report.bound_s)
+    moves = None if report.question is None else report.question.moves
+    return VerifyTransferOutput(
+        checked=CHECKED,
+        not_checked=[],
+        verdict="valid" if report.valid else "invalid",
+        faults=report.faults,
+        bandwidth_s=None if report.replay is None else float(report.replay.bandwidth_s),
+        bound_s=None if report.bound_s is None else float(report.bound_s),
+        gap=None if gap is None else float(gap),
+        classes=(len(moves.classes) or None) if moves is not None else None,
+    )

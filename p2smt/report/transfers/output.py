@@ -1,0 +1,63 @@
+"""``transfer --json``, and the verdict on the plan of a transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from p2smt.report.outputs.shape import (
+    Bytes,
+    Count,
+    Gap,
+    Output,
+    OutputPart,
+    PayloadBytes,
+    Said,
+    Seconds,
+)
+from p2smt.report.outputs.solve import WhatChecked
+from p2smt.result import Status
+
+
+class TransferLevelEntry(OutputPart):
+    """What messages load the ports of a level with."""
+
+    level: Annotated[str, Said("The level's name.")]
+    bytes: Annotated[Bytes, Said("Of all messages that cross it.")]
+    seconds: Annotated[Seconds, Said("Of its busiest port.")]
+    port: Annotated[str, Said("That port.")]
+
+
+class TransferOutput(Output):
+    """The plan of a transfer from one mesh to another, its time and its proof."""
+
+    status: Annotated[
+        Literal[Status.OPTIMAL, Status.FEASIBLE], Said("optimal: by the certificate alone.")
+    ]
+    objective_s: Annotated[Seconds, Said("Of the bytes, with latencies and filling.")]
+    bandwidth_s: Annotated[Seconds, Said("Of the bytes alone, at the busiest port.")]
+    fill_s: Annotated[Seconds, Said("What latencies and the filling of the longest chain add.")]
+    bound_s: Annotated[Seconds, Said("No plan moves the bytes faster; 0: nothing is proved.")]
+    gap: Annotated[Gap | None, Said("Of the bytes' time over its bound; null: nothing is proved.")]
+    binding: Annotated[str, Said("Where the bound binds; empty: nothing moves, or nothing is.")]
+    nominal: Annotated[bool, Said("At nominal rates; false: at what sends reach.")]
+    tensors: Annotated[int, Said("How many there are.", ge=1)]
+    classes: Annotated[int, Said("Of elements with equal holders and equal needers.", ge=0)]
+    pieces: Annotated[int, Said("That classes are cut into, each with its tree.", ge=0)]
+    messages: Annotated[int, Said("Edges of all trees.", ge=0)]
+    sent_bytes: Annotated[PayloadBytes, Said("Of all messages.")]
+    kept_bytes: Annotated[PayloadBytes, Said("What devices have before and after, summed up.")]
+    receives_bytes: Annotated[PayloadBytes, Said("The most that a device gets.")]
+    receivers: Annotated[int, Said("Devices that get something.", ge=0)]
+    levels: Annotated[Sequence[TransferLevelEntry], Said("Those that messages cross.")]
+
+
+class VerifyTransferOutput(WhatChecked, Output):
+    """The verdict on the plan of a transfer."""
+
+    verdict: Literal["valid", "invalid"]
+    faults: Annotated[Sequence[str], Said("What is wrong.")]
+    bandwidth_s: Annotated[Seconds | None, Said("Of the bytes, anew; null: they do not arrive.")]
+    bound_s: Annotated[Seconds | None, Said("What the prices prove; null: nothing was derived.")]
+    gap: Annotated[Gap | None, Said("Of the time over the bound; null: nothing is proved.")]
+    classes: Annotated[Count | None, Said("null: nothing moves, or layouts are none.")]

@@ -1,0 +1,126 @@
+"""What `transfer`, and `verify` of its plan, tell a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from p2smt.report.screen import ScreenBlock, full_width, room, screen
+from p2smt.report.tables import table, table_lines
+from p2smt.report.transfers.data import checked_transfer_data, transfer_data
+from p2smt.report.transfers.output import TransferOutput
+from p2smt.transfer.answer import TransferAnswer
+from p2smt.transfer.check import CHECKED, TransferReport
+from p2smt.units import counted, format_bytes, format_time, plain
+
+_WIDE = 120
+
+
+def transfer_screen(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
+    """The first screen: the verdict, where time and bytes go, and what comes next."""
+    data = transfer_data(answer)
+    first, last = full_width([verdict_text(data)]), full_width(below)
+    return [*first, *screen(_blocks(data), room(last, first)), *last]
+
+
+def verdict_text(data: TransferOutput) -> str:
+    """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
+    seconds = ms_text(data.bandwidth_s)
+    if not data.messages:
+        return f"{data.status.value}: nothing moves, every device has what it needs"
+    if data.gap is None:
+        return f"{data.status.value}: {seconds}, nothing is proved"
+    by = f" by {data.binding}" if data.binding else ""
+    gap = f"gap {plain(max(0.0, 100 * data.gap), 2)} %" if data.gap >= 1e-5 else "gap 0 %"
+    return f"{data.status.value}: {seconds}, bound {ms_text(data.bound_s)} ({gap}){by}"
+
+
+def ms_text(seconds: float) -> str:
+    """A time in four digits."""
+    for unit, size in (("s", 10.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{plain(seconds / min(size, 1.0), 4, grouped=True)} {unit}"
+    return format_time(seconds)
+
+
+def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
+    rates = "nominal rates" if data.nominal else "the rates that sends reach"
+    yield ScreenBlock(
+        "time",
+        (
+            f"{ms_text(data.bandwidth_s)} for the bytes at {rates}; latencies and filling "
+            f"add {format_time(data.fill_s)} in chunks of 4 MiB",
+        ),
+        8,
+    )
+    yield ScreenBlock(
+        "levels",
+        tuple(
+            f"{one.level}: {format_bytes(one.bytes)}, {ms_text(one.seconds)} at {one.port}"
+            for one in data.levels
+        ),
+        7,
+        4,
+    )
+    yield ScreenBlock(
+        "moved",
+        (
+            f"{format_bytes(data.sent_bytes)} to {counted(data.receivers, 'device')}; "
+            f"{format_bytes(data.kept_bytes)} stay where they are",
+        ),
+        6,
+    )
+    yield ScreenBlock(
+        "memory",
+        (f"a device receives up to {format_bytes(data.receives_bytes)}, into its new shards",),
+        5,
+    )
+    yield ScreenBlock(
+        "plan",
+        (
+            f"{counted(data.tensors, 'tensor')} in {counted(data.classes, 'class', 'classes')}, "
+            f"{counted(data.pieces, 'piece')}, {counted(data.messages, 'message')}",
+        ),
+        5,
+    )
+
+
+def transfer_details(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
+    """The screen, then every class and the busiest pairs."""
+    question, found = answer.question, answer.found
+    pieces = Counter(piece.number for piece in found.pieces)
+    rows = [
+        [
+            f"{number}",
+            _devices(one.holders),
+            _devices(one.needers),
+            format_bytes(one.elements * question.item_bytes),
+            f"{pieces[number]}",
+        ]
+        for number, one in enumerate(question.moves.classes)
+    ]
+    columns = ("class", "held by", "needed by", ">bytes", ">pieces")
+    title = "elements with equal holders and equal needers"
+    made = table(title, columns, rows)
+    return [*transfer_screen(answer, ()), "", *table_lines(made, _WIDE), *below]
+
+
+def _devices(devices: Sequence[int]) -> str:
+    shown = ",".join(map(str, devices[:8]))
+    return shown if len(devices) <= 8 else f"{shown},.. ({len(devices)})"
+
+
+def checked_transfer_lines(report: TransferReport) -> Iterator[str]:
+    """The verdict on a plan, then what is wrong or what was held against it."""
+    data = checked_transfer_data(report)
+    if not report.valid:
+        yield f"invalid: {counted(len(report.faults), 'fault')}"
+        for fault in report.faults:
+            yield f"    {fault}"
+        return
+    seconds, bound = data.bandwidth_s or 0.0, data.bound_s or 0.0
+    proved = "nothing is proved"
+    if data.gap is not None:
+        proved = f"the prices prove a bound of {ms_text(bound)}"
+    yield f"valid: every element arrives once, in {ms_text(seconds)}; {proved}"
+    yield f"checked: {', '.join(CHECKED)}"

@@ -1,0 +1,106 @@
+"""Whether a plan file of a transfer is right: its layouts, every element's way, times and proof.
+
+Everything is derived again from the file: classes from the layouts, bytes from the trees, the bound
+from the prices.  Nothing here has a part in the search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.cluster.file import build_topology
+from p2smt.errors import InputError
+from p2smt.result import SAME
+from p2smt.transfer.answer import TransferQuestion, fill_s
+from p2smt.transfer.certificate import Prices, proved_bound_s
+from p2smt.transfer.file_model import TransferModel
+from p2smt.transfer.plan import Replay, TreePiece, replay
+from p2smt.transfer.plan_file import layouts_of, pieces_of, prices_of
+from p2smt.transfer.ports import OUT, PortMap
+from p2smt.transfer.search import OPTIMAL_WITHIN, gap_of
+
+CHECKED = ("layouts", "way of every element", "bytes of every port", "times", "prices", "bound")
+
+
+@dataclass(frozen=True)
+class TransferReport:
+    """The verdict on a plan: faults, and what was found anew; None: it could not be."""
+
+    faults: tuple[str, ...]
+    question: TransferQuestion | None = None
+    replay: Replay | None = None
+    bound_s: Fraction | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+
+def check_transfer(model: TransferModel, source: str) -> TransferReport:
+    """Hold a plan against its own layouts.
+
+    Raises:
+        InputError: its topology is none.
+    """
+    topology = build_topology(model.topology, source)
+    try:
+        before, after = layouts_of(model)
+        places = model.source_devices, model.target_devices
+        nominal = model.rates == "nominal"
+        question = TransferQuestion(topology, before, after, *places, model.item_bytes, nominal)
+        pieces = pieces_of(model)
+        made = replay(question.moves, pieces, question.ports, model.item_bytes)
+    except InputError as fault:
+        return TransferReport((str(fault),))
+    prices = prices_of(model)
+    faults = [*_misplaced(question.ports, prices)]
+    bound = Fraction(0)
+    if not faults:
+        bound = proved_bound_s(question.moves, model.item_bytes, question.ports, prices)
+        faults += _misstated(model, question, pieces, made, bound)
+    return TransferReport(tuple(faults), question, made, bound)
+
+
+def _misplaced(ports: PortMap, prices: Prices) -> Iterator[str]:
+    """Prices on what is no port of a device's network or inside."""
+    for port in prices:
+        inside = 0 <= port.level < len(ports.topology.levels)
+        width = ports.topology.devices_under(port.level) if inside else 1
+        own = range(port.entity * width, port.entity * width + width)
+        if port.number < 0:
+            own = range(port.entity, port.entity + 1)
+        known = inside and any(
+            port in side
+            for device in own
+            if device in ports.topology.places
+            for side in ports.sides(device, port.way)
+        )
+        if not known:
+            way = "out of" if port.way == OUT else "into"
+            yield f"the price of a port {way} entity {port.entity} of level {port.level}: no such"
+
+
+def _misstated(
+    model: TransferModel,
+    question: TransferQuestion,
+    pieces: tuple[TreePiece, ...],
+    made: Replay,
+    bound: Fraction,
+) -> Iterator[str]:
+    """Numbers that are not what they are said to be."""
+    filled, claimed = fill_s(question.ports, pieces, model.item_bytes), Fraction(model.bound_s)
+    for what, found, said in (
+        ("bytes take", float(made.bandwidth_s), model.bandwidth_s),
+        ("latencies and filling add", filled, model.fill_s),
+    ):
+        if not math.isclose(said, found, rel_tol=SAME):
+            yield f"{what} {found!r} s, and {said!r} s is said"
+    if claimed > bound:
+        yield f"the prices prove {float(bound)!r} s, and a bound of {float(claimed)!r} s is said"
+    gap = gap_of(made.bandwidth_s, bound)
+    if model.status == "optimal" and (gap is None or gap > OPTIMAL_WITHIN):
+        yield "it is said to be optimal, and the prices do not prove that"

@@ -1,0 +1,155 @@
+"""The plan file of a transfer: layouts, trees of pieces, times and the prices of the bound."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from p2smt.cluster.file_model import dump_topology
+from p2smt.errors import InputError
+from p2smt.files.json_text import read_json
+from p2smt.files.validation import validated
+from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.plans.file import TRANSFER as KIND
+from p2smt.transfer.answer import TransferAnswer
+from p2smt.transfer.file_model import SCHEMA_VERSION, HeldBoxModel, TransferModel
+from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
+from p2smt.transfer.plan import TreePiece
+from p2smt.transfer.ports import Port
+
+REMEDY = "give a file that transfer -o wrote"
+
+
+def transfer_text(answer: TransferAnswer) -> str:
+    """The plan as the text of its file."""
+    return json.dumps(transfer_plan_data(answer)) + "\n"
+
+
+def transfer_plan_data(answer: TransferAnswer) -> dict[str, Any]:
+    """The plan as plain data, valid under :class:`TransferModel`."""
+    question, found = answer.question, answer.found
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "topology": dump_topology(question.topology),
+        "rates": question.ports.rates,
+        "item_bytes": question.item_bytes,
+        "source_devices": list(question.sources),
+        "target_devices": list(question.targets),
+        "patterns": [
+            {
+                "tensors": list(one.tensors),
+                "shape": list(one.shape),
+                "before": _boxes(question.before.shards[one.tensors[0]]),
+                "after": _boxes(question.after.shards[one.tensors[0]]),
+            }
+            for one in question.moves.patterns
+        ],
+        "pieces": [_piece_data(piece) for piece in found.pieces],
+        "status": answer.status.value,
+        "bandwidth_s": float(found.replay.bandwidth_s),
+        "fill_s": answer.fill_s,
+        "bound_s": str(found.certificate.bound_s),
+        "prices": [
+            {
+                "level": port.level,
+                "entity": port.entity,
+                "number": port.number,
+                "way": port.way,
+                "price": str(price),
+            }
+            for port, price in sorted(found.certificate.prices.items())
+        ],
+    }
+
+
+def _boxes(shards: Shards) -> list[dict[str, Any]]:
+    return [{"box": [*map(list, box)], "devices": list(ranks)} for box, ranks in shards.boxes]
+
+
+def _piece_data(piece: TreePiece) -> dict[str, Any]:
+    edges = [*itertools.chain.from_iterable(piece.edges)]
+    return {"number": piece.number, "start": piece.start, "stop": piece.stop, "edges": edges}
+
+
+def is_transfer(path: str) -> bool:
+    """Whether a file is the plan of a transfer, by its ``kind``; any other file is not."""
+    try:
+        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
+    except InputError:
+        return False
+    return isinstance(data, dict) and data.get("kind") == KIND
+
+
+def read_transfer(path: str) -> TransferModel:
+    """The plan in a JSON file.
+
+    Raises:
+        InputError: the file cannot be read or is no such plan; or a key breaks a rule, which it
+            names.
+    """
+    given = f"file {path[:200]!r}"
+    data = read_json(path, given, REMEDY, MAX_PLAN_BYTES)
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise InputError(given, "is no plan of a transfer", REMEDY)
+    return validated(TransferModel, data, f"plan {path[:200]!r}")
+
+
+# What a file holds, as values again.
+
+
+def layouts_of(model: TransferModel) -> tuple[WeightLayout, WeightLayout]:
+    """Both layouts.
+
+    Raises:
+        InputError: a tensor is there twice, or a layout misses or doubles an element.
+    """
+    tensors: dict[str, Tensor] = {}
+    before: dict[str, Shards] = {}
+    after: dict[str, Shards] = {}
+    for pattern in model.patterns:
+        first, second = _shards(pattern.before), _shards(pattern.after)
+        for name in pattern.tensors:
+            if name in tensors:
+                raise InputError(f"tensor {name[:80]!r}", "is there twice", "name each once")
+            tensors[name] = Tensor(name, tuple(pattern.shape))
+            before[name], after[name] = first, second
+    return (
+        WeightLayout(len(model.source_devices), tensors, before),
+        WeightLayout(len(model.target_devices), tensors, after),
+    )
+
+
+def _shards(boxes: Sequence[HeldBoxModel]) -> Shards:
+    return Shards(
+        tuple(
+            (tuple((start, stop) for start, stop in one.box), tuple(one.devices)) for one in boxes
+        )
+    )
+
+
+def pieces_of(model: TransferModel) -> tuple[TreePiece, ...]:
+    """The pieces.
+
+    Raises:
+        InputError: an edge has no receiver.
+    """
+    found = []
+    for one in model.pieces:
+        if len(one.edges) % 2:
+            given = f"a piece of class {one.number} with {len(one.edges)} ends of edges"
+            raise InputError(given, "must have a sender and a receiver for each edge")
+        edges = tuple(zip(one.edges[::2], one.edges[1::2], strict=True))
+        found.append(TreePiece(one.number, one.start, one.stop, edges))
+    return tuple(found)
+
+
+def prices_of(model: TransferModel) -> dict[Port, Fraction]:
+    """The prices by port."""
+    return {
+        Port(one.level, one.entity, one.number, one.way): Fraction(one.price)
+        for one in model.prices
+    }

@@ -1,0 +1,1 @@
+"""Tests of `p2smt transfer`, and of `verify` on its plans."""

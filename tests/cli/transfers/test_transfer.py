@@ -1,0 +1,195 @@
+"""`p2smt transfer`: the first screen, the plan file, and bad input in one line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import p2smt
+from tests.cli.tools import TINY, Outcome, assert_one_error, cli
+from tests.transfer.files import COLUMNS, ROWS
+
+ASKED = ("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "columns.json")
+
+
+def refused(done: Outcome, said: str) -> None:
+    """One line, and what it says."""
+    assert_one_error(done)
+    assert said in done.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    for name, layout in (("rows", ROWS), ("columns", COLUMNS)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(layout))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_verdict_comes_first() -> None:
+    done = cli(*ASKED, "--nominal", "-o", "plan.json")
+    assert done.code == 0, done.err
+    first, *others = done.out.splitlines()
+    assert first.startswith("optimal: ")
+    assert others[-1] == "plan written to plan.json"
+    assert cli("verify", "plan.json").out.startswith("valid: every element arrives once")
+    assert "needed by" in cli(*ASKED, "--details").out
+
+
+@pytest.mark.usefixtures("folder")
+def test_its_json_says_what_is_proved() -> None:
+    data = cli(*ASKED, "--json").json()
+    assert data["status"] == "optimal"
+    assert data["objective_s"] == pytest.approx(data["bandwidth_s"] + data["fill_s"])
+    assert data["gap"] == pytest.approx(0, abs=1e-6)
+    assert data["sent_bytes"] == 2 * 4 * 12
+
+
+@pytest.mark.usefixtures("folder")
+def test_nothing_moves_where_nothing_has_to() -> None:
+    done = cli("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "rows.json")
+    assert done.code == 0
+    assert done.out.startswith("optimal: nothing moves")
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_time_nothing_is_proved() -> None:
+    done = cli(*ASKED, "--time-limit", "0")
+    assert done.code == 3
+    assert "nothing is proved" in done.out.splitlines()[0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_ranks_are_placed_by_ranges() -> None:
+    done = cli(*ASKED, "--device-ids", "3,0-2", "--to-device-ids", "4-7", "--json")
+    assert done.code == 0, done.err
+    assert done.json()["kept_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [("none.json", "does not exist"), ("rows.yaml", "is no layout.json")],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_is_no_layout_file_is_refused(layout: str, said: str) -> None:
+    refused(cli(*ASKED[:3], "--from", layout, "--to", "columns.json"), said)
+
+
+@pytest.mark.usefixtures("folder")
+def test_both_layouts_are_needed() -> None:
+    refused(cli(*ASKED[:5]), "--to: is missing")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--dtype", "i8"), "quantised ones have scales"),
+        (("--dtype", "fp9"), "is none of"),
+        (("--device-ids", "0-2"), "3 source devices: the layout has 4"),
+        (("--device-ids", "0,1,2,2"), "source device 2: is named twice"),
+        (("--to-device-ids", "4-8"), "5 target devices: the layout has 4"),
+        (("--to-device-ids", "5-8"), "target device 8"),
+        (("--to-device-ids", "3-0"), "is no range"),
+        (("--to-device-ids", "0-x"), "a device"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_bad_options_are_one_line(words: tuple[str, ...], said: str) -> None:
+    refused(cli(*ASKED, *words), said)
+
+
+def lost(layout: dict[str, Any]) -> None:
+    del layout["tensors"][0]["boxes"][2]
+
+
+def doubled(layout: dict[str, Any]) -> None:
+    layout["tensors"][0]["boxes"][2]["devices"] = [2]
+    layout["tensors"][0]["boxes"].append({"box": [[5, 6], [4, 5]], "devices": [2]})
+
+
+def renamed(layout: dict[str, Any]) -> None:
+    layout["tensors"][0]["name"] = "v"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lost, "element [0, 4] of tensor 'w': is held by no device"),
+        (doubled, "element [5, 4] of tensor 'w': is held by device 2 twice"),
+        (renamed, "tensor 'v': is missing in the first layout"),
+    ],
+)
+def test_a_bad_layout_is_named(
+    folder: Path, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    layout = copy.deepcopy(COLUMNS)
+    change(layout)
+    (folder / "columns.json").write_text(json.dumps(layout))
+    refused(cli(*ASKED), said)
+
+
+def test_links_without_a_switch_are_refused(folder: Path) -> None:
+    (folder / "tiny.yaml").write_text(TINY.replace("kind: switch", "kind: ring"))
+    refused(cli(*ASKED), "switched links alone")
+
+
+# Broken plan files.
+
+
+def plan(folder: Path) -> dict[str, Any]:
+    assert cli(*ASKED, "-o", "plan.json").code == 0
+    data: dict[str, Any] = json.loads((folder / "plan.json").read_text())
+    return data
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("bandwidth_s", 1.0, "bytes take"),
+        ("fill_s", 1.0, "latencies and filling add"),
+        ("bound_s", "1", "the prices prove"),
+        ("prices", [], "it is said to be optimal"),
+        ("pieces", [], "is in no piece"),
+        ("source_devices", [0, 1, 2], "must be 0 to 2"),
+    ],
+)
+def test_a_changed_plan_is_refused(folder: Path, key: str, value: object, said: str) -> None:
+    (folder / "plan.json").write_text(json.dumps(plan(folder) | {key: value}))
+    done = cli("verify", "plan.json")
+    assert done.code == 1
+    assert done.out.startswith("invalid: ")
+    assert said in done.out
+
+
+def test_changed_prices_prove_no_more(folder: Path) -> None:
+    """Of 200 changed certificates none proves more than the plan takes."""
+    data, chance = plan(folder), random.Random(1)
+    for _ in range(200):
+        changed = copy.deepcopy(data)
+        one = chance.choice(changed["prices"])
+        one["price"] = str(Fraction(one["price"]) * Fraction(chance.randrange(9), 4))
+        (folder / "changed.json").write_text(json.dumps(changed))
+        report = p2smt.verify(str(folder / "changed.json"))
+        assert report.bound_s is not None  # type: ignore[union-attr]
+        assert float(report.bound_s) <= data["bandwidth_s"] * (1 + 1e-9)  # type: ignore[union-attr]
+
+
+def test_a_price_on_no_port_is_refused(folder: Path) -> None:
+    data = plan(folder)
+    data["prices"][0]["entity"] = 10**6
+    (folder / "plan.json").write_text(json.dumps(data))
+    assert "no such" in cli("verify", "plan.json").out
+
+
+def test_a_plan_is_no_other_file(folder: Path) -> None:
+    plan(folder)
+    refused(cli("run", "plan.json"), "a transfer, which p2smt run does not take")
