@@ -98,6 +98,8 @@ UNRECORDED = {
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' --compare dtensor": OWN,
     "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' -o plan.json": OWN,
+    "transfer -t dgx-h100:3 --from trainer.json --to engines.json --to-device-ids 16-23 --nominal "
+    "-o plan.json": OWN,
     "models qwen3-32b": OWN,
     "estimate -m model.yaml -t dgx-h100:4 --strategy tp=8,pp=2,dp=2,sp=1,zero=1 "
     "--global-batch 64 --seq 4096": OWN,

@@ -28,7 +28,7 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
     item_bytes = question.item_bytes
     return TransferOutput(
         status=cast(Literal[Status.OPTIMAL, Status.FEASIBLE], answer.status),
-        objective_s=seconds + answer.fill_s,
+        total_s=seconds + answer.fill_s,
         bandwidth_s=seconds,
         fill_s=answer.fill_s,
         bound_s=float(found.certificate.bound_s),

@@ -34,7 +34,7 @@ class TransferOutput(Output):
     status: Annotated[
         Literal[Status.OPTIMAL, Status.FEASIBLE], Said("optimal: by the certificate alone.")
     ]
-    objective_s: Annotated[Seconds, Said("Of the bytes, with latencies and filling.")]
+    total_s: Annotated[Seconds, Said("Of the bytes, with latencies and filling.")]
     bandwidth_s: Annotated[Seconds, Said("Of the bytes alone, at the busiest port.")]
     fill_s: Annotated[Seconds, Said("What latencies and the filling of the longest chain add.")]
     bound_s: Annotated[Seconds, Said("No plan moves the bytes faster; 0: nothing is proved.")]
