@@ -41,10 +41,10 @@ from ortools.linear_solver.python import model_builder_helper as linear
 from p2smt.encodings.interruptible import is_useless, run_interruptibly
 from p2smt.errors import TooLarge
 from p2smt.problems.transfer import (
+    ClassMember,
     ClassPart,
     ClassRow,
-    Member,
-    Shares,
+    FlowShares,
     TransferFlows,
     TransferProblem,
 )
@@ -243,7 +243,7 @@ def c8_ports(model: _Model, problem: TransferProblem, found: Vars) -> tuple[int,
     return tuple(_port_row(model, problem, found, p, load) for p, load in enumerate(loads))
 
 
-def _uses(found: Vars, at: _At, member: Member) -> Iterator[tuple[int, int, float, bool]]:
+def _uses(found: Vars, at: _At, member: ClassMember) -> Iterator[tuple[int, int, float, bool]]:
     """(port, variable, factor, whether a whole copy is added) of what a device passes."""
     yield from ((p, found.sending[at], 1.0, False) for p in member.out)
     yield from ((p, found.giving[at], 1.0, False) for p in member.give)
@@ -274,7 +274,7 @@ def decode(
     shares = tuple(
         tuple(
             tuple(
-                Shares(
+                FlowShares(
                     float(values[found.entering[b, n, g]]) if member.needs else 0.0,
                     float(values[found.sending[b, n, g]]),
                     float(values[found.giving[b, n, g]]),

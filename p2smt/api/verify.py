@@ -69,7 +69,7 @@ def verify(
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | RedistributionReport | CertificateReport | Report:
+) -> PlanReport | RedistributionReport | TransferReport | CertificateReport | Report:
     """Check a plan, a bound, a schedule in every interleaving, or the file of one of these.
 
     Args:

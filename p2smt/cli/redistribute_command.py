@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,8 @@ from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.guide.progress import say
 from p2smt.cli.parameters import Text, flag, opened, option, part
+from p2smt.cli.transfers.layout_options import ids_of
+from p2smt.cli.transfers.transfer_command import finish
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from p2smt.interop.arrays.peers.compare import PeerRow
     from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
     from p2smt.resharding.types import ArrayType, Mesh, Uneven
+    from p2smt.transfer.answer import TransferQuestion
 
 PEERS = ("dtensor", "shardy")
 """Planners that a plan may be compared with."""
@@ -41,7 +43,12 @@ class ArrayOptions:
     device_ids: Text = option(
         "N,N,..", "Device of each mesh position, row-major; default: 0,1,2,.."
     )
-    to_device_ids: Text = option("N,N,..", "The same of the destination: another order.")
+    to_device_ids: Text = option(
+        "N,N,..", "The same of the destination: another order; with --to-mesh any, such as 0-15."
+    )
+    to_mesh: Text = option(
+        "NAME=N,..", "Another mesh that --to is on, of the same, fewer, more or other devices."
+    )
     memory: Text = option(
         "SIZE",
         "Cap on input, output and pack buffer of every step, per device; default: every state at "
@@ -76,8 +83,8 @@ class ArrayOptions:
             how.limits(),
         )
 
-    def _types(self, topology: Topology) -> tuple[ArrayType, ArrayType]:
-        """Source and destination."""
+    def _types(self, topology: Topology, *, both: bool = True) -> tuple[ArrayType, ArrayType]:
+        """Source and destination; not ``both``: the source twice."""
         from p2smt.cli.output import note
         from p2smt.interop.arrays.notations import read_layout
         from p2smt.resharding.types import ArrayType, ElementType
@@ -90,15 +97,53 @@ class ArrayOptions:
         element, rule = ElementType.parse(self.dtype), uneven_of(self.uneven)
         texts = (
             _given(self.source, "--from", "--from 'S(dp),R'"),
-            _given(self.target, "--to", "--to 'R,S(dp)'"),
+            _given(self.target if both else self.source, "--to", "--to 'R,S(dp)'"),
         )
         (first, told), (last, further) = (read_layout(text, mesh, len(shape)) for text in texts)
         for text in filter(None, dict.fromkeys((told, further))):
             note(text)
         return (
             ArrayType(mesh, shape, element, first, rule),
-            ArrayType(self._target_mesh(mesh), shape, element, last, rule),
+            ArrayType(self._target_mesh(mesh) if both else mesh, shape, element, last, rule),
         )
+
+    def transfer(self, topology: Topology, nominal: bool, how: o.SearchOptions) -> TransferQuestion:
+        """The question of another mesh, as one of a transfer.
+
+        Raises:
+            InputError: an option is missing, does not fit, or is of one mesh.
+        """
+        from p2smt.api.transfers import array_layout
+        from p2smt.transfer.answer import TransferQuestion
+
+        self._refuse_of_one_mesh()
+        source = self._types(topology, both=False)[0]
+        target = replace(self, mesh=self.to_mesh, source=self.target, placement=None)
+        target = replace(target, device_ids=None)
+        after = target._types(topology, both=False)[0]
+        places = range(after.mesh.size)
+        return TransferQuestion(
+            topology,
+            array_layout(source),
+            array_layout(after),
+            source.mesh.devices,
+            places if self.to_device_ids is None else ids_of(self.to_device_ids, "--to-device-ids"),
+            source.element.item_bytes,
+            nominal,
+            how.limits(),
+        )
+
+    def _refuse_of_one_mesh(self) -> None:
+        """Refuse what says how steps on one mesh are to be."""
+        for name, said in (
+            ("--memory", self.memory is not None),
+            ("--keep-source", self.keep_source),
+            ("--steps", self.steps is not None),
+            ("--cuts", self.cuts != "primes"),
+        ):
+            if said:
+                rule = "is of steps on one mesh, and --to-mesh names another"
+                raise InputError(name, rule, "drop one of them")
 
     def _mesh(self, topology: Topology) -> Mesh:
         """The mesh on the devices that a placement matrix or a list gives it."""
@@ -158,6 +203,18 @@ class BesideOptions:
             check_differentiable(source)
         self.peers()
 
+    def refuse_for_meshes(self, svg: Text) -> None:
+        """Refuse what is told of one mesh alone."""
+        for name, said in (
+            ("--compare", self.compare is not None),
+            ("--shardy-file", self.shardy_file is not None),
+            ("--backward", self.backward),
+            ("--svg", svg is not None),
+        ):
+            if said:
+                rule = "is told of steps on one mesh, and --to-mesh names another"
+                raise InputError(name, rule, "drop one of them")
+
     def gradient(self, answer: RedistributionAnswer) -> RedistributionAnswer | None:
         """The way back of the plan's gradient, its source kept, as autograd keeps it."""
         if not self.backward or answer.plan is None:
@@ -195,8 +252,14 @@ def redistribute(
     from p2smt.cost.requested_algorithms import running
     from p2smt.report.resharding_picture import check_picture
     from p2smt.resharding.search import find_redistribution
+    from p2smt.transfer.answer import find_transfer
 
     topology = running(cluster.under(prices), prices.algorithms())
+    if arrays.to_mesh is not None:
+        beside.refuse_for_meshes(svg)
+        o.plan_writable(output)
+        asked = arrays.transfer(topology, prices.nominal, how)
+        return finish(find_transfer(asked), output, shown)
     question = arrays.question(topology, how)
     beside.check(question.source)
     o.plan_writable(output, svg)
@@ -271,16 +334,6 @@ def shape_of(text: str) -> tuple[int, ...]:
     what = f"--shape {text[:60]!r}: a size"
     parts = text.strip("()[] ").removesuffix(",").replace("x", ",").split(",")
     return tuple(given.count_of(part.strip(), what, 2**53, least=0) for part in parts)
-
-
-def ids_of(text: str, option: str) -> Sequence[int]:
-    """Device ids such as ``0,2,1,3``.
-
-    Raises:
-        InputError: it is no list of whole numbers.
-    """
-    what = f"{option} {text[:60]!r}: a device"
-    return [given.count_of(part, what, 2**31, least=0) for part in text.strip("[] ").split(",")]
 
 
 def uneven_of(text: str) -> Uneven:

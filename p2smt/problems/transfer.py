@@ -14,7 +14,7 @@ from p2smt.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClassMember:
     """``count`` like devices that hold or need a class in a node; ports by number.
 
     ``out``, ``into``: between nodes; ``give``, ``take``: inside the node.
@@ -33,7 +33,7 @@ class ClassPart:
     """``count`` like nodes with holders or needers of a class."""
 
     count: int
-    members: tuple[Member, ...]
+    members: tuple[ClassMember, ...]
 
     @property
     def held(self) -> bool:
@@ -76,7 +76,7 @@ class TransferProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class FlowShares:
     """What part of a class one device of a member gets over the network, and how often it sends it.
 
     ``entering``: 0 to 1; ``sending``: over the network; ``giving``: inside its node.
@@ -95,5 +95,5 @@ class TransferFlows:
     """
 
     seconds: float
-    shares: tuple[tuple[tuple[Shares, ...], ...], ...]
+    shares: tuple[tuple[tuple[FlowShares, ...], ...], ...]
     prices: tuple[float, ...]

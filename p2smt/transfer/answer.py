@@ -10,7 +10,7 @@ from functools import cached_property
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
-from p2smt.transfer.classes import Moves, check_devices, find_moves
+from p2smt.transfer.classes import TransferMoves, check_devices, find_moves
 from p2smt.transfer.layouts import WeightLayout
 from p2smt.transfer.plan import TreePiece
 from p2smt.transfer.ports import PortMap, check_places
@@ -55,7 +55,7 @@ class TransferQuestion:
         return PortMap(self.topology, "nominal" if self.nominal else "send")
 
     @cached_property
-    def moves(self) -> Moves:
+    def moves(self) -> TransferMoves:
         """The classes."""
         return find_moves(self.before, self.after, self.sources, self.targets)
 

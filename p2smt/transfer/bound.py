@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.problems.transfer import Shares
+from p2smt.problems.transfer import FlowShares
 from p2smt.result import SAME, SearchLimits, Status
 from p2smt.solvers.ask import ask_flows
 from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
-from p2smt.transfer.classes import Moves
+from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.colours import Reduced, equitable, incidence_of, reduced
 from p2smt.transfer.ports import Port, PortMap
 
@@ -25,11 +25,11 @@ class FlowBound:
     """
 
     certificate: TransferCertificate
-    shares: tuple[Mapping[int, Shares], ...]
+    shares: tuple[Mapping[int, FlowShares], ...]
 
 
 def flow_bound(
-    moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimits
+    moves: TransferMoves, ports: PortMap, item_bytes: int, limits: SearchLimits
 ) -> FlowBound | None:
     """The bound of the linear program; None: the time ran out."""
     found = incidence_of(moves, ports)
@@ -49,7 +49,7 @@ def _named(problem: Reduced, prices: tuple[float, ...]) -> Mapping[Port, float]:
 
 
 def exact(
-    moves: Moves,
+    moves: TransferMoves,
     ports: PortMap,
     item_bytes: int,
     prices: Mapping[Port, float],
@@ -80,9 +80,9 @@ def _fractions(
 
 
 def _shares(
-    problem: Reduced, shares: tuple[tuple[tuple[Shares, ...], ...], ...]
-) -> list[Mapping[int, Shares]]:
-    found: list[dict[int, Shares]] = [{} for _ in problem.found.moves.classes]
+    problem: Reduced, shares: tuple[tuple[tuple[FlowShares, ...], ...], ...]
+) -> list[dict[int, FlowShares]]:
+    found: list[dict[int, FlowShares]] = [{} for _ in problem.found.moves.classes]
     rows, devices = problem.found.row.tolist(), problem.found.device.tolist()
     for entry, (row, device) in enumerate(zip(rows, devices, strict=True)):
         b, n, g = problem.place(entry)

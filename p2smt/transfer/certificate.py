@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.transfer.classes import Devices, Moves
+from p2smt.transfer.classes import Devices, TransferMoves
 from p2smt.transfer.ports import IN, OUT, Port, PortMap
 
-Prices = Mapping[Port, Fraction]
+PortPrices = Mapping[Port, Fraction]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TransferCertificate:
     """Seconds that no plan is below, and the price of a byte at each port that has one."""
 
     bound_s: Fraction
-    prices: Prices
+    prices: PortPrices
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class _Tariff:
     take: Mapping[int, int]
 
 
-def proved_bound_s(moves: Moves, item_bytes: int, ports: PortMap, prices: Prices) -> Fraction:
+def proved_bound_s(
+    moves: TransferMoves, item_bytes: int, ports: PortMap, prices: PortPrices
+) -> Fraction:
     """The bound that prices prove, in seconds; 0: nothing.
 
     Raises:
@@ -65,7 +67,7 @@ def proved_bound_s(moves: Moves, item_bytes: int, ports: PortMap, prices: Prices
     return item_bytes * cost / able
 
 
-def _tariff(moves: Moves, ports: PortMap, paid: Mapping[Port, int]) -> _Tariff:
+def _tariff(moves: TransferMoves, ports: PortMap, paid: Mapping[Port, int]) -> _Tariff:
     devices = {d for one in moves.classes for d in (*one.holders, *one.needers)}
     sides = {
         (way, d): [sum(paid.get(port, 0) for port in side) for side in ports.sides(d, way)]

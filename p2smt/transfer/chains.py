@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.problems.transfer import Shares
-from p2smt.transfer.certificate import Prices
-from p2smt.transfer.classes import Devices, Moves
-from p2smt.transfer.fill import Demand, fill
+from p2smt.problems.transfer import FlowShares
+from p2smt.transfer.certificate import PortPrices
+from p2smt.transfer.classes import Devices, TransferMoves
+from p2smt.transfer.fill import FillDemand, fill
 from p2smt.transfer.plan import Edge, TreePiece
 from p2smt.transfer.ports import IN, OUT, PortMap
 
@@ -30,27 +30,27 @@ class ChainPlan:
     """Pieces, and the prices of the cut that binds."""
 
     pieces: tuple[TreePiece, ...]
-    prices: Prices
+    prices: PortPrices
 
 
-def apart(moves: Moves, ports: PortMap) -> bool:
+def apart(moves: TransferMoves, ports: PortMap) -> bool:
     """Whether no node both holds what moves and needs something."""
     holding = {ports.node(d) for one in moves.classes for d in one.holders}
     needing = {ports.node(d) for one in moves.classes for d in one.needers}
     return not holding & needing
 
 
-Parts = Sequence[Mapping[int, float]]
+ClassParts = Sequence[Mapping[int, float]]
 """By class, what part of it each device passes."""
 
 
-def filled_chains(moves: Moves, ports: PortMap) -> ChainPlan:
+def filled_chains(moves: TransferMoves, ports: PortMap) -> ChainPlan:
     """Sources and entries dealt out, least busy first."""
-    leaving = [Demand(i, one.elements, one.holders) for i, one in enumerate(moves.classes)]
-    entering: dict[int, list[Demand]] = defaultdict(list)
+    leaving = [FillDemand(i, one.elements, one.holders) for i, one in enumerate(moves.classes)]
+    entering: dict[int, list[FillDemand]] = defaultdict(list)
     for i, one in enumerate(moves.classes):
         for node, needers in _by_node(ports, one.needers).items():
-            entering[node].append(Demand(i, one.elements, needers))
+            entering[node].append(FillDemand(i, one.elements, needers))
     sources = _filled(leaving, ports, OUT)
     worst, prices = sources[1:]
     entries: list[dict[int, float]] = [{} for _ in moves.classes]
@@ -63,7 +63,9 @@ def filled_chains(moves: Moves, ports: PortMap) -> ChainPlan:
     return ChainPlan(tuple(chains(moves, ports, sources[0], entries)), prices)
 
 
-def _filled(demands: Sequence[Demand], ports: PortMap, way: int) -> tuple[Parts, float, Prices]:
+def _filled(
+    demands: Sequence[FillDemand], ports: PortMap, way: int
+) -> tuple[ClassParts, float, PortPrices]:
     devices = {d for one in demands for d in one.devices}
     slowest = {d: min(ports.sides(d, way)[0], key=ports.rate) for d in devices}
     rates = {port: ports.rate(port) for port in slowest.values()}
@@ -73,7 +75,7 @@ def _filled(demands: Sequence[Demand], ports: PortMap, way: int) -> tuple[Parts,
 
 
 def flow_chains(
-    moves: Moves, ports: PortMap, shares: Sequence[Mapping[int, Shares]]
+    moves: TransferMoves, ports: PortMap, shares: Sequence[Mapping[int, FlowShares]]
 ) -> tuple[TreePiece, ...]:
     """Sources and entries as a linear program has them: sums above 1 are scaled down."""
     sources = [
@@ -87,7 +89,9 @@ def flow_chains(
     return tuple(chains(moves, ports, sources, entries))
 
 
-def chains(moves: Moves, ports: PortMap, sources: Parts, entries: Parts) -> Iterator[TreePiece]:
+def chains(
+    moves: TransferMoves, ports: PortMap, sources: ClassParts, entries: ClassParts
+) -> Iterator[TreePiece]:
     """The pieces; parts of a class are scaled to its elements."""
     for i, one in enumerate(moves.classes):
         nodes = _by_node(ports, one.needers)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.cluster.file import build_topology
+from p2smt.cluster.file_model import build_topology
 from p2smt.errors import InputError
 from p2smt.result import SAME
 from p2smt.transfer.answer import TransferQuestion, fill_s
-from p2smt.transfer.certificate import Prices, proved_bound_s
+from p2smt.transfer.certificate import PortPrices, proved_bound_s
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.plan_file import layouts_of, pieces_of, prices_of
@@ -65,7 +65,7 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
     return TransferReport(tuple(faults), question, made, bound)
 
 
-def _misplaced(ports: PortMap, prices: Prices) -> Iterator[str]:
+def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:
     """Prices on what is no port of a device's network or inside."""
     for port in prices:
         inside = 0 <= port.level < len(ports.topology.levels)

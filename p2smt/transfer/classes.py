@@ -48,7 +48,7 @@ class TransferClass:
 
 
 @dataclass(frozen=True)
-class Moves:
+class TransferMoves:
     """All classes between two layouts, those of few holders first, and what stays where it is.
 
     ``kept``: elements that devices have before and after, counted for each device.
@@ -61,7 +61,7 @@ class Moves:
 
 def find_moves(
     before: WeightLayout, after: WeightLayout, sources: Sequence[int], targets: Sequence[int]
-) -> Moves:
+) -> TransferMoves:
     """The classes; ``sources`` and ``targets`` are the devices of both layouts' ranks.
 
     Raises:
@@ -88,7 +88,7 @@ def find_moves(
         for key, cells in found.items()
     ]
     classes.sort(key=lambda one: (len(one.holders), one.holders, one.needers))
-    return Moves(tuple(patterns), tuple(classes), dict(sorted(kept.items())))
+    return TransferMoves(tuple(patterns), tuple(classes), dict(sorted(kept.items())))
 
 
 def volume(box: IndexBox) -> int:
@@ -198,7 +198,7 @@ def _boxes(
 
 
 def ranges(
-    moves: Moves, number: int, start: int, stop: int
+    moves: TransferMoves, number: int, start: int, stop: int
 ) -> Iterator[tuple[str, IndexBox, int, int]]:
     """What elements start to stop of a class are: tensor, box, and the elements of the box."""
     at = 0
@@ -210,7 +210,7 @@ def ranges(
         at += size
 
 
-def cell_list(moves: Moves, number: int) -> Iterator[tuple[str, IndexBox]]:
+def cell_list(moves: TransferMoves, number: int) -> Iterator[tuple[str, IndexBox]]:
     """The cells of a class in the order in which its elements are numbered."""
     for pattern, boxes in moves.classes[number].cells:
         yield from itertools.product(moves.patterns[pattern].tensors, boxes)

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.parallelism.placement import IntArray
-from p2smt.problems.transfer import ClassPart, ClassRow, Member, TransferProblem
-from p2smt.transfer.classes import Moves
+from p2smt.problems.transfer import ClassMember, ClassPart, ClassRow, TransferProblem
+from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.ports import IN, OUT, Port, PortMap
 
 _Hash = npt.NDArray[np.uint64]
@@ -31,7 +31,7 @@ class Incidence:
     ``device`` and ``part`` are numbers into ``devices`` and the parts (a class in a node).
     """
 
-    moves: Moves
+    moves: TransferMoves
     devices: Sequence[int]
     ports: Sequence[Port]
     node: IntArray
@@ -45,7 +45,7 @@ class Incidence:
     """Pairs of a device and a port, and what the port is to it: out, in, give, take."""
 
 
-def incidence_of(moves: Moves, ports: PortMap) -> Incidence:
+def incidence_of(moves: TransferMoves, ports: PortMap) -> Incidence:
     """The arrays of these classes on these ports."""
     devices = sorted({d for one in moves.classes for d in (*one.holders, *one.needers)})
     place = {d: i for i, d in enumerate(devices)}
@@ -83,7 +83,7 @@ def _plugs(
 
 
 @dataclass(frozen=True)
-class Colours:
+class EquitableColours:
     """A colour for each class, part, device and port."""
 
     row: IntArray
@@ -92,13 +92,13 @@ class Colours:
     port: IntArray
 
 
-def distinct(found: Incidence) -> Colours:
+def distinct(found: Incidence) -> EquitableColours:
     """Everything is told apart."""
     sizes = (len(found.moves.classes), len(found.part_row), len(found.devices), len(found.ports))
-    return Colours(*(np.arange(size) for size in sizes))
+    return EquitableColours(*(np.arange(size) for size in sizes))
 
 
-def equitable(found: Incidence, ports: PortMap) -> Colours:
+def equitable(found: Incidence, ports: PortMap) -> EquitableColours:
     """The coarsest colours that are equitable."""
     row = _numbered(np.array([one.elements for one in found.moves.classes]))
     port = _numbered(np.array([hash(ports.rate(one)) for one in found.ports]))
@@ -118,7 +118,7 @@ def equitable(found: Incidence, ports: PortMap) -> Colours:
         device = _joined(device, node[node_of], roles, plugged)
         node = _joined(node, _sums(node_of, len(node), device))
         port = _joined(port, _sums(plug_port, len(port), kind, device[plug_device]))
-    return Colours(row, part, device, port)
+    return EquitableColours(row, part, device, port)
 
 
 def _first_of(found: Incidence) -> IntArray:
@@ -162,7 +162,7 @@ def _joined(*columns: npt.NDArray[np.int64] | _Hash) -> IntArray:
 # The problem that colours make of the classes.
 
 
-Place = tuple[int, int, int]
+ReducedPlace = tuple[int, int, int]
 """Class, part and member of a problem, by number."""
 
 
@@ -171,16 +171,16 @@ class Reduced:
     """The problem, and where each entry of the incidence stands in it."""
 
     problem: TransferProblem
-    places: Mapping[tuple[int, int, int, int], Place]
+    places: Mapping[tuple[int, int, int, int], ReducedPlace]
     found: Incidence
-    colours: Colours
+    colours: EquitableColours
 
-    def place(self, entry: int) -> Place:
+    def place(self, entry: int) -> ReducedPlace:
         """The place of one entry of the incidence."""
         return self.places[_key(self.found, self.colours, entry)]
 
 
-def _key(found: Incidence, colours: Colours, entry: int) -> tuple[int, int, int, int]:
+def _key(found: Incidence, colours: EquitableColours, entry: int) -> tuple[int, int, int, int]:
     return (
         int(colours.row[found.row[entry]]),
         int(colours.part[found.part[entry]]),
@@ -189,20 +189,23 @@ def _key(found: Incidence, colours: Colours, entry: int) -> tuple[int, int, int,
     )
 
 
-def reduced(found: Incidence, colours: Colours, ports: PortMap, item_bytes: int) -> Reduced:
+def reduced(
+    found: Incidence, colours: EquitableColours, ports: PortMap, item_bytes: int
+) -> Reduced:
     """The problem of these colours: one row for what has one colour."""
-    rows, places = [], {}
+    rows: list[ClassRow] = []
+    places: dict[tuple[int, int, int, int], ReducedPlace] = {}
     plugs = _plugs_by_device(found, colours)
     counts = Counter(colours.row.tolist())
     starts = np.searchsorted(found.row, np.arange(len(found.moves.classes) + 1))
     for colour, first in _firsts(colours.row):
         entries = range(int(starts[first]), int(starts[first + 1]))
-        parts = []
+        parts: list[ClassPart] = []
         for part_colour, count, members in _parts_of(found, colours, entries):
             for place, (device_colour, needs, _) in enumerate(members):
                 key = (colour, part_colour, device_colour, needs)
                 places[key] = (len(rows), len(parts), place)
-            made = tuple(Member(n, bool(needs), *plugs[d]) for d, needs, n in members)
+            made = tuple(ClassMember(n, bool(needs), *plugs[d]) for d, needs, n in members)
             parts.append(ClassPart(count, made))
         payload = found.moves.classes[first].elements * item_bytes
         rows.append(ClassRow(counts[colour], payload, tuple(parts)))
@@ -220,7 +223,7 @@ def _firsts(colours: IntArray) -> list[tuple[int, int]]:
 
 
 def _parts_of(
-    found: Incidence, colours: Colours, entries: range
+    found: Incidence, colours: EquitableColours, entries: range
 ) -> list[tuple[int, int, list[tuple[int, int, int]]]]:
     """Of a class: colour and count of like parts, and (device colour, role, count) in one."""
     members: dict[int, Counter[tuple[int, int]]] = {}
@@ -236,7 +239,7 @@ def _parts_of(
 
 
 def _plugs_by_device(
-    found: Incidence, colours: Colours
+    found: Incidence, colours: EquitableColours
 ) -> Mapping[int, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """Port colours of each device colour: out, in, give, take."""
     every: dict[int, list[list[int]]] = {}

@@ -14,7 +14,7 @@ HeldIndex = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class HeldBoxModel(StrictModel):
-    """A box, ``[start, stop]`` for each dimension, and the devices that hold it, ascending."""
+    """``box``: start and stop of each dimension; ``devices``: the ranks that hold it, ascending."""
 
     box: list[Annotated[list[HeldIndex], Field(min_length=2, max_length=2)]]
     devices: Annotated[list[HeldIndex], Field(min_length=1)]
@@ -43,13 +43,16 @@ class WeightLayoutModel(StrictModel):
 
 
 SCHEMA_VERSION = 1
-Numbers = Annotated[list[HeldIndex], Field(min_length=1)]
+WholeNumbers = Annotated[list[HeldIndex], Field(min_length=1)]
 FractionText = Annotated[str, Field(pattern=r"^[0-9]{1,1000}(/[1-9][0-9]{0,999})?$")]
 PlanSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TransferPatternModel(StrictModel):
-    """Tensors that lie alike: their names, their shape, and their boxes on both meshes, by rank."""
+    """``tensors``: the names of those that lie alike; their ``shape``, and their boxes on both meshes.
+
+    ``before`` and ``after``: by ranks of the mesh that they are moved from, and of the other one.
+    """
 
     tensors: Annotated[list[str], Field(min_length=1)]
     shape: list[HeldSize]
@@ -58,7 +61,7 @@ class TransferPatternModel(StrictModel):
 
 
 class TransferPieceModel(StrictModel):
-    """Elements ``start`` to ``stop`` of a class, which are numbered pattern by pattern.
+    """Elements ``start`` to ``stop`` of the class ``number``; they are numbered by pattern.
 
     ``edges``: sender and receiver of each edge in turn, as devices, in the order of sending.
     """
@@ -66,11 +69,11 @@ class TransferPieceModel(StrictModel):
     number: HeldIndex
     start: HeldIndex
     stop: HeldSize
-    edges: Numbers
+    edges: WholeNumbers
 
 
 class PortPriceModel(StrictModel):
-    """The ``price`` of a byte at a port: of an entity of a level, by numbers, ``way`` 0 out, 1 in.
+    """The ``price`` of a byte at a port of an ``entity`` of a ``level``; ``way``: 0 out, 1 in.
 
     ``number`` is that of the port, or -1: what the device may draw in all.
     """
@@ -85,6 +88,7 @@ class PortPriceModel(StrictModel):
 class TransferModel(StrictModel):
     """The plan of a transfer from one mesh to another.
 
+    ``item_bytes``: of an element.
     ``source_devices`` and ``target_devices`` are the devices of both layouts' ranks, ``rates`` how
     fast ports are: at nominal rates, or at what sends reach.  ``bound_s`` is what the prices prove,
     exactly; ``bandwidth_s`` the time of the busiest port, and ``fill_s`` what latencies and the
@@ -96,8 +100,8 @@ class TransferModel(StrictModel):
     topology: TopologyModel
     rates: Literal["nominal", "send"]
     item_bytes: Annotated[int, Field(ge=1, le=16)]
-    source_devices: Numbers
-    target_devices: Numbers
+    source_devices: WholeNumbers
+    target_devices: WholeNumbers
     patterns: Annotated[list[TransferPatternModel], Field(min_length=1)]
     pieces: list[TransferPieceModel]
     status: Literal["optimal", "feasible"]

@@ -15,7 +15,7 @@ from p2smt.transfer.ports import Port
 
 
 @dataclass(frozen=True)
-class Demand:
+class FillDemand:
     """An amount of bytes of a class that one of these devices has to pass, by its ports."""
 
     number: int
@@ -33,7 +33,7 @@ class Filled:
 
 
 def fill(
-    demands: Sequence[Demand],
+    demands: Sequence[FillDemand],
     ports: Mapping[int, Port],
     rates: Mapping[Port, Fraction],
 ) -> Filled:
@@ -52,7 +52,7 @@ def fill(
 
 
 def _level(
-    demand: Demand,
+    demand: FillDemand,
     ports: Mapping[int, Port],
     busy: Mapping[Port, float],
     speed: Mapping[Port, float],
@@ -70,7 +70,7 @@ def _level(
 
 
 def _cut(
-    demands: Sequence[Demand],
+    demands: Sequence[FillDemand],
     parts: Sequence[Mapping[int, float]],
     ports: Mapping[int, Port],
     busy: Mapping[Port, float],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from p2smt.errors import InputError
-from p2smt.transfer.classes import Moves, ranges
+from p2smt.transfer.classes import TransferMoves, ranges
 from p2smt.transfer.ports import Port, PortMap
 
 Edge = tuple[int, int]
@@ -47,7 +47,9 @@ class Replay:
         )
 
 
-def replay(moves: Moves, pieces: Sequence[TreePiece], ports: PortMap, item_bytes: int) -> Replay:
+def replay(
+    moves: TransferMoves, pieces: Sequence[TreePiece], ports: PortMap, item_bytes: int
+) -> Replay:
     """Move all pieces.
 
     Raises:
@@ -76,7 +78,7 @@ def replay(moves: Moves, pieces: Sequence[TreePiece], ports: PortMap, item_bytes
     return Replay(loads, sent, messages, max(times, default=Fraction(0)))
 
 
-def _check_cover(moves: Moves, number: int, pieces: Sequence[TreePiece]) -> None:
+def _check_cover(moves: TransferMoves, number: int, pieces: Sequence[TreePiece]) -> None:
     """The pieces of a class have each of its elements once."""
     at, every = 0, moves.classes[number].elements
     for piece in sorted(pieces, key=lambda one: one.start):
@@ -87,7 +89,7 @@ def _check_cover(moves: Moves, number: int, pieces: Sequence[TreePiece]) -> None
         _refuse(moves, number, at, "is in no piece")
 
 
-def _check_tree(moves: Moves, piece: TreePiece) -> None:
+def _check_tree(moves: TransferMoves, piece: TreePiece) -> None:
     """Who sends has the piece by then, and every needer gets it once."""
     one = moves.classes[piece.number]
     has, lacks = set(one.holders), set(one.needers)
@@ -105,7 +107,7 @@ def _check_tree(moves: Moves, piece: TreePiece) -> None:
         _refuse(moves, piece.number, piece.start, rule)
 
 
-def _refuse(moves: Moves, number: int, element: int, rule: str) -> None:
+def _refuse(moves: TransferMoves, number: int, element: int, rule: str) -> None:
     given = f"element {element} of class {number}"
     every = moves.classes[number].elements
     place = min(max(element, 0), every - 1)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.problems.transfer import Shares
+from p2smt.problems.transfer import FlowShares
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.transfer.bound import FlowBound, flow_bound
 from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
 from p2smt.transfer.chains import apart, filled_chains, flow_chains
-from p2smt.transfer.classes import Moves, TransferClass
+from p2smt.transfer.classes import TransferClass, TransferMoves
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.trees import flow_trees
@@ -55,7 +55,9 @@ def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction | None:
     return seconds / bound_s - 1
 
 
-def plan_moves(moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimits) -> PlannedMoves:
+def plan_moves(
+    moves: TransferMoves, ports: PortMap, item_bytes: int, limits: SearchLimits
+) -> PlannedMoves:
     """The best plan found, and the best bound."""
     watch = StopWatch.start(limits)
     best: PlannedMoves | None = None
@@ -73,7 +75,7 @@ def plan_moves(moves: Moves, ports: PortMap, item_bytes: int, limits: SearchLimi
 
 
 def _followed(
-    moves: Moves,
+    moves: TransferMoves,
     ports: PortMap,
     item_bytes: int,
     flow: FlowBound | None,
@@ -92,7 +94,7 @@ def _followed(
 
 
 def _candidates(
-    moves: Moves, ports: PortMap, flow: FlowBound | None
+    moves: TransferMoves, ports: PortMap, flow: FlowBound | None
 ) -> Iterator[tuple[TreePiece, ...]]:
     if flow is not None and apart(moves, ports):
         yield flow_chains(moves, ports, flow.shares)
@@ -103,6 +105,6 @@ def _candidates(
             yield flow_trees(moves, ports, shares, most, first)
 
 
-def no_shares(one: TransferClass) -> dict[int, Shares]:
+def no_shares(one: TransferClass) -> dict[int, FlowShares]:
     """Nothing is told of a class: its tree grows by who has sent least."""
-    return dict.fromkeys((*one.holders, *one.needers), Shares(0.0, 0.0, 0.0))
+    return dict.fromkeys((*one.holders, *one.needers), FlowShares(0.0, 0.0, 0.0))

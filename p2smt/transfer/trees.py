@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from p2smt.problems.transfer import Shares
-from p2smt.transfer.classes import Moves, TransferClass
+from p2smt.problems.transfer import FlowShares
+from p2smt.transfer.classes import TransferClass, TransferMoves
 from p2smt.transfer.plan import Edge, TreePiece
 from p2smt.transfer.ports import PortMap
 
@@ -33,7 +33,11 @@ Stretch = tuple[float, float, int]
 
 
 def flow_trees(
-    moves: Moves, ports: PortMap, shares: Sequence[Mapping[int, Shares]], most: int, first: int = 0
+    moves: TransferMoves,
+    ports: PortMap,
+    shares: Sequence[Mapping[int, FlowShares]],
+    most: int,
+    first: int = 0,
 ) -> tuple[TreePiece, ...]:
     """Pieces of all classes, at most so many of each; ``first``: the order that is tried first.
 
@@ -66,7 +70,7 @@ def _attempt(
     number: int,
     one: TransferClass,
     ports: PortMap,
-    shares: Mapping[int, Shares],
+    shares: Mapping[int, FlowShares],
     most: int,
     beyond: Counter[int],
     turn: int,
@@ -95,7 +99,7 @@ class _Circle:
 
 
 def _circle(
-    one: TransferClass, ports: PortMap, shares: Mapping[int, Shares], start: float, turn: int
+    one: TransferClass, ports: PortMap, shares: Mapping[int, FlowShares], start: float, turn: int
 ) -> _Circle:
     """The stretches, nodes and devices in an order of each ``turn``."""
     holders, needers = set(one.holders), set(one.needers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from p2smt.cluster.link import Link, LinkKind, Piece
 from p2smt.cluster.topology import Level, Topology
-from p2smt.transfer.classes import Moves, find_moves
+from p2smt.transfer.classes import TransferMoves, find_moves
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 
 
@@ -36,7 +36,7 @@ class Case:
     sources: Sequence[int]
     targets: Sequence[int]
 
-    def moves(self) -> Moves:
+    def moves(self) -> TransferMoves:
         """Its classes."""
         return find_moves(self.before, self.after, self.sources, self.targets)
 
@@ -79,7 +79,9 @@ def random_case(
     """Random layouts on the same devices, or on those that follow the first layout's nodes."""
     chance = random.Random(seed)
     sizes = ([4, 6, 12], [4, 8, 10]) if small else ([48, 72, 144], [480, 960, 1200])
-    shapes = {f"w{i}": (chance.choice(sizes[0]), chance.choice(sizes[1])) for i in range(tensors)}
+    shapes: dict[str, tuple[int, ...]] = {
+        f"w{i}": (chance.choice(sizes[0]), chance.choice(sizes[1])) for i in range(tensors)
+    }
     first = random_layout(chance, before, shapes)
     second = random_layout(chance, after, shapes)
     start = 0 if same else before

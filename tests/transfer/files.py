@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-ROWS, COLUMNS = (
-    {
-        "devices": 4,
-        "tensors": [
-            {
-                "name": "w",
-                "shape": [8, 8],
-                "boxes": [
-                    {"box": [[0, 8], [2 * r, 2 * r + 2]][::turn], "devices": [r]} for r in range(4)
-                ],
-            }
-        ],
-    }
-    for turn in (-1, 1)
-)
+from typing import Any
+
+
+def cut(ranks: int, size: int, dimension: int) -> dict[str, Any]:
+    """A square matrix, cut along a dimension over so many ranks."""
+    step = size // ranks
+    boxes = []
+    for rank in range(ranks):
+        box = [[0, size], [0, size]]
+        box[dimension] = [step * rank, step * rank + step]
+        boxes.append({"box": box, "devices": [rank]})
+    return {"devices": ranks, "tensors": [{"name": "w", "shape": [size, size], "boxes": boxes}]}
+
+
+ROWS, COLUMNS = (cut(4, 8, dimension) for dimension in (0, 1))
 """Two layouts of a matrix."""

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2smt.transfer.classes import Moves, TransferClass, ranges, volume
+from p2smt.transfer.classes import TransferClass, TransferMoves, ranges, volume
 from p2smt.transfer.layouts import WeightLayout
 from p2smt.transfer.plan import Edge, TreePiece
 from p2smt.transfer.ports import Port, PortMap
@@ -57,7 +57,7 @@ def filled(layout: WeightLayout, places: Sequence[int], values: Mapping[str, np.
     return found
 
 
-def moved(case: Case, moves: Moves, pieces: Sequence[TreePiece]) -> bool:
+def moved(case: Case, moves: TransferMoves, pieces: Sequence[TreePiece]) -> bool:
     """Whether every device ends with all that it wants, values sent edge by edge."""
     values = {
         name: np.arange(int(np.prod(tensor.shape))).reshape(tensor.shape)
@@ -101,14 +101,14 @@ def _rooted(one: TransferClass, parent: Mapping[int, int], device: int) -> bool:
     return False
 
 
-def choices(moves: Moves) -> int:
+def choices(moves: TransferMoves) -> int:
     """How many ways there are to choose a parent for each needer of each class."""
     return math.prod(
         (len(one.holders) + len(one.needers)) ** len(one.needers) for one in moves.classes
     )
 
 
-def best_whole_s(moves: Moves, ports: PortMap, item_bytes: int) -> Fraction:
+def best_whole_s(moves: TransferMoves, ports: PortMap, item_bytes: int) -> Fraction:
     """The least time if each class goes along one tree."""
     choices = [
         sorted({_profile(tree, ports, one.elements * item_bytes) for tree in trees(one)})

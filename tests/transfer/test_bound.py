@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import pytest
 
-from p2smt.problems.transfer import ClassPart, ClassRow, Member, TransferProblem
+from p2smt.problems.transfer import ClassMember, ClassPart, ClassRow, TransferProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import ask_flows
 from p2smt.transfer.bound import flow_bound
 from p2smt.transfer.certificate import proved_bound_s
-from p2smt.transfer.classes import Moves
+from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.colours import distinct, equitable, incidence_of, reduced
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.search import plan_moves
@@ -43,7 +43,7 @@ def test_reduced_program_full_program_and_certificate_agree(seed: int) -> None:
     assert float(bound.certificate.bound_s) == pytest.approx(whole.seconds, rel=1e-6)
 
 
-def tiny_cases() -> Iterator[tuple[PortMap, Moves]]:
+def tiny_cases() -> Iterator[tuple[PortMap, TransferMoves]]:
     """Cases of few trees, half of them on the same devices."""
     for seed in range(240):
         ports = PortMap(cluster(4, 2, inside=INSIDE[seed % 3]), "nominal")
@@ -101,8 +101,8 @@ def test_no_prices_prove_nothing() -> None:
 # take, each of rate 1; every device has a set of its own.
 
 
-def device(number: int, needs: bool) -> Member:
-    return Member(1, needs, *((4 * number + k,) for k in range(4)))
+def device(number: int, needs: bool) -> ClassMember:
+    return ClassMember(1, needs, *((4 * number + k,) for k in range(4)))
 
 
 def seconds(*nodes: list[bool], slow: tuple[int, ...] = (), payload: int = 12) -> float:

@@ -25,8 +25,10 @@ def test_classes_have_all_elements_that_move(seed: int) -> None:
 def test_a_device_that_has_an_element_keeps_it() -> None:
     whole = Shards(((((0, 4),), (0, 1)),))
     halves = Shards(((((0, 2),), (0,)), (((2, 4),), (1,))))
-    layouts = [WeightLayout(2, {"w": Tensor("w", (4,))}, {"w": one}) for one in (whole, halves)]
-    moves = find_moves(*layouts, [0, 1], [1, 2])
+    first, second = (
+        WeightLayout(2, {"w": Tensor("w", (4,))}, {"w": one}) for one in (whole, halves)
+    )
+    moves = find_moves(first, second, [0, 1], [1, 2])
     assert dict(moves.kept) == {1: 2}
     (one,) = moves.classes
     assert (one.holders, one.needers, one.elements) == ((0, 1), (2,), 2)

@@ -12,7 +12,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits
 from p2smt.transfer.chains import apart
-from p2smt.transfer.classes import Moves
+from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.plan import TreePiece, index_of, replay
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.search import plan_moves
@@ -80,7 +80,7 @@ def mutants(chance: random.Random, pieces: Sequence[TreePiece]) -> tuple[str, li
 
 @pytest.mark.parametrize("seed", range(40))
 def test_broken_plans_are_refused(seed: int) -> None:
-    moves: Moves = random_case(seed, 8, 12, same=seed % 2 == 0).moves()
+    moves: TransferMoves = random_case(seed, 8, 12, same=seed % 2 == 0).moves()
     pieces = plan_moves(moves, PORTS, 2, SearchLimits()).pieces
     chance = random.Random(seed)
     for _ in range(25):

@@ -67,7 +67,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "transfer": (
             "p2smt transfer -t dgx-h100:16 --from trainer.json --to engines.json "
             "--to-device-ids 64-127 -o plan.json",
-            "p2smt transfer -t dgx-h100:4 --from before.json --to after.json --nominal",
+            "p2smt transfer -t dgx-h100:4 --from before.json --to after.json",
         ),
         "verify": ("p2smt verify plan.json --prove", _VERIFY),
         "convert": (

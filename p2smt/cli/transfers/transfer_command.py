@@ -28,10 +28,10 @@ def transfer(
     topology = cluster.under(prices)
     question = layouts.question(topology, prices.nominal, how)
     o.plan_writable(output)
-    return _finish(find_transfer(question), output, shown)
+    return finish(find_transfer(question), output, shown)
 
 
-def _finish(answer: TransferAnswer, output: str | None, shown: o.ShownOptions) -> int:
+def finish(answer: TransferAnswer, output: str | None, shown: o.ShownOptions) -> int:
     """Write the file first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell

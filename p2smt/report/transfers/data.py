@@ -14,7 +14,7 @@ from p2smt.report.transfers.output import (
 )
 from p2smt.result import Status
 from p2smt.transfer.answer import TransferAnswer
-from p2smt.transfer.certificate import Prices
+from p2smt.transfer.certificate import PortPrices
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.transfer.plan import Replay
 from p2smt.transfer.ports import IN, PortMap
@@ -72,7 +72,7 @@ def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry
 _MOST = 3
 
 
-def binding_words(ports: PortMap, prices: Prices) -> str:
+def binding_words(ports: PortMap, prices: PortPrices) -> str:
     """Where prices are: ``entry of node 8``, ``sending of nodes 0-3``, ``ports inside node 2``."""
     entities: dict[str, set[int]] = defaultdict(set)
     for port in prices:

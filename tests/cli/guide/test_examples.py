@@ -21,6 +21,7 @@ from p2smt.cli.guide.examples import EXAMPLES
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import ABORTED, ATTEMPTS, with_programs
+from tests.transfer.files import cut
 
 TABLES = "tests/interop/nccl_tests/nccl_tables"
 OWN: Mapping[str, str] = MappingProxyType(
@@ -43,6 +44,10 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "topology.conf": LEAVES + "SwitchName=spine Switches=leaf[0-3]\n",
         "nodes.json": json.dumps({"kind": "List", "items": NODES}),
         "job.txt": "".join(f"n{at:02}\n" for at in (3, 9, 17, 25, 1, 30)),
+        "trainer.json": json.dumps(cut(64, 128, 0)),
+        "engines.json": json.dumps(cut(64, 128, 1)),
+        "before.json": json.dumps(cut(32, 64, 0)),
+        "after.json": json.dumps(cut(16, 64, 1)),
     }
 )
 _SOLVE = "p2smt solve -t dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB"

@@ -193,3 +193,46 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
     refused(cli("run", "plan.json"), "a transfer, which p2smt run does not take")
+
+
+# redistribute onto another mesh.
+
+ARRAY = (
+    *("redistribute", "-t", "dgx-h100:4", "--mesh", "dp=8,tp=4", "--shape", "512,512"),
+    *("--from", "S(dp),S(tp)", "--to-mesh", "a=4,b=2,c=2", "--to", "S(b,c),S(a)"),
+)
+
+
+@pytest.mark.parametrize("ids", [(), ("--to-device-ids", "0-15"), ("--to-device-ids", "16-31")])
+def test_an_array_goes_onto_another_mesh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = cli(*ARRAY, *ids, "-o", "plan.json")
+    assert done.code == 0, done.err
+    assert done.out.startswith("optimal: ")
+    assert cli("verify", "plan.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--memory", "1GiB"), "--memory: is of steps on one mesh"),
+        (("--keep-source",), "--keep-source: is of steps on one mesh"),
+        (("--steps", "2"), "--steps: is of steps on one mesh"),
+        (("--cuts", "levels"), "--cuts: is of steps on one mesh"),
+        (("--compare", "dtensor"), "--compare: is told of steps on one mesh"),
+        (("--backward",), "--backward: is told of steps on one mesh"),
+        (("--svg", "made.svg"), "--svg: is told of steps on one mesh"),
+        (("--to-device-ids", "0-14"), "15 target devices: the layout has 16"),
+        (("--to-device-ids", "30-45"), "target device 32"),
+    ],
+)
+def test_what_is_of_one_mesh_is_refused(words: tuple[str, ...], said: str) -> None:
+    refused(cli(*ARRAY, *words), said)
+
+
+def test_partial_values_do_not_cross_meshes() -> None:
+    asked = [*ARRAY]
+    asked[asked.index("S(dp),S(tp)")] = "S(dp),R;P(tp)"
+    refused(cli(*asked), "partial values")
