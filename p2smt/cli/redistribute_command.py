@@ -113,7 +113,7 @@ class ArrayOptions:
         Raises:
             InputError: an option is missing, does not fit, or is of one mesh.
         """
-        from p2smt.api.transfers import array_layout
+        from p2smt.api.arrays import array_layout
         from p2smt.transfer.answer import TransferQuestion
 
         self._refuse_of_one_mesh()

@@ -49,7 +49,7 @@ PlanSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TransferPatternModel(StrictModel):
-    """``tensors``: the names of those that lie alike; their ``shape``, and their boxes on both meshes.
+    """``tensors``: the names of those that lie alike; their ``shape`` and boxes on both meshes.
 
     ``before`` and ``after``: by ranks of the mesh that they are moved from, and of the other one.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p2smt.api.transfers import ARRAY, array_layout
+from p2smt.api.arrays import ARRAY, array_layout
 from p2smt.errors import InputError
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 
