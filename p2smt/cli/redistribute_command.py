@@ -130,7 +130,7 @@ class ArrayOptions:
             places if self.to_device_ids is None else ids_of(self.to_device_ids, "--to-device-ids"),
             source.element.item_bytes,
             nominal,
-            how.limits(),
+            limits=how.limits(),
         )
 
     def _refuse_of_one_mesh(self) -> None:

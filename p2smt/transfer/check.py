@@ -15,6 +15,7 @@ from p2smt.cluster.file_model import build_topology
 from p2smt.errors import InputError
 from p2smt.result import SAME
 from p2smt.transfer.answer import TransferQuestion, fill_s
+from p2smt.transfer.buckets import bucket_times
 from p2smt.transfer.certificate import PortPrices, proved_bound_s
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
@@ -61,7 +62,7 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
     bound = Fraction(0)
     if not faults:
         bound = proved_bound_s(question.moves, model.item_bytes, question.ports, prices)
-        faults += _misstated(model, question, pieces, made, bound)
+        faults += _misstated(model, question, pieces, bound)
     return TransferReport(tuple(faults), question, made, bound)
 
 
@@ -88,19 +89,22 @@ def _misstated(
     model: TransferModel,
     question: TransferQuestion,
     pieces: tuple[TreePiece, ...],
-    made: Replay,
     bound: Fraction,
 ) -> Iterator[str]:
     """Numbers that are not what they are said to be."""
-    filled, claimed = fill_s(question.ports, pieces, model.item_bytes), Fraction(model.bound_s)
+    times = bucket_times(pieces, question.ports, model.item_bytes, model.buckets)
+    filled = fill_s(question.ports, pieces, model.item_bytes, model.buckets)
+    claimed = Fraction(model.bound_s)
     for what, found, said in (
-        ("bytes take", float(made.bandwidth_s), model.bandwidth_s),
+        ("bytes take", float(times.bandwidth_s), model.bandwidth_s),
         ("latencies and filling add", filled, model.fill_s),
     ):
         if not math.isclose(said, found, rel_tol=SAME):
             yield f"{what} {found!r} s, and {said!r} s is said"
+    if model.staging_bytes != times.staging_bytes:
+        yield f"{times.staging_bytes} bytes are staged, and {model.staging_bytes} are said to be"
     if claimed > bound:
         yield f"the prices prove {float(bound)!r} s, and a bound of {float(claimed)!r} s is said"
-    gap = gap_of(made.bandwidth_s, bound)
+    gap = gap_of(times.bandwidth_s, bound)
     if model.status == "optimal" and (gap is None or gap > OPTIMAL_WITHIN):
         yield "it is said to be optimal, and the prices do not prove that"

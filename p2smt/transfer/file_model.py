@@ -90,9 +90,10 @@ class TransferModel(StrictModel):
 
     ``item_bytes``: of an element.
     ``source_devices`` and ``target_devices`` are the devices of both layouts' ranks, ``rates`` how
-    fast ports are: at nominal rates, or at what sends reach.  ``bound_s`` is what the prices prove,
-    exactly; ``bandwidth_s`` the time of the busiest port, and ``fill_s`` what latencies and the
-    filling of the longest chain add.
+    fast ports are: at nominal rates, or at what sends reach.  ``buckets``: every piece is sent in
+    so many equal parts, and ``staging_bytes`` is what a device has of them at once at most.
+    ``bandwidth_s`` is the time of the busiest port, bucket by bucket, and ``fill_s`` what latencies
+    and the filling of the longest chain add; ``bound_s`` is what the prices prove, exactly.
     """
 
     schema_version: Literal[1]
@@ -105,6 +106,8 @@ class TransferModel(StrictModel):
     patterns: Annotated[list[TransferPatternModel], Field(min_length=1)]
     pieces: list[TransferPieceModel]
     status: Literal["optimal", "feasible"]
+    buckets: HeldSize
+    staging_bytes: HeldIndex
     bandwidth_s: PlanSeconds
     fill_s: PlanSeconds
     bound_s: FractionText

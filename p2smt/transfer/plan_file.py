@@ -50,7 +50,9 @@ def transfer_plan_data(answer: TransferAnswer) -> dict[str, Any]:
         ],
         "pieces": [_piece_data(piece) for piece in found.pieces],
         "status": answer.status.value,
-        "bandwidth_s": float(found.replay.bandwidth_s),
+        "buckets": answer.buckets.count,
+        "staging_bytes": answer.buckets.staging_bytes,
+        "bandwidth_s": float(answer.buckets.bandwidth_s),
         "fill_s": answer.fill_s,
         "bound_s": str(found.certificate.bound_s),
         "prices": [

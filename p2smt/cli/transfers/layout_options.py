@@ -29,6 +29,9 @@ class LayoutOptions:
         "N-N,N,..", "Device of each rank before, such as 0-63; default: 0,1,2,.."
     )
     to_device_ids: Text = option("N-N,N,..", "The same after it: others, fewer, another order.")
+    memory: Text = option(
+        "SIZE", "Cap on what a device stages at once, beside both copies of the weights."
+    )
     dtype: str = option(
         "NAME", "Type in which elements are sent: bf16, f16, f32, f64.", default="bf16"
     )
@@ -40,6 +43,7 @@ class LayoutOptions:
             InputError: an option is missing, or its value does not fit.
         """
         from p2smt.transfer.answer import TransferQuestion
+        from p2smt.units import parse_bytes
 
         item_bytes = item_bytes_of(self.dtype)
         before, after = (
@@ -54,6 +58,7 @@ class LayoutOptions:
             _ids(self.to_device_ids, "--to-device-ids", after.devices),
             item_bytes,
             nominal,
+            None if self.memory is None else parse_bytes(self.memory, "--memory"),
             how.limits(),
         )
 

@@ -24,7 +24,7 @@ from p2smt.transfer.search import gap_of
 def transfer_data(answer: TransferAnswer) -> TransferOutput:
     """All numbers of the answer."""
     question, found = answer.question, answer.found
-    seconds, gap = float(found.replay.bandwidth_s), found.gap
+    seconds, gap = float(answer.buckets.bandwidth_s), answer.gap
     item_bytes = question.item_bytes
     return TransferOutput(
         status=cast(Literal[Status.OPTIMAL, Status.FEASIBLE], answer.status),
@@ -43,6 +43,8 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
         kept_bytes=sum(question.moves.kept.values()) * item_bytes,
         receives_bytes=max(answer.received.values(), default=0),
         receivers=len(answer.received),
+        buckets=answer.buckets.count,
+        staging_bytes=answer.buckets.staging_bytes,
         levels=level_entries(question.ports, found.replay),
     )
 

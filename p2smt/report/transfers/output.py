@@ -49,6 +49,8 @@ class TransferOutput(Output):
     kept_bytes: Annotated[PayloadBytes, Said("What devices have before and after, summed up.")]
     receives_bytes: Annotated[PayloadBytes, Said("The most that a device gets.")]
     receivers: Annotated[int, Said("Devices that get something.", ge=0)]
+    buckets: Annotated[Count, Said("Rounds, each with the same part of every piece.")]
+    staging_bytes: Annotated[PayloadBytes, Said("The most that a device stages in one of them.")]
     levels: Annotated[Sequence[TransferLevelEntry], Said("Those that messages cross.")]
 
 

@@ -72,7 +72,10 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
     )
     yield ScreenBlock(
         "memory",
-        (f"a device receives up to {format_bytes(data.receives_bytes)}, into its new shards",),
+        (
+            f"a device receives up to {format_bytes(data.receives_bytes)} and stages up to "
+            f"{format_bytes(data.staging_bytes)}, in {counted(data.buckets, 'bucket')}",
+        ),
         5,
     )
     yield ScreenBlock(

@@ -92,6 +92,7 @@ def test_both_layouts_are_needed() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--memory", "1B"), "an element of each piece"),
         (("--dtype", "i8"), "quantised ones have scales"),
         (("--dtype", "fp9"), "is none of"),
         (("--device-ids", "0-2"), "3 source devices: the layout has 4"),
@@ -157,6 +158,8 @@ def plan(folder: Path) -> dict[str, Any]:
         ("bandwidth_s", 1.0, "bytes take"),
         ("fill_s", 1.0, "latencies and filling add"),
         ("bound_s", "1", "the prices prove"),
+        ("staging_bytes", 1, "bytes are staged"),
+        ("buckets", 2, "are said to be"),
         ("prices", [], "it is said to be optimal"),
         ("pieces", [], "is in no piece"),
         ("source_devices", [0, 1, 2], "must be 0 to 2"),
@@ -193,6 +196,15 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
     refused(cli("run", "plan.json"), "a transfer, which p2smt run does not take")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_cap_is_kept_by_buckets() -> None:
+    done = cli(*ASKED, "--memory", "30B", "-o", "plan.json", "--json")
+    assert done.code in (0, 3), done.err
+    assert done.json()["buckets"] > 1
+    assert done.json()["staging_bytes"] <= 30
+    assert cli("verify", "plan.json").code == 0
 
 
 # redistribute onto another mesh.

@@ -1,0 +1,125 @@
+"""Buckets: a plan in so many rounds that what a device stages at once keeps to a cap.
+
+Every bucket takes the same part of every piece, so that all of them load the ports alike, and the
+sum of their busiest ports is the busiest port of all, but for whole elements.  (Tensor by tensor,
+or in the order of layers, a few ports would be busy at a time and the others wait.)
+
+A device stages, in a bucket, each part of a piece that it sends or receives, once.  The weights
+themselves, before and after, are not counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import FloatArray, IntArray
+from p2smt.transfer.plan import TreePiece
+from p2smt.transfer.ports import PortMap
+from p2smt.units import exact_bytes
+
+MAX_BUCKETS = 4096
+
+
+@dataclass(frozen=True)
+class BucketTimes:
+    """So many buckets, the most that a device stages in one, and the time of their bytes."""
+
+    count: int
+    staging_bytes: int
+    bandwidth_s: Fraction
+
+
+def bucket_count(pieces: Sequence[TreePiece], item_bytes: int, cap_bytes: int) -> int:
+    """Buckets that keep what every device stages to a cap.
+
+    Raises:
+        InputError: parts of one element each are more than the cap already.
+    """
+    total, many = defaultdict[int, int](int), defaultdict[int, int](int)
+    for piece in pieces:
+        for device in _devices(piece):
+            total[device] += (piece.stop - piece.start) * item_bytes
+            many[device] += item_bytes
+    least = max((many[d] for d in total if total[d] > cap_bytes), default=0)
+    given = f"a cap of {exact_bytes(cap_bytes)} on staging"
+    if least >= cap_bytes:
+        rule = f"is no more than an element of each piece of a device, {exact_bytes(least)}"
+        raise InputError(given, rule, "give more")
+    found = max(
+        (-(-total[d] // (cap_bytes - many[d])) for d in total if total[d] > cap_bytes), default=1
+    )
+    if found > MAX_BUCKETS:
+        raise InputError(given, f"would need {found} buckets, more than {MAX_BUCKETS}", "give more")
+    return found
+
+
+def bucket_times(
+    pieces: Sequence[TreePiece], ports: PortMap, item_bytes: int, count: int
+) -> BucketTimes:
+    """What so many buckets stage and take, each derived by itself."""
+    if not pieces:
+        return BucketTimes(count, 0, Fraction(0))
+    sizes = np.array([piece.stop - piece.start for piece in pieces], dtype=np.int64)
+    loads = _Loads.of(pieces, ports)
+    staging, seconds, kinds = 0, Fraction(0), dict[bytes, tuple[int, Fraction]]()
+    for bucket in range(count):
+        part = sizes * (bucket + 1) // count - sizes * bucket // count
+        key = part.tobytes()
+        if key not in kinds:
+            kinds[key] = loads.bucket(part * item_bytes)
+        staging, seconds = max(staging, kinds[key][0]), seconds + kinds[key][1]
+    return BucketTimes(count, staging, seconds)
+
+
+def _devices(piece: TreePiece) -> set[int]:
+    return {device for edge in piece.edges for device in edge}
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """Which pieces load which ports and devices: pairs of a piece's number and theirs."""
+
+    port_piece: IntArray
+    port: IntArray
+    rates: Sequence[Fraction]
+    of_rate: Sequence[IntArray]
+    device_piece: IntArray
+    device: IntArray
+
+    @staticmethod
+    def of(pieces: Sequence[TreePiece], ports: PortMap) -> _Loads:
+        numbers: dict[object, int] = {}
+        known: dict[tuple[int, int], list[int]] = {}
+        rates: dict[Fraction, list[int]] = defaultdict(list)
+        rows: list[tuple[int, int]] = []
+        for at, piece in enumerate(pieces):
+            for edge in piece.edges:
+                if edge not in known:
+                    known[edge] = []
+                    for port in ports.message(*edge):
+                        if port not in numbers:
+                            numbers[port] = len(numbers)
+                            rates[ports.rate(port)].append(numbers[port])
+                        known[edge].append(numbers[port])
+                rows += ((at, port) for port in known[edge])
+        port_piece, port = np.array(rows, dtype=np.int64).T
+        owned = [(at, d) for at, piece in enumerate(pieces) for d in sorted(_devices(piece))]
+        device_piece, device = np.array(owned, dtype=np.int64).T
+        groups = [np.array(own) for own in rates.values()]
+        return _Loads(port_piece, port, list(rates), groups, device_piece, device)
+
+    def bucket(self, payload: IntArray) -> tuple[int, Fraction]:
+        """What is staged at most, and the time of the busiest port."""
+        staged = np.bincount(self.device, weights=payload[self.device_piece])
+        return int(staged.max()), max(self._times(payload))
+
+    def _times(self, payload: IntArray) -> Iterator[Fraction]:
+        load: FloatArray = np.bincount(self.port, weights=payload[self.port_piece])
+        for rate, own in zip(self.rates, self.of_rate, strict=True):
+            yield Fraction(int(load[own].max())) / rate
