@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import FloatArray, IntArray
+from p2smt.parallelism.placement import IntArray
 from p2smt.transfer.plan import TreePiece
 from p2smt.transfer.ports import PortMap
 from p2smt.units import exact_bytes
@@ -120,6 +120,7 @@ class _Loads:
         return int(staged.max()), max(self._times(payload))
 
     def _times(self, payload: IntArray) -> Iterator[Fraction]:
-        load: FloatArray = np.bincount(self.port, weights=payload[self.port_piece])
+        weights = payload[self.port_piece].astype(np.float64)
+        load = np.bincount(self.port, weights=weights)
         for rate, own in zip(self.rates, self.of_rate, strict=True):
             yield Fraction(int(load[own].max())) / rate
