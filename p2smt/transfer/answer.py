@@ -11,6 +11,7 @@ from functools import cached_property
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
+from p2smt.transfer.bound import relayed_bound_s
 from p2smt.transfer.buckets import BucketTimes, bucket_count, bucket_times
 from p2smt.transfer.classes import TransferMoves, check_devices, find_moves
 from p2smt.transfer.layouts import WeightLayout
@@ -94,6 +95,16 @@ class TransferAnswer:
         """OPTIMAL by the certificate alone, else FEASIBLE."""
         best = self.gap is not None and self.gap <= OPTIMAL_WITHIN
         return Status.OPTIMAL if best else Status.FEASIBLE
+
+    @cached_property
+    def relayed_bound_s(self) -> Fraction | None:
+        """Seconds that no plan is below, not even one whose devices pass on for their neighbours.
+
+        None: the time ran out.
+        """
+        asked = self.question
+        known = self.found.certificate
+        return relayed_bound_s(asked.moves, asked.ports, asked.item_bytes, known, asked.limits)
 
     @cached_property
     def fill_s(self) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from p2smt.problems.transfer import FlowShares
 from p2smt.result import SAME, SearchLimits, Status
 from p2smt.solvers.ask import ask_flows
-from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
+from p2smt.transfer.certificate import PortPrices, TransferCertificate, proved_bound_s
 from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.colours import Reduced, equitable, incidence_of, reduced
 from p2smt.transfer.ports import Port, PortMap
@@ -88,3 +88,37 @@ def _shares(
         b, n, g = problem.place(entry)
         found[row][problem.found.devices[device]] = shares[b][n][g]
     return found
+
+
+# The bound of plans that borrow the cards of neighbours.
+
+
+def relayed_bound_s(
+    moves: TransferMoves,
+    ports: PortMap,
+    item_bytes: int,
+    known: TransferCertificate,
+    limits: SearchLimits,
+) -> Fraction | None:
+    """What no plan is below whose devices pass on for others of their nodes; None: no time.
+
+    ``known``: the bound without relays, whose prices are tried first.
+    """
+    merged = replace(ports, relayed=True)
+    first = proved_bound_s(moves, item_bytes, merged, dict(_merged(ports, merged, known.prices)))
+    if first == known.bound_s:
+        return first
+    found = flow_bound(moves, merged, item_bytes, limits)
+    return None if found is None else max(first, found.certificate.bound_s)
+
+
+def _merged(ports: PortMap, merged: PortMap, prices: PortPrices) -> Iterator[tuple[Port, Fraction]]:
+    """Prices inside as they are; of all cards of a node together that of the cheapest."""
+    network = {(port.entity, port.way) for port in prices if port.level == ports.network}
+    for node, way in network:
+        width = ports.topology.devices_under(ports.network)
+        own = range(node * width, node * width + width)
+        cheapest = min(prices.get(ports.sides(d, way)[0][0], Fraction(0)) for d in own)
+        if cheapest:
+            yield merged.sides(node * width, way)[0][0], cheapest
+    yield from ((port, price) for port, price in prices.items() if port.level != ports.network)

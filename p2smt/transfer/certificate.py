@@ -9,6 +9,9 @@ over devices that hold or need it, and each edge of the tree costs what the port
 3. where some node has needers and no holder, the first edge into one of these leaves a node with a
    holder.
 
+Plans that relay may also use devices that neither hold nor need a piece: then all devices of the
+nodes that hold or need anything count as senders, and all cards of a node as one port.
+
 So a class costs at least the sum of these, and all classes together no more than all ports can
 take in T seconds, T times rate times price.  The quotient is a bound on T, whatever the prices are.
 """
@@ -43,6 +46,8 @@ class _Tariff:
     into: Mapping[int, int]
     give: Mapping[int, int]
     take: Mapping[int, int]
+    relays: Mapping[int, Sequence[int]]
+    """Devices by node that may pass on what they neither hold nor need; none: no plan relays."""
 
 
 def proved_bound_s(
@@ -69,6 +74,10 @@ def proved_bound_s(
 
 def _tariff(moves: TransferMoves, ports: PortMap, paid: Mapping[Port, int]) -> _Tariff:
     devices = {d for one in moves.classes for d in (*one.holders, *one.needers)}
+    if ports.relayed:
+        nodes = {ports.node(d) for d in devices}
+        devices = {d for d in ports.topology.places if ports.node(d) in nodes}
+    relays = _by_node(ports, sorted(devices)) if ports.relayed else {}
     sides = {
         (way, d): [sum(paid.get(port, 0) for port in side) for side in ports.sides(d, way)]
         for way in (OUT, IN)
@@ -76,24 +85,24 @@ def _tariff(moves: TransferMoves, ports: PortMap, paid: Mapping[Port, int]) -> _
     }
     out, into = ({d: sides[way, d][0] for d in devices} for way in (OUT, IN))
     give, take = ({d: sides[way, d][1] for d in devices} for way in (OUT, IN))
-    return _Tariff(out, into, give, take)
+    return _Tariff(out, into, give, take, relays)
 
 
 def _cost(holders: Devices, needers: Devices, ports: PortMap, tariff: _Tariff) -> int:
     """What a byte of a class costs at least."""
     having, lacking = _by_node(ports, holders), _by_node(ports, needers)
-    nodes = _by_node(ports, (*holders, *needers))
+    nodes = tariff.relays or _by_node(ports, (*holders, *needers))
     senders = {n: min(tariff.out[d] for d in own) for n, own in nodes.items()}
     total, needy = 0, []
     for n, needing in lacking.items():
         sending = min((price for m, price in senders.items() if m != n), default=None)
-        total += _node_cost(having.get(n, ()), needing, sending, tariff)
+        total += _node_cost(having.get(n, ()), needing, nodes[n], sending, tariff)
         if n not in having and sending is not None:
             needy.append(sending)
     return total + (min(senders[n] for n in having) - max(needy) if needy else 0)
 
 
-def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, list[int]]:
+def _by_node(ports: PortMap, devices: Sequence[int]) -> Mapping[int, list[int]]:
     found: dict[int, list[int]] = defaultdict(list)
     for device in devices:
         found[ports.node(device)].append(device)
@@ -101,13 +110,19 @@ def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, list[int]]:
 
 
 def _node_cost(
-    having: Sequence[int], lacking: Sequence[int], sending: int | None, tariff: _Tariff
+    having: Sequence[int],
+    lacking: Sequence[int],
+    passing: Sequence[int],
+    sending: int | None,
+    tariff: _Tariff,
 ) -> int:
     """What the edges into the needers of a node cost.
 
-    ``sending``: the cheapest price out of another node; None: there is none.
+    ``passing``: its devices that may pass something on.  ``sending``: the cheapest price out of
+    another node; None: there is none.  With relays the first needer may get it from one of them,
+    to which an edge of its own led.
     """
-    members = sorted((*having, *lacking), key=lambda d: tariff.give[d])
+    members = sorted(passing, key=lambda d: tariff.give[d])
     from_holder = min((tariff.give[d] for d in having), default=None)
     total, first = 0, None
     for device in lacking:
@@ -122,4 +137,6 @@ def _node_cost(
         total += least
         more = min(starts) - least
         first = more if first is None else min(first, more)
+    if tariff.relays and from_holder is not None:
+        first = min(first or 0, from_holder + min(tariff.take[d] for d in passing))
     return total + (first or 0)

@@ -22,6 +22,8 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 
 OUT, IN = 0, 1
+WHOLE = -2
+"""The number of all ports of a node together."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,10 +42,15 @@ class Port:
 
 @dataclass(frozen=True)
 class PortMap:
-    """The ports of a topology, at nominal rates, or at what sends reach, or at the best of all."""
+    """The ports of a topology, at nominal rates, or at what sends reach, or at the best of all.
+
+    ``relayed``: for bounds on plans that borrow the cards of any device of a node, all of a node's
+    ports are one, whose rate is theirs together.
+    """
 
     topology: Topology
     rates: str = "send"
+    relayed: bool = False
 
     def __post_init__(self) -> None:
         for level in self.topology.levels:
@@ -77,7 +84,11 @@ class PortMap:
     def sides(self, device: int, way: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         """The ports on the network side and on the inside, on which bounds stand."""
         last = len(self._widths) - 1
-        outside = () if self.network < 0 else self.of_side(device, self.network, way)
+        outside: tuple[Port, ...] = ()
+        if self.network >= 0 and self.relayed:
+            outside = (Port(self.network, self.node(device), WHOLE, way),)
+        elif self.network >= 0:
+            outside = self.of_side(device, self.network, way)
         inside = () if last <= self.network else self.of_side(device, last, way)
         return outside, inside
 
@@ -95,6 +106,11 @@ class PortMap:
         """Bytes per second."""
         link, width = self.topology.levels[port.level].link, self._widths[port.level]
         part = self._part(port.level)
+        if port.number == WHOLE:
+            own = self.rate(Port(port.level, port.entity, 0, port.way)) * min(link.ports, width)
+            draw = link.device_bandwidth_bytes_per_s
+            cap = own if draw is None else Fraction(draw).limit_denominator(1) * width * part
+            return min(own, cap)
         if port.number < 0:
             return Fraction(link.device_bandwidth_bytes_per_s or 0.0).limit_denominator(1) * part
         own = Fraction(link.nominal_bytes_per_s).limit_denominator(1)
@@ -122,6 +138,8 @@ class PortMap:
         """Such as ``card 3 of node 9, in``."""
         name = self.topology.levels[port.level].name
         way = "in" if port.way == IN else "out"
+        if port.number == WHOLE:
+            return f"{name} {port.entity}, {way}"
         if port.number < 0 or self._widths[port.level] == 1:
             return f"{name} {port.entity}, {way}"
         return f"port {port.number} of {name} {port.entity}, {way}"

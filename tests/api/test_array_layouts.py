@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from p2smt.api.arrays import ARRAY, array_layout
+from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
+from p2smt.resharding.search import solve_redistribution
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
+from p2smt.result import SearchLimits
+from p2smt.transfer.bound import flow_bound
+from p2smt.transfer.classes import find_moves
+from p2smt.transfer.ports import PortMap
 
 
 def kind(
@@ -49,3 +55,29 @@ def test_dimensions_that_do_not_divide() -> None:
 def test_partial_values_are_refused() -> None:
     with pytest.raises(InputError, match="partial values: are sums still to be made"):
         array_layout(kind("a=2", (4,), "R;P(a)"))
+
+
+ON_ONE_MESH = (
+    ("a=2,b=2,c=4", "S(c),S(a)", "R,S(c,b)"),
+    ("a=2,b=8", "S(a),R", "S(b),R"),
+    ("a=2,b=2,c=4", "S(a,c),S(b)", "S(c),S(b,a)"),
+    ("a=4,b=4", "S(a),S(b)", "S(b),S(a)"),
+)
+
+
+@pytest.mark.parametrize(("mesh", "before", "after"), ON_ONE_MESH)
+@pytest.mark.parametrize("nominal", [False, True])
+def test_no_redistribution_is_below_the_bound_of_relayed_plans(
+    mesh: str, before: str, after: str, nominal: bool
+) -> None:
+    """Its steps pass on what devices neither hold nor need in the end, so that bound is theirs."""
+    cluster = load_topology("dgx-a100:2")
+    topology = cluster.nominal() if nominal else cluster
+    source, target = (kind(mesh, (8192, 8192), layout) for layout in (before, after))
+    plan = solve_redistribution(source, target, topology)
+    places = range(16)
+    moves = find_moves(array_layout(source), array_layout(target), places, places)
+    ports = PortMap(topology, "best", relayed=True)
+    bound = flow_bound(moves, ports, 2, SearchLimits())
+    assert bound is not None
+    assert 0 < bound.certificate.bound_s <= plan.objective_s

@@ -11,10 +11,11 @@ import pytest
 from p2smt.problems.transfer import ClassMember, ClassPart, ClassRow, TransferProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import ask_flows
-from p2smt.transfer.bound import flow_bound
+from p2smt.transfer.bound import flow_bound, relayed_bound_s
 from p2smt.transfer.certificate import proved_bound_s
-from p2smt.transfer.classes import TransferMoves
+from p2smt.transfer.classes import TransferMoves, find_moves
 from p2smt.transfer.colours import distinct, equitable, incidence_of, reduced
+from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.search import plan_moves
 from tests.transfer.cases import cluster, random_case
@@ -161,3 +162,31 @@ def test_no_time_gives_no_answer() -> None:
     ports = PortMap(cluster(8, 4), "nominal")
     moves = random_case(1, 8, 8, same=False).moves()
     assert flow_bound(moves, ports, 2, SearchLimits(time_limit_s=0.0)) is None
+
+
+# Relays.
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_relays_only_lower_the_bound(seed: int) -> None:
+    ports = PortMap(cluster(8, 4, inside=INSIDE[seed % 3]), "nominal")
+    moves = random_case(seed, 8, [8, 12][seed % 2], same=seed % 2 == 0).moves()
+    direct = flow_bound(moves, ports, 2, LIMITS)
+    assert direct is not None
+    relayed = relayed_bound_s(moves, ports, 2, direct.certificate, LIMITS)
+    assert relayed is not None
+    assert 0 <= relayed <= direct.certificate.bound_s * Fraction(1_000_001, 1_000_000)
+
+
+def test_a_neighbours_card_is_borrowed() -> None:
+    """One device of a node needs what the other has not: both of its cards may bring it in."""
+    ports = PortMap(cluster(2, 2), "nominal")
+    shards = (Shards(((((0, 8),), (rank,)),)) for rank in (0, 2))
+    first, second = (WeightLayout(3, {"w": Tensor("w", (8,))}, {"w": one}) for one in shards)
+    moves = find_moves(first, second, [0, 1, 3], [0, 1, 3])
+    direct = flow_bound(moves, ports, 2, LIMITS)
+    assert direct is not None
+    relayed = relayed_bound_s(moves, ports, 2, direct.certificate, LIMITS)
+    assert relayed is not None
+    assert float(direct.certificate.bound_s) == pytest.approx(16 / 50e9)
+    assert float(relayed) == pytest.approx(8 / 50e9)

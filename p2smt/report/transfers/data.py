@@ -32,6 +32,7 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
         bandwidth_s=seconds,
         fill_s=answer.fill_s,
         bound_s=float(found.certificate.bound_s),
+        relayed_bound_s=_seconds(answer.relayed_bound_s),
         gap=None if gap is None else float(gap),
         binding=binding_words(question.ports, found.certificate.prices),
         nominal=question.nominal,
@@ -47,6 +48,10 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
         staging_bytes=answer.buckets.staging_bytes,
         levels=level_entries(question.ports, found.replay),
     )
+
+
+def _seconds(found: Fraction | None) -> float | None:
+    return None if found is None else float(found)
 
 
 def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry]:

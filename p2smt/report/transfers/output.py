@@ -38,6 +38,10 @@ class TransferOutput(Output):
     bandwidth_s: Annotated[Seconds, Said("Of the bytes alone, at the busiest port.")]
     fill_s: Annotated[Seconds, Said("What latencies and the filling of the longest chain add.")]
     bound_s: Annotated[Seconds, Said("No plan moves the bytes faster; 0: nothing is proved.")]
+    relayed_bound_s: Annotated[
+        Seconds | None,
+        Said("Nor do plans that borrow the cards of neighbours take less; null: not derived."),
+    ]
     gap: Annotated[Gap | None, Said("Of the bytes' time over its bound; null: nothing is proved.")]
     binding: Annotated[str, Said("Where the bound binds; empty: nothing moves, or nothing is.")]
     nominal: Annotated[bool, Said("At nominal rates; false: at what sends reach.")]

@@ -14,6 +14,8 @@ from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.units import counted, format_bytes, format_time, plain
 
 _WIDE = 120
+_LOWER = 0.999
+"""So much lower another bound is told."""
 
 
 def transfer_screen(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
@@ -78,6 +80,10 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         ),
         5,
     )
+    relayed = data.relayed_bound_s
+    if relayed is not None and relayed < data.bound_s * _LOWER:
+        what = "plans that borrow cards of neighbours, not sought here,"
+        yield ScreenBlock("relays", (f"{what} take {ms_text(relayed)} or more",), 6)
     yield ScreenBlock(
         "plan",
         (
