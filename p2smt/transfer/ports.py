@@ -22,8 +22,8 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 
 OUT, IN = 0, 1
-WHOLE = -2
-"""The number of all ports of a node together."""
+LIMIT, WHOLE = -1, -2
+"""Instead of the number of a port: what a device may draw, all ports of a node together."""
 
 
 @dataclass(frozen=True, order=True)
@@ -78,7 +78,7 @@ class PortMap:
         number = offset if link.ports >= width else offset * link.ports // width
         found = [Port(level, entity, number, way)]
         if link.ports < width and link.device_bandwidth_bytes_per_s is not None:
-            found.append(Port(level, device, -1, way))
+            found.append(Port(level, device, LIMIT, way))
         return tuple(found)
 
     def sides(self, device: int, way: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -91,6 +91,11 @@ class PortMap:
             outside = self.of_side(device, self.network, way)
         inside = () if last <= self.network else self.of_side(device, last, way)
         return outside, inside
+
+    def node_of(self, port: Port) -> int:
+        """The node that a port is of, or in."""
+        width = 1 if port.number == LIMIT else self._widths[port.level]
+        return self.node(port.entity * width)
 
     def message(self, source: int, target: int) -> tuple[Port, ...]:
         """All ports that a message loads."""
@@ -107,11 +112,8 @@ class PortMap:
         link, width = self.topology.levels[port.level].link, self._widths[port.level]
         part = self._part(port.level)
         if port.number == WHOLE:
-            own = self.rate(Port(port.level, port.entity, 0, port.way)) * min(link.ports, width)
-            draw = link.device_bandwidth_bytes_per_s
-            cap = own if draw is None else Fraction(draw).limit_denominator(1) * width * part
-            return min(own, cap)
-        if port.number < 0:
+            return self._whole_rate(port)
+        if port.number == LIMIT:
             return Fraction(link.device_bandwidth_bytes_per_s or 0.0).limit_denominator(1) * part
         own = Fraction(link.nominal_bytes_per_s).limit_denominator(1)
         if link.ports >= width:
@@ -124,6 +126,16 @@ class PortMap:
             own *= Fraction(uplinks[port.entity]).limit_denominator(10**6)
         return own * part
 
+    def _whole_rate(self, port: Port) -> Fraction:
+        """All ports of a node together, no more than its devices may draw."""
+        link, width = self.topology.levels[port.level].link, self._widths[port.level]
+        first = Port(port.level, port.entity, 0, port.way)
+        whole = self.rate(first) * min(link.ports, width)
+        if link.device_bandwidth_bytes_per_s is None:
+            return whole
+        limit = Fraction(link.device_bandwidth_bytes_per_s).limit_denominator(1)
+        return min(whole, limit * width * self._part(port.level))
+
     def _part(self, level: int) -> Fraction:
         """The part of the nominal rate that is reached."""
         link = self.topology.levels[level].link
@@ -135,12 +147,12 @@ class PortMap:
         return Fraction(found).limit_denominator(10**6)
 
     def words(self, port: Port) -> str:
-        """Such as ``card 3 of node 9, in``."""
+        """Such as ``port 3 of node 9, in``."""
         name = self.topology.levels[port.level].name
         way = "in" if port.way == IN else "out"
-        if port.number == WHOLE:
-            return f"{name} {port.entity}, {way}"
-        if port.number < 0 or self._widths[port.level] == 1:
+        if port.number == LIMIT:
+            return f"device {port.entity}, {way} of its {name}"
+        if port.number == WHOLE or self._widths[port.level] == 1:
             return f"{name} {port.entity}, {way}"
         return f"port {port.number} of {name} {port.entity}, {way}"
 

@@ -101,3 +101,26 @@ def test_who_sends_too_early_is_named() -> None:
 def test_index_of_an_element() -> None:
     assert index_of(((2, 4), (3, 6)), 4) == [3, 4]
     assert index_of((), 0) == []
+
+
+def test_ports_that_devices_share() -> None:
+    """Two cards for four devices: each is that of two devices side by side."""
+    made = cluster(2, 4)
+    level = replace(made.levels[0], link=replace(made.levels[0].link, ports=2))
+    ports = PortMap(replace(made, levels=(level, made.levels[1])), "nominal")
+    numbers = [ports.sides(device, 0)[0][0].number for device in range(4)]
+    assert numbers == [0, 0, 1, 1]
+    assert ports.rate(ports.sides(0, 0)[0][0]) == 50 * 10**9
+    whole = replace(ports, relayed=True)
+    assert whole.rate(whole.sides(0, 0)[0][0]) == 100 * 10**9
+
+
+def test_a_device_draws_what_it_may() -> None:
+    """One card of the node, of which a device may draw a quarter."""
+    made = cluster(2, 4)
+    link = replace(made.levels[0].link, ports=1, device_bandwidth_bytes_per_s=12.5e9)
+    ports = PortMap(replace(made, levels=(replace(made.levels[0], link=link), made.levels[1])))
+    card, own = ports.sides(3, 1)[0]
+    assert (ports.rate(card), ports.rate(own)) == (50 * 10**9, Fraction(25 * 10**9, 2))
+    assert ports.words(own) == "device 3, in of its node"
+    assert ports.node_of(own) == 0

@@ -83,11 +83,10 @@ def binding_words(ports: PortMap, prices: PortPrices) -> str:
     """Where prices are: ``entry of node 8``, ``sending of nodes 0-3``, ``ports inside node 2``."""
     entities: dict[str, set[int]] = defaultdict(set)
     for port in prices:
-        if port.level == ports.network:
-            entities["entry" if port.way == IN else "sending"].add(port.entity)
-        else:
-            width = ports.topology.devices_under(port.level)
-            entities["ports inside"].add(ports.node(port.entity * width))
+        between = "entry" if port.way == IN else "sending"
+        entities[between if port.level == ports.network else "ports inside"].add(
+            ports.node_of(port)
+        )
     name = ports.topology.levels[max(ports.network, 0)].name if ports.network >= 0 else "node"
     return " and ".join(
         f"{what}{'' if what == 'ports inside' else ' of'} {name}{'s' * (len(found) > 1)} "
