@@ -10,11 +10,11 @@ Variables, all continuous, for each class b and each of its members g
     o[b, g]     at least 0: how often g sends b over the network
     s[b, g]     at least 0: how often g sends b inside its node
 
-Constraints, for each class and each of its nodes
+Constraints
     C1 entry      over the network a class enters needers alone, and none where all of its devices
                   are in one node
     C2 arrival    the first copy in a node with needers comes over the network or from a holder
-    C3 network    as much is sent over the network as enters
+    C3 network    of each class as much is sent over the network as enters
     C4 leaving    if a node has needers and no holder, nodes with a holder send b once at least
     C5 inside     as much is sent inside a node as does not enter over the network
     C6 others     what does not enter a needer is sent inside by others than itself

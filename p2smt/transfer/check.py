@@ -20,7 +20,7 @@ from p2smt.transfer.certificate import PortPrices, proved_bound_s
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.plan_file import layouts_of, pieces_of, prices_of
-from p2smt.transfer.ports import OUT, PortMap
+from p2smt.transfer.ports import LIMIT, OUT, PortMap
 from p2smt.transfer.search import OPTIMAL_WITHIN, gap_of
 
 CHECKED = ("layouts", "way of every element", "bytes of every port", "times", "prices", "bound")
@@ -72,7 +72,7 @@ def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:
         inside = 0 <= port.level < len(ports.topology.levels)
         width = ports.topology.devices_under(port.level) if inside else 1
         own = range(port.entity * width, port.entity * width + width)
-        if port.number < 0:
+        if port.number == LIMIT:
             own = range(port.entity, port.entity + 1)
         known = inside and any(
             port in side
