@@ -8,6 +8,7 @@ from pydantic import Field
 
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.files.validation import StrictModel
+from p2smt.transfer.buckets import MAX_BUCKETS
 
 HeldSize = Annotated[int, Field(ge=1, lt=2**53)]
 HeldIndex = Annotated[int, Field(ge=0, lt=2**53)]
@@ -106,7 +107,7 @@ class TransferModel(StrictModel):
     patterns: Annotated[list[TransferPatternModel], Field(min_length=1)]
     pieces: list[TransferPieceModel]
     status: Literal["optimal", "feasible"]
-    buckets: HeldSize
+    buckets: Annotated[int, Field(ge=1, le=MAX_BUCKETS)]
     staging_bytes: HeldIndex
     bandwidth_s: PlanSeconds
     fill_s: PlanSeconds

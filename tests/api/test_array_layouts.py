@@ -31,7 +31,7 @@ def held(one: ArrayType) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for box, ranks in array_layout(one).shards[ARRAY].boxes:
         for rank in ranks:
-            found[rank] = numbers[tuple(slice(*ends) for ends in box)].ravel().tolist()
+            found[rank] = numbers[tuple(slice(*ends) for ends in box)].tolist()
     return found
 
 

@@ -121,6 +121,6 @@ def test_a_device_draws_what_it_may() -> None:
     link = replace(made.levels[0].link, ports=1, device_bandwidth_bytes_per_s=12.5e9)
     ports = PortMap(replace(made, levels=(replace(made.levels[0], link=link), made.levels[1])))
     card, own = ports.sides(3, 1)[0]
-    assert (ports.rate(card), ports.rate(own)) == (50 * 10**9, Fraction(25 * 10**9, 2))
+    assert (ports.rate(card), ports.rate(own)) == (Fraction(50 * 10**9), Fraction(25 * 10**9, 2))
     assert ports.words(own) == "device 3, in of its node"
     assert ports.node_of(own) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from experiments.transfer.random_layouts import (
@@ -34,3 +36,14 @@ def test_a_transfer_takes_what_is_committed(seed: int) -> None:
     assert row.bound_s == pytest.approx(known.bound_s, rel=1e-6)
     assert row.classes == known.classes
     assert row.bandwidth_s == pytest.approx(known.bandwidth_s, rel=0.02)
+
+
+def test_the_page_has_these_figures() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "transfer.md").read_text(encoding="utf-8")
+    said = " ".join(text.split())
+    worst = max(row.gap for row in ROWS)
+    far = [row for row in ROWS if row.gap > 0.01]
+    assert f"Of {len(ROWS)} random transfers" in said
+    assert f"{geometric_mean(ROWS):.4f} times the bound in the geometric mean" in said
+    assert f"and {1 + worst:.3f} at most; {len(far)} are more than 1 %" in said
+    assert all(row.same for row in far)
