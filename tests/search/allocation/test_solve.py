@@ -9,6 +9,7 @@ import pytest
 
 import p2smt
 from p2smt.cluster.file import parse_topology
+from p2smt.cluster.library.registry import library_of
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
 from p2smt.search.allocation.cell_grids import host_order, order_cost
