@@ -134,10 +134,16 @@ def read(path: Path = RESULTS) -> list[TransferGap]:
     with path.open(encoding="utf-8") as file:
         return [
             TransferGap(
-                *(int(row[name]) for name in ("seed", "nodes_before", "nodes_after")),
-                *(row[name] == "True" for name in ("same", "copies_in_a_node")),
-                *(int(row[name]) for name in ("classes", "pieces")),
-                *(float(row[name]) for name in ("bandwidth_s", "bound_s", "gap")),
+                int(row["seed"]),
+                int(row["nodes_before"]),
+                int(row["nodes_after"]),
+                row["same"] == "True",
+                row["copies_in_a_node"] == "True",
+                int(row["classes"]),
+                int(row["pieces"]),
+                float(row["bandwidth_s"]),
+                float(row["bound_s"]),
+                float(row["gap"]),
             )
             for row in csv.DictReader(file)
         ]

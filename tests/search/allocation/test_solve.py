@@ -58,7 +58,7 @@ def test_too_few_hosts_and_clusters_without_names() -> None:
 
 
 def test_libraries_of_mpi_price_no_order_over_switches() -> None:
-    """Groups that lie unevenly have no price by their algorithms, and a ring's is none of theirs."""
+    """Groups that lie unevenly have no price by their algorithms, and a ring is none."""
     cluster = replace(uneven(), library=library_of("openmpi-5"))
     problem = p2smt.Problem(cluster, p2smt.parse_axes("pp=2,dp=3,tp=2"), REQUESTS)
     with pytest.raises(InputError, match="library openmpi-5: prices no order"):
