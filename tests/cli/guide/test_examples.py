@@ -44,8 +44,6 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "topology.conf": LEAVES + "SwitchName=spine Switches=leaf[0-3]\n",
         "nodes.json": json.dumps({"kind": "List", "items": NODES}),
         "job.txt": "".join(f"n{at:02}\n" for at in (3, 9, 17, 25, 1, 30)),
-        "trainer.json": json.dumps(cut(64, 128, 0)),
-        "engines.json": json.dumps(cut(64, 128, 1)),
         "before.json": json.dumps(cut(32, 64, 0)),
         "after.json": json.dumps(cut(16, 64, 1)),
     }
