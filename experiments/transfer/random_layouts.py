@@ -21,12 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p2smt.cluster.file import load_topology
-from p2smt.result import SearchLimits
 from p2smt.transfer.answer import TransferQuestion, find_transfer
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 
 RESULTS = Path(__file__).with_name("gaps.csv")
-COUNT, NODE, LIMIT_S = 200, 8, 60.0
+COUNT, NODE = 200, 8
 SIZES = (4096, 6144, 8192, 12288)
 NODES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
@@ -71,7 +70,6 @@ def question(seed: int) -> tuple[TransferQuestion, bool]:
         range(start, start + after * NODE),
         2,
         nominal=True,
-        limits=SearchLimits(time_limit_s=LIMIT_S),
     )
     return made, inner
 

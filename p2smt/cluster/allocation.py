@@ -193,7 +193,7 @@ def check_orders_priced(topology: Topology) -> None:
     Raises:
         InputError: the library is one of MPI, and there are several such switches.
     """
-    library, outer = topology.library, topology.levels[: topology.node_level]
+    library, outer = topology.library, topology.levels[: max(0, topology.node_level)]
     if library is None or all(level.size == 1 for level in outer):
         return
     runs = (run.algorithm for _, runs in library.runs for run in runs)

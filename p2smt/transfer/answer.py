@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
+from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
@@ -31,7 +34,8 @@ class TransferQuestion:
     ``memory_bytes``: the most that a device stages at once, beside both copies of the weights.
 
     Raises:
-        InputError: devices are too few, named twice, or none of the cluster's.
+        InputError: devices are too few, named twice, or none of the cluster's; nobody stated the
+            bandwidth of a level between them.
     """
 
     topology: Topology
@@ -53,6 +57,16 @@ class TransferQuestion:
         ):
             check_devices(layout, devices, what)
             check_places(self.topology, devices, what)
+        check_stated(self.topology, self._crossed())
+
+    def _crossed(self) -> Sequence[str]:
+        """The levels of which the devices lie in several entities."""
+        used = np.array([*self.sources, *self.targets])
+        return [
+            level.name
+            for j, level in enumerate(self.topology.levels)
+            if len(np.unique(used // self.topology.devices_under(j))) > 1
+        ]
 
     @cached_property
     def ports(self) -> PortMap:

@@ -24,6 +24,8 @@ from p2smt.transfer.ports import PortMap
 from p2smt.units import exact_bytes
 
 MAX_BUCKETS = 4096
+_LARGEST = 2**62
+"""Above it products are Python's own numbers, which have no largest one."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,14 @@ def bucket_times(
     """What so many buckets stage and take, each derived by itself."""
     if not pieces:
         return BucketTimes(count, 0, Fraction(0))
-    sizes = np.array([piece.stop - piece.start for piece in pieces], dtype=np.int64)
     loads = _Loads.of(pieces, ports)
-    staging, seconds, kinds = 0, Fraction(0), dict[bytes, tuple[int, Fraction]]()
+    sent = sum((piece.stop - piece.start) * (len(piece.edges) + 1) for piece in pieces)
+    whole: type = np.int64 if sent * item_bytes * count < _LARGEST else object
+    sizes: IntArray = np.array([piece.stop - piece.start for piece in pieces], dtype=whole)
+    staging, seconds, kinds = 0, Fraction(0), dict[tuple[int, ...], tuple[int, Fraction]]()
     for bucket in range(count):
         part = sizes * (bucket + 1) // count - sizes * bucket // count
-        key = part.tobytes()
+        key = tuple(part.tolist())
         if key not in kinds:
             kinds[key] = loads.bucket(part * item_bytes)
         staging, seconds = max(staging, kinds[key][0]), seconds + kinds[key][1]
@@ -116,11 +120,17 @@ class _Loads:
 
     def bucket(self, payload: IntArray) -> tuple[int, Fraction]:
         """What is staged at most, and the time of the busiest port."""
-        staged = np.bincount(self.device, weights=payload[self.device_piece])
+        staged = _totals(self.device, payload[self.device_piece])
         return int(staged.max()), max(self._times(payload))
 
     def _times(self, payload: IntArray) -> Iterator[Fraction]:
-        weights = payload[self.port_piece].astype(np.float64)
-        load = np.bincount(self.port, weights=weights)
+        load = _totals(self.port, payload[self.port_piece])
         for rate, own in zip(self.rates, self.of_rate, strict=True):
             yield Fraction(int(load[own].max())) / rate
+
+
+def _totals(owner: IntArray, payload: IntArray) -> IntArray:
+    """The sum of what each owner has, exactly."""
+    total = np.zeros(int(owner.max()) + 1, dtype=payload.dtype)
+    np.add.at(total, owner, payload)
+    return total

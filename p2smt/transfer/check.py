@@ -1,7 +1,8 @@
 """Whether a plan file of a transfer is right: its layouts, every element's way, times and proof.
 
 Everything is derived again from the file: classes from the layouts, bytes from the trees, the bound
-from the prices.  Nothing here has a part in the search.
+from the prices.  What is proved rests on ``certificate`` and ``plan`` alone; the times of buckets
+and of filling are worked out as the search does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from p2smt.cluster.file_model import build_topology
 from p2smt.errors import InputError
 from p2smt.result import SAME
 from p2smt.transfer.answer import TransferQuestion, fill_s
-from p2smt.transfer.buckets import bucket_times
+from p2smt.transfer.buckets import BucketTimes, bucket_times
 from p2smt.transfer.certificate import PortPrices, proved_bound_s
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
@@ -34,6 +35,7 @@ class TransferReport:
     question: TransferQuestion | None = None
     replay: Replay | None = None
     bound_s: Fraction | None = None
+    times: BucketTimes | None = None
 
     @property
     def valid(self) -> bool:
@@ -59,11 +61,12 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
         return TransferReport((str(fault),))
     prices = prices_of(model)
     faults = [*_misplaced(question.ports, prices)]
-    bound = Fraction(0)
-    if not faults:
-        bound = proved_bound_s(question.moves, model.item_bytes, question.ports, prices)
-        faults += _misstated(model, question, pieces, bound)
-    return TransferReport(tuple(faults), question, made, bound)
+    if faults:
+        return TransferReport(tuple(faults), question, made)
+    bound = proved_bound_s(question.moves, model.item_bytes, question.ports, prices)
+    times = bucket_times(pieces, question.ports, model.item_bytes, model.buckets)
+    faults += _misstated(model, question, pieces, times, bound)
+    return TransferReport(tuple(faults), question, made, bound, times)
 
 
 def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:
@@ -89,10 +92,10 @@ def _misstated(
     model: TransferModel,
     question: TransferQuestion,
     pieces: tuple[TreePiece, ...],
+    times: BucketTimes,
     bound: Fraction,
 ) -> Iterator[str]:
     """Numbers that are not what they are said to be."""
-    times = bucket_times(pieces, question.ports, model.item_bytes, model.buckets)
     filled = fill_s(question.ports, pieces, model.item_bytes, model.buckets)
     claimed = Fraction(model.bound_s)
     for what, found, said in (
@@ -105,6 +108,8 @@ def _misstated(
         yield f"{times.staging_bytes} bytes are staged, and {model.staging_bytes} are said to be"
     if claimed > bound:
         yield f"the prices prove {float(bound)!r} s, and a bound of {float(claimed)!r} s is said"
+    if bound > times.bandwidth_s:
+        yield f"the prices prove {float(bound)!r} s, which is more than the plan takes"
     gap = gap_of(times.bandwidth_s, bound)
     if model.status == "optimal" and (gap is None or gap > OPTIMAL_WITHIN):
         yield "it is said to be optimal, and the prices do not prove that"

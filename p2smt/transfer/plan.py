@@ -1,7 +1,7 @@
 """A plan of a transfer: which elements go along which tree, and the replay that holds it to that.
 
-The replay knows no search.  It derives the classes from both layouts, lets the pieces of each move
-along their edges, and adds up the bytes that every port passes.
+The replay knows no search.  It takes the classes that ``classes`` derives from both layouts, lets
+the pieces of each move along their edges, and adds up the bytes that every port passes.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from p2smt.errors import EncodingBug
 from p2smt.problems.transfer import FlowShares
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.transfer.bound import FlowBound, flow_bound
@@ -69,7 +70,7 @@ def plan_moves(
             chain.pieces, replay(moves, chain.pieces, ports, item_bytes), certificate
         )
         if best.optimal:
-            return best
+            return _no_faster(best)
     flow = flow_bound(moves, ports, item_bytes, watch.left())
     return _followed(moves, ports, item_bytes, flow, best)
 
@@ -90,7 +91,19 @@ def _followed(
         found.append(PlannedMoves(pieces, made, bound))
         if found[-1].within(NEAR):
             break
-    return min(found, key=lambda one: one.replay.bandwidth_s)
+    return _no_faster(min(found, key=lambda one: one.replay.bandwidth_s))
+
+
+def _no_faster(found: PlannedMoves) -> PlannedMoves:
+    """The plan, if it is not below its bound.
+
+    Raises:
+        EncodingBug: it is.
+    """
+    if found.replay.bandwidth_s < found.certificate.bound_s:
+        plan = {"pieces": found.pieces, "bandwidth_s": found.replay.bandwidth_s}
+        raise EncodingBug("a transfer is below its bound", found.certificate, plan)
+    return found
 
 
 def _candidates(

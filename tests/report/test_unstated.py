@@ -15,6 +15,7 @@ from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file import parse_topology
 from tests.cli.test_options import EVERY
 from tests.cli.tools import H100, RACKS, SMALL, assert_one_error, cli
+from tests.transfer.files import cut
 
 EVEN = (
     RACKS.replace("size: 3", "size: 2")
@@ -48,6 +49,8 @@ REFUSED = (
     f"cost {SCENE} --reduce dp --sizes 1MiB,1GiB",
     f"programs {SCENE} --reduce dp=1GiB --limit 2",
     f"redistribute {ARRAY} -o new.json",
+    "transfer -t even.yaml --from before.json --to after.json -o new.json",
+    f"redistribute {ARRAY.replace('--to', '--to-mesh a=8 --to').replace('R,S(dp,tp)', 'R,S(a)')}",
     f"estimate {TRAINED} --strategy tp=2,dp=4,zero=1",
     f"plan {TRAINED} -o new.json --svg new.svg",
     "cost array.json",
@@ -72,6 +75,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     named = EVEN.replace("library: none", "library: nccl-2.30")
     (path / "named.yaml").write_text(named + "assumed: [rack]\n" + H100)
     (path / "stated.yaml").write_text(EVEN + H100)
+    for name, dimension in (("before", 0), ("after", 1)):
+        (path / f"{name}.json").write_text(json.dumps(cut(8, 64, dimension)))
     for words in (
         f"solve -t {path}/even.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB -o {path}/plan.json",
         f"redistribute {ARRAY.replace('even', f'{path}/stated')} -o {path}/array.json",
@@ -141,6 +146,8 @@ _FILES = (
     "plan.json",
     "array.json",
     "ring.xml",
+    "before.json",
+    "after.json",
 )
 
 

@@ -132,9 +132,11 @@ def _choice(
     ranks = np.array([group], dtype=np.int64)
     footprint = explicit_footprint(topology, ranks, topology.known_library.joins_nodes)
     found = library_choice(topology, footprint, operation)
-    own = pair_of(found.ways[found.pick(step.payload_bytes)])
+    way = found.ways[found.pick(step.payload_bytes)]
     call = f"{operation.value} of {format_bytes(step.payload_bytes)} on {comm}"
-    return _Choice((step.algorithm.replace("-", "_"), step.protocol), own, call)
+    told = step.algorithm.replace("-", "_"), step.protocol
+    between_peers = way.algorithm is None and step.algorithm == operation.value
+    return _Choice(told, told if between_peers else pair_of(way), call)
 
 
 def _crossing(plan: AnyPlan, topology: Topology) -> bool:

@@ -110,15 +110,15 @@ def numbers_text(numbers: Sequence[int]) -> str:
 def checked_transfer_data(report: TransferReport) -> VerifyTransferOutput:
     """The verdict as data."""
     gap = None
-    if report.replay is not None and report.bound_s is not None:
-        gap = gap_of(report.replay.bandwidth_s, report.bound_s)
+    if report.times is not None and report.bound_s is not None:
+        gap = gap_of(report.times.bandwidth_s, report.bound_s)
     moves = None if report.question is None else report.question.moves
     return VerifyTransferOutput(
         checked=CHECKED,
         not_checked=[],
         verdict="valid" if report.valid else "invalid",
         faults=report.faults,
-        bandwidth_s=None if report.replay is None else float(report.replay.bandwidth_s),
+        bandwidth_s=None if report.times is None else float(report.times.bandwidth_s),
         bound_s=None if report.bound_s is None else float(report.bound_s),
         gap=None if gap is None else float(gap),
         classes=(len(moves.classes) or None) if moves is not None else None,
