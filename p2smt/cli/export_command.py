@@ -85,7 +85,7 @@ def export(
     if (made := tuner_file(to, source, tuner, output)) is not None:
         if any(one is not None for one in others):
             raise InputError(f"--to {to}", "takes no options of hosts and ranks", "drop them")
-        _check_output(output, source, *(text.partition("=")[2] for text in tuner.measured or ()))
+        o.check_kept(output, source, *(text.partition("=")[2] for text in tuner.measured or ()))
         return _write_or_tell(to, output, made.text, made.notes, json)
     if source is None or tuner.any_given:
         writer_named(to)
@@ -98,7 +98,7 @@ def export(
             raise InputError(options, rule, "drop it")
         return _redistribution(source, to, output, json)
     writer = writer_named(to)
-    _check_output(output, source, hosts, launched)
+    o.check_kept(output, source, hosts, launched)
     each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
     read = read_plan(source)
     names = _job_hosts(hosts, read, writer)
@@ -160,17 +160,9 @@ def _redistribution(source: str, to: str, output: Text, as_json: bool) -> int:
     from p2smt.interop.exports import array_writer_named
 
     writer = array_writer_named(to)
-    _check_output(output, source)
+    o.check_kept(output, source)
     made = writer.write(read_redistribution(source), f"plan {source[:200]}")
     return _write_or_tell(to, output, made.text, made.notes, as_json)
-
-
-def _check_output(output: Text, *read: Text) -> None:
-    """That nothing that is read is written over."""
-    from p2smt.files.write import same_file
-
-    if output is not None and any(same_file(output, path) for path in read if path):
-        raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
 
 
 def _write(output: Text, text: str, notes: Iterable[str]) -> int:
@@ -243,7 +235,7 @@ def order(
     if not writer.starts:
         rule = "is nothing that starts ranks"
         raise InputError(f"--to {to[:40]!r}", rule, "name slurm, hostlist, csv, rankfile, torchrun")
-    _check_output(output, source, hosts, topology)
+    o.check_kept(output, source, hosts, topology)
     each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
     plan = read_plan(source)
     cluster = None if topology is None else given.topology_of(topology)

@@ -89,7 +89,10 @@ def _library_named(text: str) -> str:
     """The name of --library; one in a file becomes known by its name."""
     from p2smt.cluster.library.file import is_library_file, read_library
     from p2smt.cluster.library.registry import register_library
+    from p2smt.errors import InputError
 
+    if not text.strip():
+        raise InputError(f"--library {text!r}", "names no library", "give one, or none")
     if is_library_file(text):
         found = read_library(text)
         register_library(found)

@@ -70,6 +70,18 @@ def plan_writable(output: Text, *others: Text) -> None:
         check_plan_name(output)
 
 
+def check_kept(output: Text, *read: Text) -> None:
+    """That nothing that is read is written over.
+
+    Raises:
+        InputError: the output is one of these files.
+    """
+    from p2smt.files.write import same_file
+
+    if output is not None and any(same_file(output, path) for path in read if path):
+        raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
+
+
 # What is asked about.
 
 

@@ -198,6 +198,6 @@ def check_orders_priced(topology: Topology) -> None:
         return
     runs = (run.algorithm for _, runs in library.runs for run in runs)
     if any(algorithm in MPI_ALGORITHMS for algorithm in runs):
-        rule = "prices no order of hosts in which groups lie unevenly over the switches above nodes"
+        rule = "does not price every order of hosts under several switches, so none is searched for"
         remedy = "order them under --library gloo or none, or take hosts of one switch"
         raise InputError(f"library {library.name}", rule, remedy)

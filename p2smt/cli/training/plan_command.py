@@ -291,6 +291,7 @@ def plan(
         _refuse_on_hosts(parts.given())
     parse_changes(what_if or (), topology, even=not chosen)  # refused before anything is searched
     o.plan_writable(output, svg)
+    o.check_kept(output, beside.compare)
     if output is not None and topology.devices == 1:
         rule = "has no plan file: a plan has requests, and one device sends nothing"
         raise InputError(f"a training on one device of {topology.name}", rule, "drop -o")

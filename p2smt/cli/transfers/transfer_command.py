@@ -28,6 +28,7 @@ def transfer(
     topology = cluster.under(prices)
     question = layouts.question(topology, prices.nominal, how)
     o.plan_writable(output)
+    o.check_kept(output, layouts.source, layouts.target, layouts.model, cluster.topology)
     return finish(find_transfer(question), output, shown)
 
 

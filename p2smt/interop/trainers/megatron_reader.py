@@ -566,7 +566,10 @@ def _dropout(options: Options) -> bool:
         return False
     if not any(name in options.values for name in names):
         options.assume("no --hidden-dropout and --attention-dropout: 0.1 each")
-    return any(options.text(name, default="0.1").strip("0.") != "" for name in names)
+    rates = [
+        options.text(name, default="0.1") for name in names
+    ]  # both are read, whatever the first
+    return any(rate.strip("0.") for rate in rates)
 
 
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}

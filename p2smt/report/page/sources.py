@@ -12,7 +12,7 @@ from p2smt.api.saved_answers import library_advice, read_saved
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION
+from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION, TRANSFER
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.report.page.placements import placement_story
 from p2smt.report.page.reading import Fields, Names
@@ -52,6 +52,9 @@ def one_story(path: str, names: Names) -> Story:
         from p2smt.report.page.redistributions import redistribution_story
 
         return redistribution_story(data, path, names)
+    if data.get("kind") == TRANSFER:
+        remedy = f"p2smt verify {path[:200]} takes it"
+        raise InputError(f"file {path[:200]!r}", "is the plan of a transfer, not drawn yet", remedy)
     if {"requests", "ranks", "matrix"} <= data.keys():
         return _file_story(data, path, names)
     return _printed_story(data, path, names)

@@ -9,6 +9,7 @@ from p2smt.report.screen import ScreenBlock, full_width, room, screen
 from p2smt.report.tables import table, table_lines
 from p2smt.report.transfers.data import checked_transfer_data, transfer_data
 from p2smt.report.transfers.output import TransferOutput
+from p2smt.result import Status
 from p2smt.transfer.answer import TransferAnswer
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.units import counted, format_bytes, format_time, plain
@@ -33,7 +34,8 @@ def verdict_text(data: TransferOutput) -> str:
     if data.gap is None:
         return f"{data.status.value}: {seconds}, nothing is proved"
     by = f" by {data.binding}" if data.binding else ""
-    gap = f"gap {plain(max(0.0, 100 * data.gap), 2)} %" if data.gap >= 1e-5 else "gap 0 %"
+    least = "gap 0 %" if data.status is Status.OPTIMAL else "gap below 0.001 %"
+    gap = f"gap {plain(100 * data.gap, 2)} %" if data.gap >= 1e-5 else least
     return f"{data.status.value}: {seconds}, bound {ms_text(data.bound_s)} ({gap}){by}"
 
 

@@ -85,6 +85,12 @@ def test_what_is_no_layout_file_is_refused(layout: str, said: str) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_no_layout_is_written_over() -> None:
+    refused(cli(*ASKED, "-o", "columns.json"), "'columns.json': is a file that is read")
+    assert json.loads(Path("columns.json").read_text()) == COLUMNS
+
+
+@pytest.mark.usefixtures("folder")
 def test_both_layouts_are_needed() -> None:
     refused(cli(*ASKED[:5]), "--to: is missing")
 

@@ -176,6 +176,21 @@ def test_ranks_are_counted_as_their_starter_makes_them(starter: str, ranks: int)
 
 
 @pytest.mark.parametrize(
+    ("options", "dropped"),
+    [
+        ("", True),
+        ("--hidden-dropout 0.1", True),
+        ("--attention-dropout 0.1 --hidden-dropout 0.1", True),
+        ("--attention-dropout 0 --hidden-dropout 0.1", True),
+        ("--attention-dropout 0.0 --hidden-dropout 0", False),
+    ],
+)
+def test_both_rates_of_dropout_are_read(options: str, dropped: bool) -> None:
+    found = read_launch(f"{SCRIPT.rstrip()} {options}\n", {"TP": "2"})
+    assert found.strategy.dropout is dropped
+
+
+@pytest.mark.parametrize(
     ("options", "rule"),
     [
         ("--fp16", "has both --bf16 and --fp16; leave out one of them"),

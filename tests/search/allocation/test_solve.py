@@ -61,7 +61,7 @@ def test_libraries_of_mpi_price_no_order_over_switches() -> None:
     """Groups that lie unevenly have no price by their algorithms, and a ring is none."""
     cluster = replace(uneven(), library=library_of("openmpi-5"))
     problem = p2smt.Problem(cluster, p2smt.parse_axes("pp=2,dp=3,tp=2"), REQUESTS)
-    with pytest.raises(InputError, match="library openmpi-5: prices no order"):
+    with pytest.raises(InputError, match="library openmpi-5: does not price every order"):
         p2smt.solve_on_hosts(problem)
 
 
