@@ -98,6 +98,9 @@ UNRECORDED = {
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' --compare dtensor": OWN,
     "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' -o plan.json": OWN,
+    "transfer -t dgx-h100:16 --model llama-3-70b --from megatron:tp=8,pp=4,dp=2 "
+    "--to vllm:tp=8,engines=8 --to-device-ids 64-127": OWN,
+    "cost --topology dgx-h100:1 --axes dp=8 --placement '[[1,8]]' --reduce dp=64MiB": OWN,
     "transfer -t dgx-h100:16 --from megatron:tp=8,pp=4,dp=2 --to vllm:tp=4,engines=16 "
     "--to-device-ids 64-127 --model llama-3-70b --nominal": OWN,
     "transfer -t dgx-h100:3 --from trainer.json --to engines.json --to-device-ids 16-23 --nominal "

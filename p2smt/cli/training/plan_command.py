@@ -539,11 +539,13 @@ def _plan_written(output: str, run: Recommended | None, compared: RunComparison 
     """Where the plan is; beside what somebody runs also which it is, if not the best there."""
     from p2smt.api.planning import Why
     from p2smt.report.text import printable
+    from p2smt.report.training.words import short_strategy
 
     text = f"plan written to {printable(output)}"
     if compared is None or run is None or run.why is not Why.NEAREST or run.number == 1:
         return text
-    return f"{text}: like measured; --pick fastest writes the best"
+    short = short_strategy(run.estimate.run.strategy)
+    return f"{text}: like measured, {short}; --pick fastest writes the best"
 
 
 def _write(

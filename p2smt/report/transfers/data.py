@@ -61,7 +61,7 @@ def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry
         for level in {port.level for port in ports.message(*edge)}:
             crossing[level] += payload
     worst: dict[int, tuple[Fraction, str]] = {}
-    for port, load in sorted(replay.loads.items()):
+    for port, load in sorted(replay.loads.items(), key=lambda one: (one[0].way != IN, one[0])):
         seconds = Fraction(load) / ports.rate(port)
         if port.level not in worst or seconds > worst[port.level][0]:
             worst[port.level] = (seconds, ports.words(port))
