@@ -94,9 +94,8 @@ EMPTY = {
     *("solve --processes", "placements --processes", "plan --processes"),
     *("crossings --bandwidth-ratio", "crossings --cost-per-call"),
     *("cost --objective", "run --dtype", "run --device"),
-    *(f"{n} --library" for n in ("solve", "cost", "compare", "plan", "estimate", "redistribute")),
 }
-"""Options for which an empty text is what holds without them; of --library: none."""
+"""Options for which an empty text is what holds without them."""
 NO_STEPS = "run --program"
 """A program without steps is run, and its result refuted."""
 

@@ -43,13 +43,15 @@ def test_fully_sharded(dp: int, replicas: int) -> None:
     assert found == stored
 
 
-PLACEMENTS = st.sampled_from([Shard(0), Shard(1), Replicate()])
+SHARDED = st.sampled_from([0, 1, -1])
+"""The dimension that is sharded; -1: none."""
 
 
 @given(draws())
 def test_dtensors(drawn: Draws) -> None:
     sizes = [drawn.draw(st.sampled_from((1, 2, 3, 5))) for _ in range(3)]
-    placements = [drawn.draw(PLACEMENTS) for _ in sizes]
+    dimensions = [drawn.draw(SHARDED) for _ in sizes]
+    placements = [Replicate() if one < 0 else Shard(one) for one in dimensions]
     mesh = ",".join(f"{letter}={size}" for letter, size in zip("abc", sizes, strict=True))
     said = ",".join(
         f"Shard({one.dim})" if isinstance(one, Shard) else "Replicate()" for one in placements
