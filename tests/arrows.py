@@ -92,6 +92,15 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the replay of a plan shares nothing with what found it",
     ),
     (
+        "transfer.check",
+        (
+            *("cluster", "errors", "result", "transfer.buckets", "transfer.certificate"),
+            *("transfer.file_model", "transfer.plan", "transfer.plan_file", "transfer.ports"),
+            "transfer.question",
+        ),
+        "the check of a plan file shares nothing with what found the plan",
+    ),
+    (
         "synthesis.certificate",
         ("errors", "synthesis.certificate"),
         "the check of a bound shares nothing with what found it",

@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p2smt.cluster.file import load_topology
-from p2smt.transfer.answer import TransferQuestion, find_transfer
+from p2smt.transfer.answer import find_transfer
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
+from p2smt.transfer.question import TransferQuestion
 
 RESULTS = Path(__file__).with_name("gaps.csv")
 COUNT, NODE = 200, 8

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from p2smt.interop.arrays.peers.compare_peers import PeerRow
     from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
     from p2smt.resharding.types import ArrayType, Mesh, Uneven
-    from p2smt.transfer.answer import TransferQuestion
+    from p2smt.transfer.question import TransferQuestion
 
 PEERS = ("dtensor", "shardy")
 """Planners that a plan may be compared with."""
@@ -114,7 +114,7 @@ class ArrayOptions:
             InputError: an option is missing, does not fit, or is of one mesh.
         """
         from p2smt.api.arrays import array_layout
-        from p2smt.transfer.answer import TransferQuestion
+        from p2smt.transfer.question import TransferQuestion
 
         self._refuse_of_one_mesh()
         source = self._types(topology, both=False)[0]

@@ -1,4 +1,4 @@
-"""Buckets: a plan in so many rounds that what a device stages at once keeps to a cap.
+"""Buckets: a plan in so many rounds that what a device stages at once keeps to a cap; its times.
 
 Every bucket takes the same part of every piece, so that all of them load the ports alike, and the
 sum of their busiest ports is the busiest port of all, but for whole elements.  (Tensor by tensor,
@@ -24,6 +24,8 @@ from p2smt.transfer.ports import PortMap
 from p2smt.units import exact_bytes
 
 MAX_BUCKETS = 4096
+CHUNK_BYTES = 4 * 2**20
+"""What is sent at once of a piece, so that the next on its way can pass it on."""
 _LARGEST = 2**62
 """Above it products are Python's own numbers, which have no largest one."""
 
@@ -134,3 +136,38 @@ def _totals(owner: IntArray, payload: IntArray) -> IntArray:
     total = np.zeros(int(owner.max()) + 1, dtype=payload.dtype)
     np.add.at(total, owner, payload)
     return total
+
+
+def fill_s(ports: PortMap, pieces: Sequence[TreePiece], item_bytes: int, buckets: int = 1) -> float:
+    """Seconds until the last device of the longest way gets a first chunk, in all buckets.
+
+    Every edge of a way adds the latency of its link, and each but the first, whose time is that of
+    the bytes, the time of a chunk.
+    """
+    costs: dict[tuple[int, int], tuple[float, float]] = {}
+    longest = 0.0
+    for piece in pieces:
+        chunk = min(CHUNK_BYTES, -(-(piece.stop - piece.start) // buckets) * item_bytes)
+        came: dict[int, float] = {}
+        for edge in piece.edges:
+            latency, per_byte = _known(costs, ports, edge)
+            before = came.get(edge[0])
+            came[edge[1]] = latency + (0.0 if before is None else before + chunk * per_byte)
+        longest = max(longest, *came.values())
+    return longest * buckets
+
+
+def _edge_cost(ports: PortMap, source: int, target: int) -> tuple[float, float]:
+    """Latency of a message, and seconds per byte."""
+    used = ports.message(source, target)
+    link = ports.topology.levels[min(port.level for port in used)].link
+    fastest = max(link.pieces, key=lambda piece: piece.bandwidth_bytes_per_s)
+    return fastest.latency_s, max(float(1 / ports.rate(port)) for port in used)
+
+
+def _known(
+    costs: dict[tuple[int, int], tuple[float, float]], ports: PortMap, edge: tuple[int, int]
+) -> tuple[float, float]:
+    if edge not in costs:
+        costs[edge] = _edge_cost(ports, *edge)
+    return costs[edge]

@@ -29,6 +29,9 @@ from p2smt.transfer.ports import IN, OUT, Port, PortMap
 
 PortPrices = Mapping[Port, Fraction]
 
+OPTIMAL_WITHIN = Fraction(1, 10**6)
+"""Relative: a plan so near to its bound is optimal, but for whole elements."""
+
 
 @dataclass(frozen=True)
 class TransferCertificate:
@@ -140,3 +143,10 @@ def _node_cost(
     if tariff.relays and from_holder is not None:
         first = min(first or 0, from_holder + min(tariff.take[d] for d in passing))
     return total + (first or 0)
+
+
+def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction | None:
+    """How much longer than the bound, as a part of it; None: nothing is proved."""
+    if not bound_s:
+        return None if seconds else Fraction(0)
+    return seconds / bound_s - 1

@@ -1,8 +1,7 @@
 """Whether a plan file of a transfer is right: its layouts, every element's way, times and proof.
 
 Everything is derived again from the file: classes from the layouts, bytes from the trees, the bound
-from the prices.  What is proved rests on ``certificate`` and ``plan`` alone; the times of buckets
-and of filling are worked out as the search does.
+from the prices.  Nothing here has a part in the search.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from fractions import Fraction
 from p2smt.cluster.file_model import build_topology
 from p2smt.errors import InputError
 from p2smt.result import SAME
-from p2smt.transfer.answer import TransferQuestion, fill_s
-from p2smt.transfer.buckets import BucketTimes, bucket_times
-from p2smt.transfer.certificate import PortPrices, proved_bound_s
+from p2smt.transfer.buckets import BucketTimes, bucket_times, fill_s
+from p2smt.transfer.certificate import OPTIMAL_WITHIN, PortPrices, gap_of, proved_bound_s
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.plan_file import layouts_of, pieces_of, prices_of
 from p2smt.transfer.ports import LIMIT, OUT, PortMap
-from p2smt.transfer.search import OPTIMAL_WITHIN, gap_of
+from p2smt.transfer.question import TransferQuestion
 
 CHECKED = ("layouts", "way of every element", "bytes of every port", "times", "prices", "bound")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.transfer.file_model import HeldTensorModel, WeightLayoutModel
+from p2smt.transfer.file_model import HeldBoxModel, HeldTensorModel, WeightLayoutModel
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -45,15 +47,20 @@ def _shards(
     if bool(one.boxes) == bool(one.like):
         raise InputError(given, "must have either boxes or like", "give one of the two")
     if not one.like:
-        boxes = (
-            (tuple((start, stop) for start, stop in held.box), tuple(held.devices))
-            for held in one.boxes
-        )
-        return Shards(tuple(sorted(boxes)))
+        return Shards(tuple(sorted(shards_of(one.boxes).boxes)))
     if one.like not in shards or tensors[one.like].shape != tuple(one.shape):
         rule = f"is like {one.like[:80]!r}, which is no tensor before it of its shape"
         raise InputError(given, rule, "name one, or give boxes")
     return shards[one.like]
+
+
+def shards_of(boxes: Sequence[HeldBoxModel]) -> Shards:
+    """The boxes of a file, in its order."""
+    return Shards(
+        tuple(
+            (tuple((start, stop) for start, stop in one.box), tuple(one.devices)) for one in boxes
+        )
+    )
 
 
 def layout_data(layout: WeightLayout) -> dict[str, object]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import InputError
@@ -14,11 +13,14 @@ from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file import TRANSFER as KIND
-from p2smt.transfer.answer import TransferAnswer
-from p2smt.transfer.file_model import SCHEMA_VERSION, HeldBoxModel, TransferModel
+from p2smt.transfer.file_model import SCHEMA_VERSION, TransferModel
+from p2smt.transfer.layout_file import shards_of
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 from p2smt.transfer.plan import TreePiece
 from p2smt.transfer.ports import Port
+
+if TYPE_CHECKING:
+    from p2smt.transfer.answer import TransferAnswer
 
 REMEDY = "give a file that transfer -o wrote"
 
@@ -113,7 +115,7 @@ def layouts_of(model: TransferModel) -> tuple[WeightLayout, WeightLayout]:
     before: dict[str, Shards] = {}
     after: dict[str, Shards] = {}
     for pattern in model.patterns:
-        first, second = _shards(pattern.before), _shards(pattern.after)
+        first, second = shards_of(pattern.before), shards_of(pattern.after)
         for name in pattern.tensors:
             if name in tensors:
                 raise InputError(f"tensor {name[:80]!r}", "is there twice", "name each once")
@@ -122,14 +124,6 @@ def layouts_of(model: TransferModel) -> tuple[WeightLayout, WeightLayout]:
     return (
         WeightLayout(len(model.source_devices), tensors, before),
         WeightLayout(len(model.target_devices), tensors, after),
-    )
-
-
-def _shards(boxes: Sequence[HeldBoxModel]) -> Shards:
-    return Shards(
-        tuple(
-            (tuple((start, stop) for start, stop in one.box), tuple(one.devices)) for one in boxes
-        )
     )
 
 

@@ -10,15 +10,13 @@ from p2smt.errors import EncodingBug
 from p2smt.problems.transfer import FlowShares
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.transfer.bound import FlowBound, flow_bound
-from p2smt.transfer.certificate import TransferCertificate, proved_bound_s
+from p2smt.transfer.certificate import OPTIMAL_WITHIN, TransferCertificate, gap_of, proved_bound_s
 from p2smt.transfer.chains import apart, filled_chains, flow_chains
 from p2smt.transfer.classes import TransferClass, TransferMoves
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.trees import flow_trees
 
-OPTIMAL_WITHIN = Fraction(1, 10**6)
-"""Relative: a plan so near to its bound is optimal, but for whole elements."""
 PIECES = ((8, 0), *((64, 100 * turn) for turn in range(8)))
 """So many of a class at most, with the first of the orders of nodes, tried one after the other."""
 NEAR = Fraction(1, 1000)
@@ -47,13 +45,6 @@ class PlannedMoves:
     def within(self, part: Fraction) -> bool:
         """Whether it takes at most this part longer than the bound."""
         return self.gap is not None and self.gap <= part
-
-
-def gap_of(seconds: Fraction, bound_s: Fraction) -> Fraction | None:
-    """How much longer than the bound, as a part of it; None: nothing is proved."""
-    if not bound_s:
-        return None if seconds else Fraction(0)
-    return seconds / bound_s - 1
 
 
 def plan_moves(

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.transfer.answer import TransferQuestion
+    from p2smt.transfer.question import TransferQuestion
 
 MAX_IDS = 2**20
 
@@ -47,7 +47,7 @@ class LayoutOptions:
             InputError: an option is missing, or its value does not fit.
         """
         from p2smt.interop.weights.table import layout_of
-        from p2smt.transfer.answer import TransferQuestion
+        from p2smt.transfer.question import TransferQuestion
         from p2smt.units import parse_bytes
 
         item_bytes = item_bytes_of(self.dtype)

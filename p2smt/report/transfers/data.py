@@ -14,11 +14,10 @@ from p2smt.report.transfers.output import (
 )
 from p2smt.result import Status
 from p2smt.transfer.answer import TransferAnswer
-from p2smt.transfer.certificate import PortPrices
+from p2smt.transfer.certificate import PortPrices, gap_of
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.transfer.plan import Replay
 from p2smt.transfer.ports import IN, PortMap
-from p2smt.transfer.search import gap_of
 
 
 def transfer_data(answer: TransferAnswer) -> TransferOutput:
