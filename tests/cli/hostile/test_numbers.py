@@ -15,6 +15,7 @@ from p2smt.parallel_search.journal.record import JournalHeader
 from p2smt.parallel_search.subproblem import SearchKind, Subproblem
 from tests.cli.hostile.readers import READERS, Reader, write_files
 from tests.cli.tools import EXIT_CODES, Outcome, assert_one_error
+from tests.tiers import but_every
 
 NOT_FINITE = ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "9" * 400, "9" * 5000)
 """None of them is a number of JSON that a float can hold."""
@@ -70,9 +71,10 @@ def test_a_number_that_is_none(name: str, folder: Path) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("many", but_every(2, (20, 100)))
 @pytest.mark.parametrize("name", READERS)
-def test_such_a_number_at_any_place(name: str, folder: Path) -> None:
-    for _, outcome in with_odd(READERS[name], folder, 100):
+def test_such_a_number_at_many_places(name: str, many: int, folder: Path) -> None:
+    for _, outcome in with_odd(READERS[name], folder, many):
         assert_refused(READERS[name], outcome)
 
 
@@ -137,10 +139,11 @@ def test_a_forged_question(name: str, folder: Path) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("many", but_every(2, (20, 10_000)))
 @pytest.mark.parametrize("name", JOURNALS)
-def test_a_question_forged_anywhere(name: str, folder: Path) -> None:
+def test_a_question_forged_at_many_places(name: str, many: int, folder: Path) -> None:
     reader = READERS[name]
-    for text in headers(reader.text(folder), 10_000):
+    for text in headers(reader.text(folder), many):
         outcome = reader.run(folder, text)
         assert outcome.code in (0, 1, 2, 3), outcome
         if outcome.code == 2:

@@ -94,7 +94,7 @@ def test_a_rank_that_is_killed(tmp_path: Path, place: tuple[int, int]) -> None:
     """No launcher watches the ranks, so the others know only that a connection broke."""
     size, killed = place
     run = on_two if size == 2 else on_pairs
-    with by_hand(range(size), *run(tmp_path, *ENDLESS, "--time-limit", "50"), size=size) as ranks:
+    with by_hand(range(size), *run(tmp_path, *ENDLESS, "--time-limit", "30"), size=size) as ranks:
         wait_until_busy(ranks, groups=size // 2)
         os.kill(ranks[killed].process.pid, signal.SIGKILL)
         found = outcomes(ranks)

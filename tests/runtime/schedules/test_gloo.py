@@ -115,7 +115,7 @@ def test_a_deadlock_ends_at_the_time_limit_and_says_where() -> None:
     with pytest.raises(InputError, match="connections of depth 2"):
         run_schedule(job, RunOptions())
     with pytest.raises(ExecutionError, match=r"ranks 0, 1: check: block 0 at step 2 s\b"):
-        on_ranks(job, unverified=True, time_limit_s=60.0)
+        on_ranks(job, unverified=True, time_limit_s=25.0)
     assert on_ranks(schedule_job(exchange(3), 600, fifo_depth=3)).verified
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
-from tests.tiers import but_the_first
+from tests.tiers import but_every, but_the_first
 from tests.training.test_iteration import WHOLE
 
 SMALL = Transformer("small", 4, 1024, 8, 4, 2048, True, 4000, 128)
@@ -308,12 +308,11 @@ def test_loads_of_closed_sends_are_bounds() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("few", [0, 3000])
-@pytest.mark.parametrize("speed", [5, 20, 80])
-@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("case", but_every(7, product(CLUSTERS, (5, 20, 80), (0, 3000))), ids=str)
 def test_more_strategies_batches_and_devices(
-    name: str, speed: int, few: int, monkeypatch: pytest.MonkeyPatch
+    case: tuple[str, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name, speed, few = case
     monkeypatch.setattr(search, "FEW_ORDERS", few)
     assert held(name, (7, 8), FEW, FOUR, speed) >= 1
 

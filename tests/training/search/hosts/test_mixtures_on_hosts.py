@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from p2smt.training.search.strategies import space_between, space_of
 from p2smt.training.strategy import AXES, EXPERT_AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
 from tests.oracles.mixture_plans import has_numbers
-from tests.tiers import but_the_first
+from tests.tiers import but_every, but_the_first
 from tests.training.search.hosts.test_brute_force import (
     CLUSTERS,
     FOUR,
@@ -280,12 +280,11 @@ def test_both_orders_have_the_same_stages_and_pipelines() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("few", [0, 3000])
-@pytest.mark.parametrize("speed", [5, 20, 80])
-@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("case", but_every(7, product(CLUSTERS, (5, 20, 80), (0, 3000))), ids=str)
 def test_more_mixtures_and_batches(
-    name: str, speed: int, few: int, monkeypatch: pytest.MonkeyPatch
+    case: tuple[str, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name, speed, few = case
     monkeypatch.setattr(search, "FEW_ORDERS", few)
     found = held(name, (7, 8), FEW, FOUR, speed)
     assert few == 0 or found.status is Status.OPTIMAL
