@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
@@ -156,6 +156,11 @@ class ScheduleOptions:
         Raises:
             InputError: one was given.
         """
-        if self != ScheduleOptions():
-            rule = "takes no options of schedules (--fifo-depth, --fix, --trace ..)"
+        none = ScheduleOptions()
+        names = [
+            one.name for one in fields(self) if getattr(self, one.name) != getattr(none, one.name)
+        ]
+        if names:
+            flags = ("set" if one == "sizes" else one.replace("_", "-") for one in names)
+            rule = "takes no options of schedules: " + ", ".join(f"--{one}" for one in flags)
             raise InputError(file, rule, remedy)
