@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 from p2smt.cli.guide.defaults import TOPOLOGY
+from p2smt.cluster.library.model import ADDED
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.exploring.found import FOUND, Case, read_cases, with_cases
 from tests.tiers import ALL, FEW, MANY
@@ -45,6 +46,17 @@ settings.register_profile("few", max_examples=FEW, **STEADY)
 settings.register_profile("all", max_examples=ALL, **STEADY)
 settings.register_profile("many", max_examples=MANY, **STEADY)
 settings.load_profile("few")  # before the tests are read; --hypothesis-profile comes after this
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """What a test registers is unknown after it: else the next one's answer hangs on the order."""
+    libraries, algorithms = dict(ADDED.libraries), dict(ADDED.algorithms)
+    yield
+    ADDED.libraries.clear()
+    ADDED.libraries.update(libraries)
+    ADDED.algorithms.clear()
+    ADDED.algorithms.update(algorithms)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 import p2smt
 from p2smt.cluster.file import dump_topology, load_noting, load_topology
 from p2smt.cluster.library.file import packaged_text
-from p2smt.cluster.library.model import ADDED
 from tests.cli.tools import TINY, assert_one_error, cli
 
 SCENE = ("--axes", "dp=2,tp=4", "--placement", "[[2,1],[1,4]]", "--reduce", "tp=64KiB")
@@ -97,10 +96,7 @@ def test_a_library_in_a_file(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(packaged_text("gloo").replace("name: gloo", "name: own-gloo"))
     path = written(tmp_path, TINY)
-    try:
-        assert step(path, "--library", str(own)) == step(path, "--library", "gloo")
-    finally:
-        ADDED.libraries.clear()
+    assert step(path, "--library", str(own)) == step(path, "--library", "gloo")
 
 
 def test_nominal_is_without_a_library(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,6 @@ def named(tmp_path: Path) -> Path:
     path = tmp_path / "clusters" / "tiny.yaml"
     path.write_text(naming("../own.yaml"))
     return path
-
-
-@pytest.fixture
-def forgotten() -> Iterator[None]:
-    yield
-    ADDED.libraries.clear()
 
 
 def naming(library: str) -> str:
@@ -91,7 +84,6 @@ def test_a_name_that_all_know_stays_a_name(named: Path) -> None:
     assert dump_topology(load_topology(str(named)))["library"] == "rccl"
 
 
-@pytest.mark.usefixtures("forgotten")
 def test_what_a_program_registered_is_written_too(named: Path) -> None:
     register_library(read_library(str(named.parents[1] / "own.yaml")))
     topology = load_topology("dgx-a100").under("own-rccl")
@@ -105,7 +97,6 @@ def test_a_mapping_of_collectives_is_still_what_overrides_are() -> None:
     assert (found.library, len(found.overrides)) == (None, 1)
 
 
-@pytest.mark.usefixtures("forgotten")
 def test_plans_and_answers_stand_alone(named: Path, tmp_path: Path) -> None:
     """A plan that was moved is verified, priced and shown without the files it was made from."""
     plan, answers = tmp_path / "plan.json", tmp_path / "moved"

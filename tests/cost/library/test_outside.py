@@ -83,12 +83,9 @@ def back_to(state: Registered) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _of_the_page() -> Iterator[None]:
-    """What the page and a test register is forgotten after it."""
-    before, (_, _, added) = registered(), page()
-    back_to(added)
-    yield
-    back_to(before)
+def _of_the_page() -> None:
+    """What the page registers is known to a test."""
+    back_to(page()[2])
 
 
 def test_the_page_prints_what_it_shows() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,10 +29,9 @@ NAMES = ("gloo", "mpich-5", "nccl-2.12", "nccl-2.20", "nccl-2.30", "openmpi-4", 
 
 
 @pytest.fixture
-def own() -> Iterator[Library]:
-    """A library of a program's own, forgotten after the test."""
-    yield replace(library_of("gloo"), name="mine")
-    ADDED.libraries.clear()
+def own() -> Library:
+    """A library of a program's own."""
+    return replace(library_of("gloo"), name="mine")
 
 
 def test_the_package_has_these() -> None:
