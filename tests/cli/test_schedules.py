@@ -283,3 +283,24 @@ def test_the_option_and_the_place_name_one_output(ring: Path, tmp_path: Path) ->
     assert ring.read_text() == before
     refused(cli("convert", str(ring)), "give OUT, or -o FILE")
     refused(cli("convert", str(ring), str(by_place), "-o", str(by_option)), "drop one of them")
+
+
+@pytest.mark.parametrize(
+    ("topology", "basis", "why"),
+    [
+        ("dgx-a100:1", "fitted on a like system", ", tables are of the library's own choice"),
+        ("TINY", "assumed", ", no library runs here"),
+    ],
+)
+def test_a_predicted_time_has_its_range(
+    topology: str, basis: str, why: str, ring: Path, tiny: str
+) -> None:
+    where = ("--topology", tiny if topology == "TINY" else topology, "--cost", "64MiB")
+    data = cli("verify", str(ring), *where, "--json").json()
+    cost = data["cost"]
+    assert cost["range_s"][0] <= cost["seconds"] <= cost["range_s"][1]
+    assert cost["basis"] == basis
+    text = said(cli("verify", str(ring), *where))
+    assert f": {basis}{why}" in text
+    without = "the price of a call of nccl-2.20 is not in the time"
+    assert (without in text) == (without in data.get("notes", ())) == (topology != "TINY")
