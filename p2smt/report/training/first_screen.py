@@ -20,6 +20,7 @@ from p2smt.report.training.words import (
     cluster_words,
     known_words,
     model_words,
+    overlap_lines,
     proof_words,
     short_strategy,
     stack_lines,
@@ -75,7 +76,7 @@ def estimate_screen(
             ScreenBlock("memory", (memory_words(found), *helps), MUST, 4),
             *_unmeasured(found),
             *_known_blocks(known),
-            ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
+            ScreenBlock("assumed", tuple(_assumed(found)), 6, 3),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
         ),
         _room(below),
@@ -152,7 +153,8 @@ def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
 
 
 def _assumed(found: RunEstimate) -> Iterator[str]:
-    for line in (*stack_lines(found.topology, found.efficiency), *attention_lines(found)):
+    stack = stack_lines(found.topology, found.efficiency)
+    for line in (*overlap_lines(found), *stack, *attention_lines(found)):
         yield line.removeprefix("assumed: ")  # the label says it
 
 
@@ -199,6 +201,7 @@ def hosts_screen(
         replace(proof, label="") if fastest else proof,
         *_assumed_order(answer.question),
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
+        *_overlap(one),
         ScreenBlock("caution", notes, 5),
         *listing,
         ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 2, 2),
@@ -258,12 +261,19 @@ def _found(
     else:
         yield from _proof("proof", answer)
     yield from _assumed_order(answer.question)
+    yield from _overlap(estimate)
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
     yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
+
+
+def _overlap(found: RunEstimate) -> Iterator[ScreenBlock]:
+    """What the time of a plan assumes of how its collectives run."""
+    lines = (line.removeprefix("assumed: ") for line in overlap_lines(found))
+    yield ScreenBlock("assumed", tuple(lines), 6, 2)
 
 
 def _assumed_order(question: PlanQuestion) -> Iterator[ScreenBlock]:

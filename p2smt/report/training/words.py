@@ -14,7 +14,7 @@ from p2smt.result import Status
 from p2smt.training.efficiencies.efficiency_files import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
-from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
+from p2smt.training.prediction import AxisRequest, Cover, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
@@ -98,6 +98,18 @@ def attention_lines(found: RunEstimate) -> tuple[str, ...]:
     if device.fused_attention or found.run.strategy.flash:
         return ()
     return (f"assumed: flash=0: FlashAttention has no kernels for {device.name}",)
+def overlap_lines(found: RunEstimate) -> tuple[str, ...]:
+    """That collectives of tp hide beside products, which trainers do where they are told to."""
+    hidden = (
+        one
+        for one in found.prediction.requests
+        if one.request.cover is Cover.PRODUCT and one.hidden_s > 0
+    )
+    if next(hidden, None) is None:
+        return ()
+    return ("assumed: collectives of tp overlap products, by --tp-comm-overlap in Megatron-LM",)
+
+
 
 
 def untold_words(efficiency: Efficiency) -> str:
