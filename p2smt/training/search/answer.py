@@ -233,9 +233,9 @@ class PlanAnswer:
         among = f"among {counts.strategies:,} strategies and {counts.placements:,} placements"
         if self.status is Status.OPTIMAL and not counts.closed:
             open_ones = f"; of the slower ones {counts.open:,} are open"
-            return f"optimal {among}, {least}{open_ones}" + self._tied()
+            return f"optimal in the model {among}, {least}{open_ones}" + self._tied()
         if self.status is Status.OPTIMAL:
-            return f"optimal {among}, all closed, {least}" + self._tied()
+            return f"optimal in the model {among}, all closed, {least}" + self._tied()
         if self.status is Status.INFEASIBLE:
             return f"none {among} is possible, all closed"
         still = f"{counts.open:,} strategies are open"
