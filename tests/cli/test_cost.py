@@ -380,3 +380,19 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> 
     within = cli(*four, "--reduce", "dp=8GiB")
     assert "ring simple" in within.out
     assert "its rule chooses" not in within.err
+
+
+def test_the_library_is_named_on_the_first_screen(tiny: str, tmp_path: Path) -> None:
+    """Of one request, of several, of programs, over sizes, and of a plan."""
+    (tmp_path / "nccl.yaml").write_text(Path(tiny).read_text().replace("none", "nccl-2.30"))
+    found = Path(tmp_path / "nccl.yaml")
+    one, several = ("--reduce", "dp=1MiB"), ("--reduce", "dp=1MiB", "--reduce", "tp=1MiB")
+    programs = (*one, "--program", "single", "--program", "single")
+    for asked in (one, several, programs, ("--reduce", "dp", "--sizes", "1MiB,2MiB")):
+        done = cli("cost", "-t", str(found), *WHERE, *asked)
+        assert done.code == 0, done.err
+        assert re.search(r"\blibrary +nccl-2\.30\b", " ".join(done.out.split())), asked
+    plan = str(tmp_path / "plan.json")
+    assert cli("solve", "-t", str(found), "-a", "dp=2,tp=4", *one, "-o", plan).code == 0
+    assert "library  nccl-2.30" in cli("cost", plan).out
+    assert "library none" in " ".join(cli("cost", "-t", tiny, *WHERE, *one).out.split())
