@@ -396,3 +396,10 @@ def test_the_library_is_named_on_the_first_screen(tiny: str, tmp_path: Path) -> 
     assert cli("solve", "-t", str(found), "-a", "dp=2,tp=4", *one, "-o", plan).code == 0
     assert "library  nccl-2.30" in cli("cost", plan).out
     assert "library none" in " ".join(cli("cost", "-t", tiny, *WHERE, *one).out.split())
+
+
+def test_one_axis_over_all_devices_needs_no_placement(tiny: str) -> None:
+    asked = ("cost", "-t", tiny, "--axes", "dp=8", "--reduce", "dp=1MiB", "--json")
+    assert cli(*asked).json() == cli(*asked, "--placement", "[[2,4]]").json()
+    assert_one_error(cli(*asked[:3], "--axes", "dp=4", *asked[5:]))
+    assert "--placement: is missing" in cli(*asked[:3], "--axes", "dp=2,tp=4", *asked[5:]).err
