@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import EVERY_KIND, assert_one_error, cli
+from tests.cli.tools import EVERY_KIND, RACKS, assert_one_error, cli
 
 WHERE = ("--axes", "dp=2,tp=4", "--placement", "[[1,2],[2,2]]")
 TEXT = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
@@ -403,3 +403,15 @@ def test_one_axis_over_all_devices_needs_no_placement(tiny: str) -> None:
     assert cli(*asked).json() == cli(*asked, "--placement", "[[2,4]]").json()
     assert_one_error(cli(*asked[:3], "--axes", "dp=4", *asked[5:]))
     assert "--placement: is missing" in cli(*asked[:3], "--axes", "dp=2,tp=4", *asked[5:]).err
+
+
+def test_groups_without_a_price_of_the_library_are_told(tmp_path: Path) -> None:
+    """Under several switches above the nodes, of libraries of MPI alone."""
+    note = "has no price for groups that lie unevenly over rack"
+    for library, said in (("openmpi-5", True), ("nccl-2.30", False), ("none", False)):
+        topology = tmp_path / f"{library}.yaml"
+        topology.write_text(RACKS.replace("none", library).replace("algorithms: [ring]\n", ""))
+        asked = ("-t", str(topology), "--axes", "dp=10", "--reduce", "dp=1MiB")
+        done = cli("cost", *asked)
+        assert done.code == 0, done.err
+        assert (note in done.err) == said
