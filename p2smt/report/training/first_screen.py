@@ -76,7 +76,7 @@ def estimate_screen(
             ScreenBlock("memory", (memory_words(found), *helps), MUST, 4),
             *_unmeasured(found),
             *_known_blocks(known),
-            ScreenBlock("assumed", tuple(_assumed(found)), 6, 3),
+            ScreenBlock("assumed", tuple(_assumed(found)), 3, 3),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
         ),
         _room(below),
@@ -204,7 +204,7 @@ def hosts_screen(
         *_overlap(one),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 2, 2),
+        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 5, 2),
     )
     return screen(blocks, room)
 
@@ -267,13 +267,13 @@ def _found(
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
-    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 5, 2)
 
 
 def _overlap(found: RunEstimate) -> Iterator[ScreenBlock]:
     """What the time of a plan assumes of how its collectives run."""
     lines = (line.removeprefix("assumed: ") for line in overlap_lines(found))
-    yield ScreenBlock("assumed", tuple(lines), 6, 2)
+    yield ScreenBlock("assumed", tuple(lines), 4, 2)
 
 
 def _assumed_order(question: PlanQuestion) -> Iterator[ScreenBlock]:

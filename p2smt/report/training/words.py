@@ -52,7 +52,7 @@ def proof_words(answer: HostsAnswer) -> str:
     space = f"strategies, up to {counted(len(answer.listed), 'host')} and their orders, {of}"
     match answer.status:
         case Status.OPTIMAL:
-            return f"optimal in the model among {space}"
+            return f"optimal in the model: all {space}"
         case Status.INFEASIBLE:
             why = "can be placed and launched" if answer.shortfall is None else "fits into memory"
             return f"infeasible: none of the {space} {why}"
