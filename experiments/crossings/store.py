@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.testbed.written import timings
+from p2smt.files.write import write_atomically
 
 Row = dict[str, Any]
 
@@ -37,8 +38,8 @@ def _row(values: Sequence[Any], sets: Sequence[list[str]]) -> Row:
 
 
 def write(levels: int, rows: Sequence[Row], anew: bool) -> None:
-    """Replace the rows of so many levels; ``anew``: and the time of the longest of them."""
-    RESULTS.write_text(text({**read(), str(levels): list(rows)}), encoding="utf-8")
+    """Replace all rows of so many levels; ``anew``: and the time of the longest of them."""
+    write_atomically(str(RESULTS), text({**read(), str(levels): list(rows)}))
     longest_s = max((row["seconds"] for row in rows), default=0.0)
     timings.keep(HERE, {str(levels): {"longest_s": longest_s}}, anew)
 

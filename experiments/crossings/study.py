@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
             settings = parts(levels)
             for rows in counted(pool.map(rows_of, settings), f"{levels} levels", len(settings)):
                 done += rows
-                write(levels, done, anew)
+        write(levels, done, anew)
 
 
 if __name__ == "__main__":

@@ -288,7 +288,7 @@ def _redistribution(data: Mapping[str, Any], path: str) -> SavedAnswer:
         },
         "; ".join(str(one.get("text")) for one in steps) or "nothing",
         _number(data, "objective_s", path),
-        None,
+        _ends(data, path),
         parts,
         int(_number(data, "peak_step_bytes", path)),
         str(data.get("status", "")),

@@ -51,6 +51,8 @@ def cost(
     kind as given.  On a topology that names hosts, without a placement: ranks in order on the
     hosts in theirs.
     """
+    from p2smt.cli.output import note_beside
+    from p2smt.cluster.allocation import uneven_note
     from p2smt.errors import InputError
 
     if plan is not None:
@@ -76,6 +78,8 @@ def cost(
         return _of_file(plan, details, json)
     symbols = symbolic or latex
     problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
+    if not symbols and (unknown := uneven_note(problem.topology)):
+        note_beside(unknown)
     if hosts is not None or (placement is None and problem.topology.hosts is not None):
         apart: dict[str, object] = {
             "--placement": placement,

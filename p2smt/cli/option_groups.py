@@ -405,11 +405,13 @@ class PlacedRequests:
 
 
 def placement_of(text: Text, topology: Topology, axes: tuple[ParallelismAxis, ...]) -> Placement:
-    """The matrix of --placement, its sizes checked."""
+    """The matrix of --placement, its sizes checked; that of one axis need not be given."""
     from p2smt.cluster.topology import check_even
     from p2smt.parallelism.placement import Placement
 
     check_even(topology)
+    if text is None and [axis.size for axis in axes] == [topology.devices]:
+        return Placement((topology.sizes,))  # one axis over all devices lies in one way alone
     if text is None:
         raise InputError("--placement", "is missing", "give it like '[[4,1],[1,16]]'")
     example = "a matrix such as [[4,1],[1,16]], with a row per axis and a column per level"

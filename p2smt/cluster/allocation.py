@@ -193,11 +193,21 @@ def check_orders_priced(topology: Topology) -> None:
     Raises:
         InputError: the library is one of MPI, and there are several such switches.
     """
-    library, outer = topology.library, topology.levels[: max(0, topology.node_level)]
-    if library is None or all(level.size == 1 for level in outer):
-        return
-    runs = (run.algorithm for _, runs in library.runs for run in runs)
-    if any(algorithm in MPI_ALGORITHMS for algorithm in runs):
+    if uneven_note(topology):
         rule = "does not price every order of hosts under several switches, so none is searched for"
         remedy = "order them under --library gloo or none, or take hosts of one switch"
-        raise InputError(f"library {library.name}", rule, remedy)
+        raise InputError(f"library {topology.library_name}", rule, remedy)
+
+
+def uneven_note(topology: Topology) -> str:
+    """What a library of MPI has no price for on this topology; empty: it has all."""
+    library, outer = topology.library, topology.levels[: max(0, topology.node_level)]
+    switches = [level.name for level in outer if level.size > 1]
+    if library is None or not switches:
+        return ""
+    runs = (run.algorithm for _, runs in library.runs for run in runs)
+    if all(algorithm not in MPI_ALGORITHMS for algorithm in runs):
+        return ""
+    where = " and ".join(switches)
+    what = f"{library.name} has no price for groups that lie unevenly over {where}"
+    return f"{what}: any such are priced by other algorithms, and orders of hosts are not searched"

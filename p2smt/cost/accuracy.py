@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from itertools import zip_longest
@@ -152,6 +152,18 @@ def price_range(topology: Topology, step: PricedStep) -> PriceRange:
     low, high = own or _of_any(_rows(ACCURACY_FILE), topology.library_name, step)
     ends = (min(low, 1) * step.seconds, max(high, 1) * step.seconds)
     return PriceRange(step.seconds, *ends, basis, why)
+
+
+def range_of_others(topology: Topology, step: PricedStep) -> PriceRange:
+    """The range of what is none of the library's own collectives, such as a schedule.
+
+    That of the library's collective for the same, which measured tables are of: it rests on no
+    more than a like system.
+    """
+    found = price_range(topology, step)
+    if found.basis is PriceBasis.ASSUMED:
+        return found
+    return replace(found, basis=PriceBasis.LIKE, why=RESTRICTED)
 
 
 _Ends = tuple[float, float]

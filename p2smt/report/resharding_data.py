@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, assert_never, cast
 
+from p2smt.cost.accuracy import PriceRange
 from p2smt.plans.solution import ProofStatus
 from p2smt.report.outputs.redistribute import (
     BackwardRedistribution,
@@ -17,6 +18,7 @@ from p2smt.report.outputs.redistribute import (
     RedistributionStepEntry,
     VerifyRedistributionOutput,
 )
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.text import one_line
 from p2smt.resharding.plan_check import CHECKED, OPTIMALITY, RedistributionReport
 from p2smt.resharding.reachability import RedistributionAnswer
@@ -63,6 +65,7 @@ def _found(answer: RedistributionAnswer) -> FoundRedistribution:
     return FoundRedistribution(
         status=cast(FoundStatus, answer.status),
         objective_s=None if plan is None else plan.objective_s,
+        **range_data(None if plan is None else plan.within),
         bound_s=None if answer.status is Status.INFEASIBLE else answer.bound_s,
         physical_bound_s=answer.physical_bound_s,
         gap=None if plan is None else relative_gap(plan),
@@ -91,10 +94,13 @@ def relative_gap(plan: RedistributionPlan) -> float:
 
 def steps_data(plan: RedistributionPlan) -> list[RedistributionStepEntry]:
     """The steps, each with its time, and its bytes on a device."""
-    return [_step(plan, number, step) for number, step in enumerate(plan.steps)]
+    ranges = plan.step_ranges
+    return [_step(plan, number, step, ranges[number]) for number, step in enumerate(plan.steps)]
 
 
-def _step(plan: RedistributionPlan, number: int, planned: PlannedStep) -> RedistributionStepEntry:
+def _step(
+    plan: RedistributionPlan, number: int, planned: PlannedStep, within: PriceRange | None
+) -> RedistributionStepEntry:
     frame, step, time = plan.frame, planned.step, planned.time
     level = time.level
     kept = kept_bytes(frame, plan.array_steps, number) if plan.memory.keep_source else 0
@@ -103,6 +109,7 @@ def _step(plan: RedistributionPlan, number: int, planned: PlannedStep) -> Redist
         text=step.text(frame),
         after=layout_text(frame.layout(step.after), frame.mesh),
         seconds=time.seconds,
+        **range_data(within),
         algorithm=time.algorithm,
         protocol=time.protocol,
         bottleneck=None if level is None else plan.topology.names[level],

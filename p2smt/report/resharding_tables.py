@@ -14,7 +14,7 @@ from p2smt.resharding.reachability import RedistributionAnswer
 from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.result import Status
-from p2smt.units import format_bytes, format_time, plain
+from p2smt.units import counted, format_bytes, format_time, plain
 
 _TICK = 1e-9
 """Times that differ by less, as a part of them, are equal."""
@@ -73,9 +73,11 @@ def _least(answer: RedistributionAnswer) -> Iterator[str]:
 
 
 def headline(plan: RedistributionPlan) -> Iterator[str]:
-    """Time, bounds and memory, a line each."""
+    """Time, its range, bounds and memory, a line each."""
     seconds = plan.objective_s
     yield f"{plan.status.value}: {format_time(seconds)}, {_proof(plan)}{_left_out(plan)}"
+    if (within := plan.within) is not None:
+        yield f"range: {within.text}"
     yield (
         f"{bound_text('proved', plan.bound_s, seconds)}, "
         f"{bound_text('link-level', plan.physical_bound_s, seconds)}"
@@ -103,7 +105,7 @@ def _compared(plan: RedistributionPlan) -> str:
 
 
 def _steps(count: int) -> str:
-    return f"{count} step{'s' * (count != 1)}"
+    return counted(count, "step")
 
 
 def _memory(plan: RedistributionPlan) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.accuracy import PriceRange, most_in_node, summed
 from p2smt.cost.step_time import StepTime
 from p2smt.display import Displayed, told
+from p2smt.plans.ranges import range_of_step
 from p2smt.resharding.states import ArrayState, Frame
-from p2smt.resharding.steps import ArrayStep, MemoryLimit, peak_bytes, peak_step_bytes
+from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind, peak_bytes, peak_step_bytes
 from p2smt.resharding.types import ArrayType, layout_text
 from p2smt.result import SearchLimits, SolveStats, Status
 
@@ -59,6 +62,16 @@ class RedistributionPlan(Displayed):
         return sum(planned.time.seconds for planned in self.steps)
 
     @property
+    def step_ranges(self) -> tuple[PriceRange | None, ...]:
+        """The range of each step's time; None: nothing is sent."""
+        return tuple(_step_range(self.topology, self.frame, planned) for planned in self.steps)
+
+    @property
+    def within(self) -> PriceRange | None:
+        """The range of all steps together; None: nothing is sent."""
+        return summed([one for one in self.step_ranges if one is not None])
+
+    @property
     def states(self) -> tuple[ArrayState, ...]:
         """The states that the array passes through, the first and the last among them."""
         return (self.start, *(planned.step.after for planned in self.steps))
@@ -80,3 +93,13 @@ class RedistributionPlan(Displayed):
         if not steps:
             return self.peak_bytes
         return peak_step_bytes(self.frame, steps, self.memory.keep_source)
+
+
+def _step_range(topology: Topology, frame: Frame, planned: PlannedStep) -> PriceRange | None:
+    """The range of a step, as of the collective that it is; of a permute, that of sends."""
+    step = planned.step
+    permutes = step.kind is StepKind.PERMUTE
+    name = RequestKind.SEND.value if permutes else step.kind.value
+    members = () if permutes else step.moved
+    local = most_in_node(topology, frame.groups(members, step.before.order)) if members else 0
+    return range_of_step(topology, name, planned.time, local)

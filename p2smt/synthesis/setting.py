@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil
 
 from p2smt.collectives.contract import RULES, MadeOf
 from p2smt.collectives.names import collective_named
@@ -162,6 +164,20 @@ class ScheduleSize:
 
     def __str__(self) -> str:
         return f"({self.steps},{self.rounds},{self.chunks})"
+
+
+def enough_rounds(setting: SynthesisSetting, size: ScheduleSize) -> int:
+    """Rounds with which so many steps and chunks have a schedule, if they have one with any.
+
+    A chunk goes over an edge ``messages`` times in a step at most: more rounds than all of these
+    need on the capacity that they fill most, in every step, are idle.
+    """
+    fabric = setting.fabric
+    ranks = {"in all": 1, "per rank": fabric.ranks, "per pair": fabric.ranks**2}
+    sent = size.chunks * ranks[CHUNKS_OF[setting.collective]] * setting.messages
+    loads = Counter(k for edge in fabric.edges for k in edge.loads)
+    each = (ceil(sent * many / fabric.capacities[k].bandwidth) for k, many in loads.items())
+    return size.steps * max(each, default=1)
 
 
 # What a synthesis found, in words that keep apart what is proved and what is not.

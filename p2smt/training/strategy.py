@@ -408,6 +408,8 @@ KEYS = tuple(_KEYS)
 """Keys of the text, in the order in which a strategy is written."""
 LEAST = ("tp", "pp", "dp", "cp", "vpp", "mbs", "sp", "zero", "recompute")
 """Keys that are always written."""
+_HABITS = frozenset(("mbs", "sp", "zero", "recompute"))
+"""Of these who writes a strategy down has habits, which defaults may not be."""
 
 
 _CAPACITY = "drops tokens beyond a capacity, and every token goes to its experts here"
@@ -498,6 +500,20 @@ def _told(text: str) -> list[str]:
     return [part.partition("=")[0].strip() for part in text.split(",")]
 
 
+def assumed_parts(strategy: Strategy, text: str) -> tuple[str, ...]:
+    """What a text says nothing of and the time depends on, with the value that it has then.
+
+    Such as ``mbs=1``; nothing of what the degrees leave without effect.
+    """
+    told = {*_told(text)}
+    if strategy.tp == 1:
+        told.add("sp")
+    if strategy.dp * strategy.cp == 1:
+        told.add("zero")
+    parts = (part for part in strategy_text(strategy).split(","))
+    return tuple(part for part in parts if part.partition("=")[0] in _HABITS - told)
+
+
 def spread_text(strategy: Strategy) -> str:
     """The text of a strategy without ``dp``, which so many devices as there are tell."""
     return ",".join(one for one in strategy_text(strategy).split(",") if one[:3] != "dp=")
@@ -555,6 +571,14 @@ def recompute_text(strategy: Strategy) -> str:
     if strategy.recompute_layers:
         return f"full:{strategy.recompute_layers}"
     return "+".join(strategy.modules) or strategy.recompute.value
+
+
+def value_text(strategy: Strategy, name: str) -> str:
+    """The value of a key, or of a field that has none of its own, as the text has it."""
+    if name == "split":
+        return split_text(strategy) or "even"
+    key = _KEYS.get(name)
+    return str(getattr(strategy, name)) if key is None else key.write(getattr(strategy, key.field))
 
 
 def strategy_text(strategy: Strategy) -> str:

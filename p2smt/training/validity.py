@@ -281,8 +281,10 @@ def broken_rules(
     return {rule.name: ~rule.holds(setting, values) for rule in RULES}
 
 
-def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: int) -> str:
-    """A rule in words, with the numbers of a model and a batch."""
+def sentence_of(
+    rule: ValidityRule, model: Transformer, batch: Batch, devices: int, sequences: str = ""
+) -> str:
+    """A rule in words, with the numbers of a model and a batch, or with so many ``sequences``."""
     return rule.sentence.format(
         devices=devices,
         heads=model.heads,
@@ -291,7 +293,7 @@ def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: i
         layers=model.layers,
         ahead=f", or {model.layers} + {model.mtp} + 2 (MTP counted, too)" if model.mtp else "",
         tokens=batch.tokens,
-        sequences=batch.sequences,
+        sequences=sequences or batch.sequences,
         experts=model.experts.count if model.experts else 0,
         width=model.experts.width if model.experts else 0,
         shared_width=model.experts.shared_width if model.experts else 0,

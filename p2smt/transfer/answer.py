@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.accuracy import (
+    TEXTBOOK,
+    PriceBasis,
+    PricedStep,
+    PriceRange,
+    outermost_crossed,
+    range_of_others,
+)
 from p2smt.result import Status
 from p2smt.transfer.bound import relayed_bound_s
 from p2smt.transfer.buckets import BucketTimes, bucket_count, bucket_times, fill_s
@@ -63,6 +74,17 @@ class TransferAnswer:
         asked, count = self.question, self.buckets.count
         return fill_s(asked.ports, self.found.pieces, asked.item_bytes, count)
 
+    @property
+    def total_s(self) -> float:
+        """Seconds of the bytes, with latencies and filling."""
+        return float(self.buckets.bandwidth_s) + self.fill_s
+
+    @property
+    def within(self) -> PriceRange | None:
+        """The range of these seconds, as of sends of the most that two devices exchange; None:
+        nothing moves."""
+        return _range(self)
+
     @cached_property
     def received(self) -> Mapping[int, int]:
         """Bytes that each device gets."""
@@ -70,6 +92,18 @@ class TransferAnswer:
         for (_, target), payload in self.found.replay.sent.items():
             found[target] += payload
         return found
+
+
+def _range(answer: TransferAnswer) -> PriceRange | None:
+    topology, sent = answer.question.topology, answer.found.replay.sent
+    level = outermost_crossed(topology, np.array([*sent])) if sent else None
+    if level is None:
+        return None
+    step = PricedStep(RequestKind.SEND.value, max(sent.values()), answer.total_s, level, 0)
+    found = range_of_others(topology, step)
+    if answer.question.nominal:
+        return replace(found, basis=PriceBasis.ASSUMED, why=TEXTBOOK)
+    return found
 
 
 def find_transfer(question: TransferQuestion) -> TransferAnswer:

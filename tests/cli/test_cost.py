@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import EVERY_KIND, assert_one_error, cli
+from tests.cli.tools import EVERY_KIND, RACKS, assert_one_error, cli
 
 WHERE = ("--axes", "dp=2,tp=4", "--placement", "[[1,2],[2,2]]")
 TEXT = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
@@ -380,3 +380,38 @@ def test_a_single_collective_says_what_its_library_has_and_does_not_choose() -> 
     within = cli(*four, "--reduce", "dp=8GiB")
     assert "ring simple" in within.out
     assert "its rule chooses" not in within.err
+
+
+def test_the_library_is_named_on_the_first_screen(tiny: str, tmp_path: Path) -> None:
+    """Of one request, of several, of programs, over sizes, and of a plan."""
+    (tmp_path / "nccl.yaml").write_text(Path(tiny).read_text().replace("none", "nccl-2.30"))
+    found = Path(tmp_path / "nccl.yaml")
+    one, several = ("--reduce", "dp=1MiB"), ("--reduce", "dp=1MiB", "--reduce", "tp=1MiB")
+    programs = (*one, "--program", "single", "--program", "single")
+    for asked in (one, several, programs, ("--reduce", "dp", "--sizes", "1MiB,2MiB")):
+        done = cli("cost", "-t", str(found), *WHERE, *asked)
+        assert done.code == 0, done.err
+        assert re.search(r"\blibrary +nccl-2\.30\b", " ".join(done.out.split())), asked
+    plan = str(tmp_path / "plan.json")
+    assert cli("solve", "-t", str(found), "-a", "dp=2,tp=4", *one, "-o", plan).code == 0
+    assert "library  nccl-2.30" in cli("cost", plan).out
+    assert "library none" in " ".join(cli("cost", "-t", tiny, *WHERE, *one).out.split())
+
+
+def test_one_axis_over_all_devices_needs_no_placement(tiny: str) -> None:
+    asked = ("cost", "-t", tiny, "--axes", "dp=8", "--reduce", "dp=1MiB", "--json")
+    assert cli(*asked).json() == cli(*asked, "--placement", "[[2,4]]").json()
+    assert_one_error(cli(*asked[:3], "--axes", "dp=4", *asked[5:]))
+    assert "--placement: is missing" in cli(*asked[:3], "--axes", "dp=2,tp=4", *asked[5:]).err
+
+
+def test_groups_without_a_price_of_the_library_are_told(tmp_path: Path) -> None:
+    """Under several switches above the nodes, of libraries of MPI alone."""
+    note = "has no price for groups that lie unevenly over rack"
+    for library, said in (("openmpi-5", True), ("nccl-2.30", False), ("none", False)):
+        topology = tmp_path / f"{library}.yaml"
+        topology.write_text(RACKS.replace("none", library).replace("algorithms: [ring]\n", ""))
+        asked = ("-t", str(topology), "--axes", "dp=10", "--reduce", "dp=1MiB")
+        done = cli("cost", *asked)
+        assert done.code == 0, done.err
+        assert (note in done.err) == said

@@ -222,7 +222,7 @@ def test_the_groups_of_a_plan_are_files(tiny: str, tmp_path: Path) -> None:
         for number in (1, 2):
             assert cli("verify", str(tmp_path / f"x.{number}.{ending}")).code == 0
         assert not (tmp_path / f"x.{ending}").exists()
-    assert "group 2 of 2, its ranks are devices" in made.out
+    assert "group 2 of 2, its ranks are devices" in said(made)
     assert "in the plan" in made.out
     alone = cli("convert", str(plan), str(tmp_path / "y.xml"), "--group", "2")
     assert alone.code == 0
@@ -271,3 +271,36 @@ def test_as_many_steps_are_written_as_are_read(tmp_path: Path, end: str) -> None
 )
 def test_a_parameter_that_is_set_twice_is_refused(command: tuple[str, ...]) -> None:
     refused(cli(*command), "a parameter takes one value")
+
+
+def test_the_option_and_the_place_name_one_output(ring: Path, tmp_path: Path) -> None:
+    by_place, by_option = tmp_path / "a.json", tmp_path / "b.json"
+    assert cli("convert", str(ring), str(by_place)).code == 0
+    assert cli("convert", str(ring), "-o", str(by_option)).code == 0
+    assert by_place.read_text() == by_option.read_text()
+    before = ring.read_text()
+    refused(cli("convert", str(ring), "-o", str(ring)), "is a file that is read")
+    assert ring.read_text() == before
+    refused(cli("convert", str(ring)), "give OUT, or -o FILE")
+    refused(cli("convert", str(ring), str(by_place), "-o", str(by_option)), "drop one of them")
+
+
+@pytest.mark.parametrize(
+    ("topology", "basis", "why"),
+    [
+        ("dgx-a100:1", "fitted on a like system", ", tables are of the library's own choice"),
+        ("TINY", "assumed", ", no library runs here"),
+    ],
+)
+def test_a_predicted_time_has_its_range(
+    topology: str, basis: str, why: str, ring: Path, tiny: str
+) -> None:
+    where = ("--topology", tiny if topology == "TINY" else topology, "--cost", "64MiB")
+    data = cli("verify", str(ring), *where, "--json").json()
+    cost = data["cost"]
+    assert cost["range_s"][0] <= cost["seconds"] <= cost["range_s"][1]
+    assert cost["basis"] == basis
+    text = said(cli("verify", str(ring), *where))
+    assert f": {basis}{why}" in text
+    without = "the price of a call of nccl-2.20 is not in the time"
+    assert (without in text) == (without in data.get("notes", ())) == (topology != "TINY")

@@ -385,7 +385,7 @@ def test_a_plan_in_low_precision_is_proved_kept_and_verified(tmp_path: Path) -> 
         *("--dtype", "fp8", "-o", path),
     )
     assert (done.code, done.err) == (0, "")
-    assert "optimal among" in done.out
+    assert "optimal in the model" in done.out
     assert "dtype=fp8" in done.out
     checked = cli("verify", path)
     assert checked.code == 0

@@ -13,9 +13,7 @@ from p2smt.cli.schedules.schedule_options import ScheduleOptions
 def convert(
     *,
     source: str = argument("IN", "A schedule of any format, or a plan.", needed=True),
-    target: str = argument(
-        "OUT", "A file named .xml (MSCCL), .json (MSCCL++), .yaml.", needed=True
-    ),
+    out: Text = argument("OUT", "A file named .xml (MSCCL), .json (MSCCL++), .yaml."),
     request: Text = option("N", "Of a plan: which request; default: 1."),
     group: Text = option(
         "N",
@@ -26,6 +24,7 @@ def convert(
         "NAME", "Of a plan: ring, tree or direct; default: the fastest, as predicted."
     ),
     asked: ScheduleOptions = part("collective", "root", "out_of_place", "sizes"),
+    output: Text = option("FILE", "The same as OUT.", "-o"),
     force: bool = o.FORCE,
     shown: o.ShownOptions,
 ) -> int:
@@ -37,12 +36,14 @@ def convert(
     from p2smt.report.schedules.schedule_data import converted_data
     from p2smt.units import counted
 
+    target = _target(out, output)
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()
         _export(source, target, request, group, algorithm, force=force, shown=shown)
         return 0
     _refuse(request, group, algorithm)
+    o.check_kept(target, source)
     schedule = read_schedule(text, source, asked.reading())
     made = written(schedule, target, force=force)
     write_atomically(target, made)
@@ -55,6 +56,17 @@ def convert(
         lambda: [f"{steps} of {ranks} written to {target}"],
     )
     return 0
+
+
+def _target(out: Text, output: Text) -> str:
+    """Where to write, which is said once."""
+    from p2smt.errors import InputError
+
+    if out is not None and output is not None:
+        raise InputError("OUT and -o", "both say where to write", "drop one of them")
+    if (found := out or output) is None:
+        raise InputError("convert", "does not say where to write", "give OUT, or -o FILE")
+    return found
 
 
 def _export(

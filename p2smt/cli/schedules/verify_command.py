@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from p2smt.cluster.topology import Topology
+    from p2smt.cost.accuracy import PriceRange
     from p2smt.plans.check.check_plan import PlanReport
     from p2smt.plans.file_model import AnyPlan
     from p2smt.plans.solution import PlanProof, ProofStatus
@@ -399,8 +400,11 @@ def verify_schedule(
     untimed = () if scene is None else unstated_levels(scene[0])
     devices = asked.devices(scene, schedule.ranks)
     cost = None if untimed else _cost(schedule, report, scene, devices)
+    within = _within(schedule, scene, devices, cost)
     traced = asked.trace is not None and _write_trace(asked.trace, schedule, report, cost)
     notes = [no_time_line(untimed)] if untimed else []
+    if cost is not None and scene is not None and scene[0].library:
+        notes.append(f"the price of a call of {scene[0].library_name} is not in the time")
     where = "" if cost is None or scene is None else _where(scene[0], devices, asked)
     if report.violations:
         others = valid_as(text, source, asked.reading(), schedule, depth)
@@ -412,10 +416,11 @@ def verify_schedule(
             *(schedule, report, runs),
             search=search,
             cost=cost,
+            within=within,
             devices=devices,
             notes=notes or None,
         ),
-        lambda: _lines(schedule, report, runs, cost, where, asked=wanted is not None),
+        lambda: _lines(schedule, report, runs, (cost, within), where, asked=wanted is not None),
         [*fixes, *notes],
         [f"trace written to {printable(asked.trace or '')}"] * traced,
         wrapped,
@@ -466,6 +471,20 @@ def _cost(
     return schedule_cost(schedule, topology, payload, report.fifo_depth, devices=devices)
 
 
+def _within(
+    schedule: Schedule,
+    scene: tuple[Topology, int] | None,
+    devices: tuple[int, ...],
+    cost: ScheduleCost | None,
+) -> PriceRange | None:
+    """The range of that time."""
+    from p2smt.schedules.cost.predict import schedule_range
+
+    if scene is None or cost is None:
+        return None
+    return schedule_range(schedule, scene[0], cost, devices)
+
+
 def _where(topology: Topology, devices: tuple[int, ...], asked: ScheduleOptions) -> str:
     """Where the ranks lie that the time is of, and how to say otherwise."""
     from p2smt.schedules.cost.ranks import where_words
@@ -485,17 +504,18 @@ def _lines(
     schedule: Schedule,
     report: Report,
     runs: Runnable,
-    cost: ScheduleCost | None,
+    priced: tuple[ScheduleCost | None, PriceRange | None],
     where: str,
     *,
     asked: bool,
 ) -> list[str]:
     from p2smt.report.schedules import schedule_data as lines_of
 
+    cost, within = priced
     return [
         *lines_of.schedule_lines(schedule, report),
         *(lines_of.runnable_lines(runs) if asked or not runs else ()),
-        *(() if cost is None else lines_of.cost_lines(schedule, cost)),
+        *(() if cost is None else lines_of.cost_lines(schedule, cost, within)),
         *([where] if where else []),
     ]
 

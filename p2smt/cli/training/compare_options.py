@@ -133,13 +133,15 @@ class Yours:
         from p2smt.training.efficiency import TrainingRun
         from p2smt.training.present.changes import with_batch
         from p2smt.training.present.comparison import PresentRun
+        from p2smt.training.strategy import assumed_parts
 
         launched = self._launched(question, hosts)
         if self.launch is not None:
             run = TrainingRun(question.model, self.launch.batch, strategy)
             return PresentRun(run, launched)
         run = TrainingRun(question.model, question.batch, strategy)
-        return PresentRun(with_batch(run, strategy, *batches), launched, batches)
+        assumed = assumed_parts(strategy, self.text)
+        return PresentRun(with_batch(run, strategy, *batches), launched, batches, assumed)
 
     def _launched(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:
         """Where and how it is launched: on the hosts as they are listed."""

@@ -72,8 +72,9 @@ def estimate(
     from p2smt.api.planning import write_training_plan
     from p2smt.api.what_if import estimate_what_if
     from p2smt.api.workload import estimate as estimated
-    from p2smt.cli.output import note, tell_tables, writable
+    from p2smt.cli.output import note, note_beside, tell_tables, writable
     from p2smt.cli.solve_command import hosts_of
+    from p2smt.cluster.allocation import uneven_note
     from p2smt.cluster.what_if import first_listed, parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.text import printable
@@ -169,6 +170,8 @@ def estimate(
     if svg is not None:
         write_run_picture([found], svg)
         below.append(f"picture written to {printable(svg)}")
+    if unknown := uneven_note(topology):
+        note_beside(unknown)
     tell_tables(
         json,
         lambda: estimate_data(found, rows or None, own),

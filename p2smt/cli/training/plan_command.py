@@ -545,7 +545,7 @@ def _plan_written(output: str, run: Recommended | None, compared: RunComparison 
     if compared is None or run is None or run.why is not Why.NEAREST or run.number == 1:
         return text
     short = short_strategy(run.estimate.run.strategy)
-    return f"{text}: like measured, {short}; --pick fastest writes the best"
+    return f"{text}: nearest to a measured run, {short}; --pick fastest writes the best"
 
 
 def _write(

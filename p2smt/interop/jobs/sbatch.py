@@ -31,6 +31,7 @@ def write_sbatch(plan: PlacedPlan, path: str, asked: AskedJob = USUAL) -> Export
     lines = [
         *_header(plan, command, asked),
         *_said(command, asked),
+        *_needs(plan, asked),
         *_yours(command),
         *_planned(command),
         *(_pinned(plan) if asked.pinned else _ordered(plan, asked)),
@@ -70,6 +71,17 @@ def _said(command: JobCommand, asked: AskedJob) -> Iterator[str]:
     yield f"# of {shlex.quote(asked.plan)}"
     for note in command.notes:
         yield f"# {note}"
+
+
+def _needs(plan: PlacedPlan, asked: AskedJob) -> Iterator[str]:
+    """What must be there for it to run."""
+    if asked.pinned:
+        yield "# It needs the hosts of its plan, by the names that Slurm has of them, and no p2smt."
+    else:
+        yield "# It needs p2smt on the first of its nodes, where p2smt order orders them, and the"
+        yield f"# plan there: {shlex.quote(asked.plan)}, or what PLAN names."
+        if plan.problem.topology.hosts is not None:
+            yield "# Its hosts must be in the plan's topology, or in a file that TOPOLOGY names."
     yield ""
     yield "set -eo pipefail"
 

@@ -31,6 +31,7 @@ from p2smt.interop.tuners.mpich_write import algorithm_name, write_ch4, write_mp
 from p2smt.interop.tuners.openmpi_han import write_han
 from p2smt.interop.tuners.regions import CommMember, CommScene, Pair, Region, regions
 from p2smt.interop.tuners.writers import AskedTuner
+from p2smt.units import counted
 
 MPI_OPERATIONS: dict[str, Operation] = {
     "allgather": Collective.ALL_GATHER,
@@ -49,7 +50,7 @@ class MpiWriter:
     so many ranks, and what else is to be set.
 
     family: of the libraries that read it.  priced: the algorithms that the cost model knows.
-    comments: whether the format has any.
+    comments: whether the format has any.  across: more notes, where ranks lie on several nodes.
     """
 
     name: str
@@ -59,6 +60,7 @@ class MpiWriter:
     priced: Named
     comments: bool
     notes: tuple[str, ...]
+    across: tuple[str, ...] = ()
 
 
 def _of_openmpi(collective: str, ranks: int) -> Sequence[str]:
@@ -78,6 +80,8 @@ def _of_mpich(collective: str, ranks: int) -> Sequence[str]:
     ]
 
 
+_WITHOUT_HAN = "openmpi-4"
+"""Its collectives over several nodes are those of tuned, as 4.1 leaves HAN off."""
 _FIXED = "it is for Open MPI 4.1 and 5.0; 6.0 reads the numbers of ranks otherwise"
 MPI_WRITERS = (
     MpiWriter(
@@ -90,9 +94,11 @@ MPI_WRITERS = (
         notes=(
             "use it with --mca coll_tuned_use_dynamic_rules 1 "
             "--mca coll_tuned_dynamic_rules_filename {path}",
+            _FIXED,
+        ),
+        across=(
             "on several nodes Open MPI 5.0 asks HAN first: write ompi-han as well, or --mca coll "
             "^han",
-            _FIXED,
         ),
     ),
     MpiWriter(
@@ -117,6 +123,8 @@ MPI_WRITERS = (
         comments=False,
         notes=(
             "use it with MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={path}; it is for MPICH 5.0",
+        ),
+        across=(
             "on several nodes MPICH takes a hierarchy for what mpich-ch4 does not say: write that "
             "as well",
         ),
@@ -160,12 +168,12 @@ def write_mpi(writer: MpiWriter, topology: Topology, asked: AskedTuner, path: st
     """The file, what else must be set and what it rests on.
 
     Raises:
-        InputError: the library has no such algorithm of that collective and so many ranks; two
-            communicators that the format cannot tell apart want different rows; predictions are
-            asked for, and the topology has another library, or the format no word for them.
+        InputError: the topology has another library, or none and predictions are asked for, or the
+            format has no word for these; the library has no such algorithm of that collective and
+            so many ranks; two communicators that the format cannot tell apart want different rows.
     """
     _check(writer, asked.measured)
-    if asked.model_only:
+    if topology.library or asked.model_only:
         _check_library(writer, topology)
     rows, by_ranks = list[Chosen](), dict[int, tuple[Comm, list[Chosen]]]()
     for member in asked.members:
@@ -179,13 +187,20 @@ def write_mpi(writer: MpiWriter, topology: Topology, asked: AskedTuner, path: st
     text = writer.text(ChoiceTable(tuple(rows)))
     if any(row.model_only for row in rows) and not writer.comments:
         _check_name(writer, path)
-    notes = [note.format(path=path) for note in writer.notes]
+    notes = [note.format(path=path) for note in _notes(writer, topology, asked)]
     return Exported(text, (*notes, *_advice(asked, rows)))
+
+
+def _notes(writer: MpiWriter, topology: Topology, asked: AskedTuner) -> Iterator[str]:
+    """How the file is used; of several nodes also what else there is to be written."""
+    yield from writer.notes
+    if topology.library_name != _WITHOUT_HAN and any(one.comm.nodes > 1 for one in asked.members):
+        yield from writer.across
 
 
 def _check_library(writer: MpiWriter, topology: Topology) -> None:
     if topology.library_name.partition("-")[0] != writer.family:
-        given = f"--model-only: library {topology.library_name or 'none'} of {topology.name}"
+        given = f"--to {writer.name}: library {topology.library_name or 'none'} of {topology.name}"
         rule = f"is not the one that reads {writer.name}"
         known = f"library: {writer.family}-5"
         raise InputError(given, rule, f"name {known} in the topology, or calibrate with it")
@@ -205,7 +220,7 @@ def _told(row: Chosen) -> tuple[str, int, int, LibraryCall | None]:
 def _advice(asked: AskedTuner, rows: Sequence[Chosen]) -> Iterator[str]:
     changed = [row for row in rows if row.call is not None]
     predicted = sum(row.model_only for row in changed)
-    yield f"sizes for which the library's choice changes: {len(changed)} rows"
+    yield f"sizes for which the library's choice changes: {counted(len(changed), 'row')}"
     if predicted:
         yield f"{predicted} of them are {MODEL_ONLY}: measure before a job relies on them"
     if not asked.measured.forced and not asked.model_only:

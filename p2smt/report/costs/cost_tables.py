@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import NO_LIBRARY, Topology
 from p2smt.cost.accuracy import PriceRange
 from p2smt.cost.regime import regime
 from p2smt.parallelism.rank_list import RankList
@@ -97,7 +97,7 @@ def answer_steps(answer: RequestAnswer, ranges: RequestRange) -> Iterator[Render
 def answer_parts(
     answer: RequestAnswer, topology: Topology, within: PriceRange | None
 ) -> Iterator[str]:
-    """The time with its range; then what it is compared with, decided by and checked on."""
+    """The time with its range; then what it is compared with, decided by, checked on."""
     seconds, bound = answer.seconds, answer.physical_bound_s
     yield format_time(seconds) + in_chunks(answer.chunks) + after_comma(within)
     if answer.request.times > 1:
@@ -112,6 +112,12 @@ def answer_parts(
         yield f"decided by {decides}"
     whole = answer.program is None and not answer.request.kind.has_programs
     yield answer.checked if whole else f"checked on {answer.checked}"
+    yield library_words(topology)
+
+
+def library_words(topology: Topology) -> str:
+    """Whose algorithms are priced."""
+    return f"library {topology.library_name or NO_LIBRARY}"
 
 
 # The cost of requests and programs as plain data for ``--json``.

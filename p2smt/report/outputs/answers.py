@@ -71,6 +71,7 @@ class ComparedFigures(OutputPart):
 
     strategy: _Strategy
     global_batch: Count
+    devices: Count
     tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
     iteration_s: Seconds
     range_s: Annotated[RangeSeconds, Said("Of an iteration, by errors of constants and links.")]
@@ -133,6 +134,10 @@ class ComparisonFields(OutputPart):
     gain_order: Annotated[GainRatio | None, Said("What of it the order of ranks gains alone.")]
     gain_order_range: _GainRange
     gain_degrees: Annotated[float | None, Said("The rest of it: both parts sum up to the gain.")]
+    gain_per_device: Annotated[
+        GainRatio | None,
+        Said("In tokens a second of a device; null: the best has as many devices as yours."),
+    ]
     inside_error: Annotated[
         bool, Said("Yours takes no longer than the best may by the error of the model.")
     ]
@@ -142,4 +147,8 @@ class ComparisonFields(OutputPart):
     ]
     unsearched: Annotated[
         Sequence[str], Said("Fields of yours that are not searched for, and that the best lacks.")
+    ]
+    assumed: Annotated[
+        Sequence[str],
+        Said("What the text of yours does not say and its time depends on, such as mbs=1."),
     ]

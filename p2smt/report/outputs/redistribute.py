@@ -14,6 +14,8 @@ from p2smt.report.outputs.shape import (
     Output,
     OutputPart,
     PayloadBytes,
+    PriceBasisWord,
+    RangeSeconds,
     Said,
     Seconds,
 )
@@ -36,6 +38,8 @@ class RedistributionStepEntry(OutputPart):
     text: Annotated[str, Said("What it does, with digits as sub-axes.")]
     after: LayoutText
     seconds: Seconds
+    range_s: RangeSeconds
+    basis: PriceBasisWord
     algorithm: Annotated[str, Said("none: nothing is sent.")]
     protocol: str
     bottleneck: Annotated[
@@ -82,6 +86,8 @@ class FoundRedistribution(OutputPart):
 
     status: FoundStatus
     objective_s: Annotated[Seconds | None, Said("Seconds; null: there is no plan.")]
+    range_s: Annotated[RangeSeconds, Said("Of all steps together.")]
+    basis: PriceBasisWord
     bound_s: Annotated[
         Seconds | None,
         Said("No plan that was compared is faster; null: none exists under the cap."),

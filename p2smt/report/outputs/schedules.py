@@ -12,6 +12,8 @@ from p2smt.report.outputs.shape import (
     Output,
     OutputPart,
     PayloadBytes,
+    PriceBasisWord,
+    RangeSeconds,
     Rank,
     Ratio,
     Said,
@@ -96,6 +98,8 @@ class ScheduleCostOutput(OutputPart):
     critical_path: Sequence[ScheduleStep]
     approximate: bool
     devices: Annotated[Sequence[int], Said("Of each rank, by their order.", ge=0)]
+    range_s: RangeSeconds
+    basis: PriceBasisWord
 
 
 class VerifyScheduleOutput(Output):
@@ -123,9 +127,9 @@ class VerifyScheduleOutput(Output):
     runnable: Annotated[bool, Said("That runtime would run it.")]
     reasons: Annotated[Sequence[str], Said("Why it would not.")]
     fix: Annotated[RepairOutput | None, Said("With --fix.")] = None
-    notes: Annotated[Sequence[str] | None, Said("With --cost, where no time can be told: why.")] = (
-        None
-    )
+    notes: Annotated[
+        Sequence[str] | None, Said("What is to be said of the time, or of others.")
+    ] = None
     cost: Annotated[ScheduleCostOutput | None, Said("With --cost.")] = None
 
 

@@ -99,12 +99,22 @@ def compared(story: Story, said: Fields) -> Story:
         within = f"{ends[0]:+.1%} to {ends[1]:+.1%}"
     figure = Figure(f"{gain:+.1%}", "tokens a second, against what is run now", within)
     caution = " It lies inside the model's error." if said.data.get("inside_error") else ""
+    caution += _each_device(said)
     return replace(
         story,
         verdict=f"{gain:+.1%} tokens a second against what is run now.{caution} {story.verdict}",
         figures=(figure, *story.figures[:2]),
         sections=(_runs(said, gain), *story.sections),
     )
+
+
+def _each_device(said: Fields) -> str:
+    """What is gained of a device, where the best has more or fewer of them."""
+    each = said.data.get("gain_per_device")
+    if not isinstance(each, int | float):
+        return ""
+    mine, best = (said.inside(key).number("devices") for key in ("yours", "best"))
+    return f" By {best:,.0f} devices in place of {mine:,.0f}: {each:+.1%} of a device."
 
 
 def _runs(said: Fields, gain: float) -> Section:

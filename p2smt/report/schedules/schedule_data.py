@@ -22,6 +22,7 @@ from p2smt.report.outputs.schedules import (
     VerifyFamilyOutput,
     VerifyScheduleOutput,
 )
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.text import no_time_line, one_line, printable
 from p2smt.synthesis.certificate.check import (
     CertificateReport,
@@ -34,6 +35,7 @@ from p2smt.units import counted, format_bytes, format_time, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from p2smt.cost.accuracy import PriceRange
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.lower.lowered_request import ExportedFile, PlanExport
@@ -54,10 +56,14 @@ def schedule_data(
     *,
     search: RepairSearch | None = None,
     cost: ScheduleCost | None = None,
+    within: PriceRange | None = None,
     devices: Sequence[int] = (),
     notes: Sequence[str] | None = None,
 ) -> VerifyScheduleOutput:
-    """The verdict; ``search``, ``cost`` and ``notes`` are left out where they are None."""
+    """The verdict; ``search``, ``cost`` and ``notes`` are left out where they are None.
+
+    ``within``: the range of the cost.
+    """
     return VerifyScheduleOutput(
         verdict=report.verdict,
         violations=[_violation(schedule, broken) for broken in report.violations],
@@ -82,7 +88,7 @@ def schedule_data(
         reasons=runs.reasons,
         fix=None if search is None else _repair_data(schedule, search),
         notes=notes,
-        cost=None if cost is None else _cost_data(schedule, cost, devices),
+        cost=None if cost is None else _cost_data(schedule, cost, within, devices),
     )
 
 
@@ -143,7 +149,7 @@ def _changes(search: RepairSearch) -> tuple[tuple[int, str], ...]:
 
 
 def _cost_data(
-    schedule: Schedule, cost: ScheduleCost, devices: Sequence[int]
+    schedule: Schedule, cost: ScheduleCost, within: PriceRange | None, devices: Sequence[int]
 ) -> ScheduleCostOutput:
     """The predicted time, what limits it, and the bounds."""
     found = cost.bottleneck
@@ -157,6 +163,7 @@ def _cost_data(
         critical_path=[_step(schedule.steps[number]) for number in cost.critical],
         approximate=cost.rough,
         devices=devices,
+        **range_data(within),
     )
 
 
@@ -262,15 +269,18 @@ def repair_lines(schedule: Schedule, search: RepairSearch) -> Iterator[str]:
             yield f"no fix found before the time limit ({search.tried} changes of one step tried)"
 
 
-def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
-    """The predicted time for people."""
+def cost_lines(schedule: Schedule, cost: ScheduleCost, within: PriceRange | None) -> Iterator[str]:
+    """The predicted time for people, with its range."""
     time, payload = format_time(cost.time_s), format_bytes(cost.payload_bytes)
     about = "about " if cost.rough else ""
     yield f"predicted: {about}{time} for {payload} (lower bound {format_time(cost.bound_s)})"
+    if within is not None:
+        yield f"  range: {within.text}"
     if cost.bottleneck is not None:
         load, share = format_bytes(cost.bottleneck.load_bytes), 100 * cost.busy_share
         yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {plain(share)} % of the time"
-    yield f"  critical path: {len(cost.critical)} of {len(schedule.steps)} steps"
+    steps = counted(len(schedule.steps), "step")
+    yield f"  critical path: {len(cost.critical)} of {steps}"
 
 
 def family_data(found: ParametricReport) -> VerifyFamilyOutput:

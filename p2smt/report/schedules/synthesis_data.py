@@ -32,6 +32,7 @@ from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
     SynthesisSetting,
+    enough_rounds,
     shown_collective,
 )
 from p2smt.units import counted, format_time, plain
@@ -232,10 +233,24 @@ def _lines(found: Synthesis) -> Iterator[str]:
     yield printable(found.reason + (f": {found.detail}" if found.detail else ""))
     yield f"{setting_words(found.setting)}: {_size_words(found)}"
     yield from _bound_lines(found)
+    if found.status is Answer.NO_SCHEDULE:
+        yield from _rounds_words(found)
     if found.status is Answer.SCHEDULE:
         yield found_words(found)
         yield verdict_words(found)
     yield f"in {format_time(found.wall_s)}"
+
+
+def _rounds_words(found: Synthesis) -> Iterator[str]:
+    """Whether more rounds may help: whether it is proved that so many steps are too few."""
+    if found.bound is not None and found.bound.kind is BoundKind.DISTANCE:
+        return
+    size, enough = found.size, enough_rounds(found.setting, found.size)
+    of = f"{_many(size.steps, 'step')} of {_many(size.chunks, 'chunk')}"
+    if size.rounds < enough:
+        yield f"next: --rounds {enough} asks whether {of} suffice in any number"
+    else:
+        yield f"no number of rounds makes {of} suffice"
 
 
 def setting_words(setting: SynthesisSetting) -> str:

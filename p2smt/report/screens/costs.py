@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from p2smt.cluster.library.model import NO_LIBRARY, Library
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
@@ -15,7 +16,12 @@ from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.ranges import range_of, range_of_answer, request_ranges
 from p2smt.plans.sides import plan_sides
 from p2smt.plans.solution import Alternative
-from p2smt.report.costs.cost_tables import answer_parts, answer_steps, plan_headline
+from p2smt.report.costs.cost_tables import (
+    answer_parts,
+    answer_steps,
+    library_words,
+    plan_headline,
+)
 from p2smt.report.costs.request_table import after_comma, answered, planned
 from p2smt.report.costs.sweep import fastest_line, request_sweep
 from p2smt.report.screen import (
@@ -30,7 +36,7 @@ from p2smt.report.screen import (
 )
 from p2smt.report.screens.solutions import memory_block, placement_block, request_blocks
 from p2smt.report.tables import table_lines
-from p2smt.units import format_bytes, format_time
+from p2smt.units import counted, format_bytes, format_time
 
 if TYPE_CHECKING:
     from p2smt.plans.check.check_plan import PlanReport
@@ -67,7 +73,8 @@ def _requests(problem: Problem, found: Alternative) -> list[str]:
         replace(answered(answer, problem.topology, within), label=answer.label)
         for answer, within in each
     ]
-    return [*head, *screen([*request_blocks(shown), _next("bounds, steps")], room((), head))]
+    blocks = [*request_blocks(shown), _library(problem), _next("bounds, steps")]
+    return [*head, *screen(blocks, room((), head))]
 
 
 def _programs(problem: Problem, candidates: Sequence[Alternative]) -> list[str]:
@@ -76,7 +83,7 @@ def _programs(problem: Problem, candidates: Sequence[Alternative]) -> list[str]:
     head = full_width([f"fastest: {best.program} ({format_time(best.seconds)})"])
     blocks = [_program(problem, found) for found in candidates]
     single = f"{format_time(best.single_s)} by the single collective"
-    blocks += [ScreenBlock("beside", (single,), 9, 1), _next("bounds, steps")]
+    blocks += [ScreenBlock("beside", (single,), 9, 1), _library(problem), _next("bounds, steps")]
     return [*head, *screen(blocks, room((), head))]
 
 
@@ -85,6 +92,10 @@ def _program(problem: Problem, found: Alternative) -> ScreenBlock:
     within = range_of_answer(problem, found).whole
     text = f"{format_time(answer.seconds):>8}{after_comma(within)}"
     return ScreenBlock("", (text, indented(str(answer.program), 10)), 8, 3)
+
+
+def _library(problem: Problem) -> ScreenBlock:
+    return ScreenBlock("library", (problem.topology.library_name or NO_LIBRARY,), 7, 1)
 
 
 def _next(what: str) -> ScreenBlock:
@@ -102,7 +113,8 @@ def sweep_screen(sweep: Sweep) -> list[str]:
         lines += full_width([_verdict(sweep, request)])
         lines += table_lines(request_sweep(shown, request, short=True), COLUMNS)
     left = len(sweep.sizes) - len(shown.sizes)
-    more = [f"{left} more sizes: --details"] if left else []
+    more = [f"{counted(left, 'more size')}: --details"] if left else []
+    more.append(library_words(sweep.problem.topology))
     return [*fitted(lines, LINES - len(more)), *more]
 
 
@@ -159,8 +171,13 @@ def _plan_blocks(
     if not report.unstated:
         yield from request_blocks([*map(planned, plan.requests, report.regimes)])
         yield memory_block(plan.peak_bytes)
+        yield ScreenBlock("library", (_named(plan.topology.library),), 7, 1)
     yield ScreenBlock("rests", tuple(said), 4, 5)
     yield _next("steps and ranges")
+
+
+def _named(library: Library | str | None) -> str:
+    return library.name if isinstance(library, Library) else library or NO_LIBRARY
 
 
 def verdict_first(lines: Iterable[str]) -> list[str]:

@@ -38,9 +38,11 @@ def comparison_data(found: RunComparison) -> ComparisonFields:
         gain_order=None if order is None else order.gain,
         gain_order_range=_ends(order),
         gain_degrees=found.degrees_gain,
+        gain_per_device=found.device_gain,
         inside_error=found.inside_error,
         changes=[_change(found, one) for one in found.changes],
         unsearched=found.apart,
+        assumed=found.assumed,
     )
 
 
@@ -57,6 +59,7 @@ def _of(found: RunEstimate) -> ComparedFigures:
     return ComparedFigures(
         strategy=strategy_text(found.run.strategy),
         global_batch=found.run.batch.sequences,
+        devices=found.run.strategy.devices,
         tokens_per_s=found.tokens_per_s,
         iteration_s=found.iteration_s,
         **range_data(iteration_range(found, estimate_range(found))),

@@ -22,12 +22,13 @@ from p2smt.training.measured.errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
 from p2smt.training.present.comparison import RunComparison
-from p2smt.training.strategy import strategy_text
+from p2smt.training.strategy import strategy_text, value_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 _MUST = 10
 _COLUMN = 17
-YOURS, ORDERED, BEST, MEASURED = "yours", "reordered", "best", "like measured"
+YOURS, ORDERED, BEST, NEAREST = "yours", "reordered", "best", "nearest"
+"""Names of columns; the nearest is as good as the best, and like a measured run."""
 _SHOWN_SHARE = 2e-3
 _TENTHS = 3
 _SMALL = 5e-4
@@ -51,10 +52,10 @@ def compare_screen(
         (
             *_verdict(found),
             ScreenBlock("scaled", _scaled(found, own), 8, 2),
-            ScreenBlock(YOURS, (_yours(found),), 9, 2),
+            ScreenBlock(YOURS, (_yours(found),), 9, 3),
             ScreenBlock(BEST, (proof if best is None else short_strategy(best.run.strategy),), 9),
             ScreenBlock("proof", (proof,) * (best is not None), 6, 2),
-            ScreenBlock("measured", tuple(_near(found)), 6, 2),
+            ScreenBlock(NEAREST, tuple(_near(found)), 7, 1),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),
             ScreenBlock("caution", tuple(_cautions(found)), 9, 3),
@@ -88,6 +89,7 @@ def _verdict(found: RunComparison) -> Iterator[ScreenBlock]:
     label = "gain" if found.yours.fits else ""
     if_fitted = "" if found.yours.fits else "if it fitted: "
     yield ScreenBlock(label, (if_fitted + gain_words(found),), _MUST)
+    yield ScreenBlock("", tuple(_per_device(found)), _MUST, 2)
     if abs(found.gain.gain) >= _SMALL:
         yield ScreenBlock("sure", (sure_words(found, found.gain),), _MUST, 2)
     known = known_of(found.best)
@@ -111,8 +113,22 @@ def gain_words(found: RunComparison) -> str:
     if order is None:
         return f"{more}: order and degrees together ({found.ordered.reason})"
     least = "" if found.ordered.status is Status.OPTIMAL else " or more"
+    other = "degrees" if found.device_gain is None else "degrees and devices"
     rest = round(whole.gain, _TENTHS) - round(order.gain, _TENTHS)  # so that what is read sums up
-    return f"{more}: order {percent(order.gain)}{least}, degrees {percent(rest)}"
+    return f"{more}: order {percent(order.gain)}{least}, {other} {percent(rest)}"
+
+
+def _per_device(found: RunComparison) -> Iterator[str]:
+    """What of the gain is of more devices, where the best has others than yours."""
+    each, best = found.device_gain, found.best
+    if each is None or best is None:
+        return
+    many = f"{best.run.strategy.devices:,} devices in place of {found.run.strategy.devices:,}"
+    if abs(each) < _SMALL:
+        yield f"by {many}: a device trains on as many tokens/s"
+        return
+    more = "more" if each > 0 else "fewer"
+    yield f"by {many}: a device trains on {abs(each):.1%} {more} tokens/s"
 
 
 def _from_to(yours: RunEstimate, best: RunEstimate) -> str:
@@ -128,13 +144,14 @@ def percent(value: float) -> str:
 
 
 def sure_words(found: RunComparison, whole: RateGain) -> str:
-    """Whether the gain is more than the error of the model, and its range by links."""
+    """Whether the gain is more than the error of the model, and what it is with links as slow, or
+    as fast, as they may be."""
     assert found.best is not None
-    high_s = range_of(found.best).high_s
-    side = "within" if found.inside_error else "beyond"
-    text = f"{side} the model's error (best: {format_time(high_s)} at most)"
+    most = format_time(range_of(found.best).high_s)
+    told = f"no: the best may take up to {most}" if found.inside_error else ""
     low, high = percent(whole.low), percent(whole.high)
-    return text + (f"; links: {low} to {high}" if low != high else "")
+    links = f"; {low} to {high}, links slow or fast" if low != high else ""
+    return (told or f"yes: the best takes {most} at most") + links
 
 
 def _yours(found: RunComparison) -> str:
@@ -142,7 +159,8 @@ def _yours(found: RunComparison) -> str:
     if launched.told:
         return f"{short}; ranks as its file has them"
     hosts = "" if launched.hosts is None else ", hosts as listed"
-    return f"{short}; ranks {launched.order.text}{hosts}"
+    assumed = f"; assumed: {', '.join(found.assumed)}" if found.assumed else ""
+    return f"{short}; ranks {launched.order.text}{hosts}{assumed}"
 
 
 def _near(found: RunComparison) -> Iterator[str]:
@@ -151,7 +169,7 @@ def _near(found: RunComparison) -> Iterator[str]:
         return
     same = near.found.run.strategy == best.run.strategy
     what = "the best" if same else short_strategy(near.found.run.strategy)
-    yield f"{what}, at distance {plain(near.distance, 2)} of {near.name}"
+    yield f"{what}, at distance {plain(near.distance, 2)} of the run {near.name}"
 
 
 # Part by part.
@@ -164,7 +182,7 @@ def columns_of(found: RunComparison) -> list[tuple[str, RunEstimate]]:
         (YOURS, found.yours),
         (ORDERED, found.ordered.found),
         (BEST, found.best),
-        (MEASURED, near),
+        (NEAREST, near),
     )
     shown: list[tuple[str, RunEstimate]] = []
     for name, one in given:
@@ -182,6 +200,7 @@ def part_rows(found: RunComparison) -> list[tuple[str, list[str]]]:
     runs = [one for _, one in columns_of(found)]
     rows = [
         ("tokens/s", [f"{one.tokens_per_s:,.0f}" for one in runs]),
+        *_device_rows(runs),
         ("time", [_time(one) for one in runs]),
         ("range", [_span(one) for one in runs]),
     ]
@@ -195,6 +214,15 @@ def part_rows(found: RunComparison) -> list[tuple[str, list[str]]]:
     if any(one.on_hosts for one in runs):
         rows.append(("hosts", [_hosts(one) for one in runs]))
     return rows
+
+
+def _device_rows(runs: Sequence[RunEstimate]) -> Iterator[tuple[str, list[str]]]:
+    """Devices, and tokens a second of each, where not all have as many."""
+    many = [one.run.strategy.devices for one in runs]
+    if len({*many}) > 1:
+        yield "devices", [f"{one:,}" for one in many]
+        rates = (one.tokens_per_s / each for one, each in zip(runs, many, strict=True))
+        yield "each", [f"{rate:,.1f} tokens/s" for rate in rates]
 
 
 def _span(found: RunEstimate) -> str:
@@ -212,7 +240,16 @@ def _hosts(found: RunEstimate) -> str:
     return "" if lie is None else f"{len(lie.hosts)} of {len(lie.listed)}"
 
 
-_WEIGHTS = {"tokens/s": 9, "time": 9, "memory": 9, "batch": 9, "hosts": 6, "range": 8}
+_WEIGHTS = {
+    "tokens/s": 9,
+    "devices": 8,
+    "each": 9,
+    "time": 9,
+    "memory": 9,
+    "batch": 9,
+    "hosts": 6,
+    "range": 8,
+}
 
 
 def _rows(found: RunComparison) -> Iterator[ScreenBlock]:
@@ -259,9 +296,17 @@ def _slower(found: RunComparison, one: SingleChange) -> str:
     return f"{found.yours.tokens_per_s / one.found.tokens_per_s - 1:+.1%} time"
 
 
+def _apart_words(found: RunComparison) -> str:
+    """Fields of yours with their values, and those of the best."""
+    best = found.run if found.planned is None else found.planned.run
+    sides = (found.run.strategy, best.strategy)
+    pairs = ((name, *(value_text(one, name) for one in sides)) for name in found.apart)
+    return ", ".join(f"{name}={mine} (best: {other})" for name, mine, other in pairs)
+
+
 def _cautions(found: RunComparison) -> Iterator[str]:
     if found.apart:
-        yield f"{', '.join(found.apart)} of yours: not searched for, the best has the usual"
+        yield f"{_apart_words(found)} of yours: not searched for, part of the gain"
     if untold := untold_words(found.launched.efficiency):
         yield f"{untold}; this order is assumed"
 

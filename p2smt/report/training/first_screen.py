@@ -20,6 +20,7 @@ from p2smt.report.training.words import (
     cluster_words,
     known_words,
     model_words,
+    overlap_lines,
     proof_words,
     short_strategy,
     stack_lines,
@@ -32,7 +33,7 @@ from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
-from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
+from p2smt.training.memory_verdict import MemoryVerdict, usable_words
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
@@ -75,7 +76,7 @@ def estimate_screen(
             ScreenBlock("memory", (memory_words(found), *helps), MUST, 4),
             *_unmeasured(found),
             *_known_blocks(known),
-            ScreenBlock("assumed", tuple(_assumed(found)), 2, 2),
+            ScreenBlock("assumed", tuple(_assumed(found)), 3, 3),
             ScreenBlock("more", ("--details: time, memory and communication by their parts",), 1),
         ),
         _room(below),
@@ -120,10 +121,8 @@ def rate_words(found: RunEstimate) -> str:
 def memory_words(found: RunEstimate) -> str:
     """Whether it fits: ``fits``, ``tight`` or ``does not fit``, of what, and by how much."""
     needed, given = found.prediction.memory.total, found.capacity_bytes
-    whole = found.topology.known_device.memory_bytes
-    part = f"{USABLE_PERCENT} % of {format_gigabytes(whole)}"
-    part = part if given == usable_bytes(whole) else "as given"
-    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} usable ({part})"
+    usable = usable_words(given, found.topology.known_device.memory_bytes)
+    of = f"{format_gigabytes(needed)} of {usable}"
     after = {
         MemoryVerdict.NOT: f", {format_gigabytes(found.missing_bytes)} over",
         MemoryVerdict.TIGHT: ", may run out",
@@ -154,7 +153,8 @@ def _known_blocks(known: Known) -> Iterator[ScreenBlock]:
 
 
 def _assumed(found: RunEstimate) -> Iterator[str]:
-    for line in (*stack_lines(found.topology, found.efficiency), *attention_lines(found)):
+    stack = stack_lines(found.topology, found.efficiency)
+    for line in (*overlap_lines(found), *stack, *attention_lines(found)):
         yield line.removeprefix("assumed: ")  # the label says it
 
 
@@ -201,9 +201,10 @@ def hosts_screen(
         replace(proof, label="") if fastest else proof,
         *_assumed_order(answer.question),
         ScreenBlock("batch", tuple(_round(found)), 8, 4),
+        *_overlap(one),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 2, 2),
+        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 5, 2),
     )
     return screen(blocks, room)
 
@@ -260,12 +261,19 @@ def _found(
     else:
         yield from _proof("proof", answer)
     yield from _assumed_order(answer.question)
+    yield from _overlap(estimate)
     question = answer.question
     notes = launcher_notes(question.topology, question.efficiency, question.launcher)
     yield ScreenBlock("caution", notes, 5)
     if answer.near is not None and answer.near.count:
         yield from _near(found.listed, answer.near, run)
-    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 2, 2)
+    yield ScreenBlock("next", (_next(found.options, answer.question.launcher, file),), 5, 2)
+
+
+def _overlap(found: RunEstimate) -> Iterator[ScreenBlock]:
+    """What the time of a plan assumes of how its collectives run."""
+    lines = (line.removeprefix("assumed: ") for line in overlap_lines(found))
+    yield ScreenBlock("assumed", tuple(lines), 4, 2)
 
 
 def _assumed_order(question: PlanQuestion) -> Iterator[ScreenBlock]:

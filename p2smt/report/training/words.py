@@ -14,7 +14,7 @@ from p2smt.result import Status
 from p2smt.training.efficiencies.efficiency_files import fitted_on
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.measured.errors import untold
-from p2smt.training.prediction import AxisRequest, Prediction, RunEstimate
+from p2smt.training.prediction import AxisRequest, Cover, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
 from p2smt.training.transformer import Transformer
@@ -41,8 +41,7 @@ def _three_digits(value: float) -> str:
 
 def batch_words(batch: Batch) -> str:
     """A batch: ``1,024 sequences of 8,192 tokens``."""
-    plural = "s" * (batch.sequences != 1)
-    return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
+    return f"{counted(batch.sequences, 'sequence')} of {counted(batch.tokens, 'token')}"
 
 
 def proof_words(answer: HostsAnswer) -> str:
@@ -53,7 +52,7 @@ def proof_words(answer: HostsAnswer) -> str:
     space = f"strategies, up to {counted(len(answer.listed), 'host')} and their orders, {of}"
     match answer.status:
         case Status.OPTIMAL:
-            return f"optimal among {space}"
+            return f"optimal in the model: all {space}"
         case Status.INFEASIBLE:
             why = "can be placed and launched" if answer.shortfall is None else "fits into memory"
             return f"infeasible: none of the {space} {why}"
@@ -65,8 +64,7 @@ def proof_words(answer: HostsAnswer) -> str:
 
 def cluster_words(topology: Topology) -> str:
     """A cluster: ``64 devices of dgx-h100``."""
-    count = topology.installed
-    return f"{count:,} device{'s' * (count != 1)} of {topology.name}"
+    return f"{counted(topology.installed, 'device')} of {topology.name}"
 
 
 def efficiency_lines(
@@ -98,6 +96,18 @@ def attention_lines(found: RunEstimate) -> tuple[str, ...]:
     if device.fused_attention or found.run.strategy.flash:
         return ()
     return (f"assumed: flash=0: FlashAttention has no kernels for {device.name}",)
+
+
+def overlap_lines(found: RunEstimate) -> tuple[str, ...]:
+    """That collectives of tp hide beside products, which trainers do where they are told to."""
+    hidden = (
+        one
+        for one in found.prediction.requests
+        if one.request.cover is Cover.PRODUCT and one.hidden_s > 0
+    )
+    if next(hidden, None) is None:
+        return ()
+    return ("assumed: collectives of tp overlap products, by --tp-comm-overlap in Megatron-LM",)
 
 
 def untold_words(efficiency: Efficiency) -> str:
@@ -165,8 +175,7 @@ def _efficiency_words(efficiency: Efficiency, dtype: str) -> str:
     text = f"{efficiency.name}: {plain(efficiency.fraction_of(peak))} of the peak{whose}{overhead}"
     if not efficiency.runs:
         return f"{text}, not fitted to measured runs"
-    plural = "s" * (efficiency.runs != 1)
-    return f"{text}, fitted to {efficiency.runs} measured run{plural}"
+    return f"{text}, fitted to {counted(efficiency.runs, 'measured run')}"
 
 
 # The parts of an iteration's time by name: what shows, and what hides behind work.

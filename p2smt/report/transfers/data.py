@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, cast
 
+from p2smt.report.outputs.shape import range_data
 from p2smt.report.transfers.output import (
     TransferLevelEntry,
     TransferOutput,
@@ -27,7 +28,8 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
     item_bytes = question.item_bytes
     return TransferOutput(
         status=cast(Literal[Status.OPTIMAL, Status.FEASIBLE], answer.status),
-        total_s=seconds + answer.fill_s,
+        total_s=answer.total_s,
+        **range_data(answer.within),
         bandwidth_s=seconds,
         fill_s=answer.fill_s,
         bound_s=float(found.certificate.bound_s),

@@ -12,6 +12,8 @@ from p2smt.report.outputs.shape import (
     Output,
     OutputPart,
     PayloadBytes,
+    PriceBasisWord,
+    RangeSeconds,
     Said,
     Seconds,
 )
@@ -35,6 +37,8 @@ class TransferOutput(Output):
         Literal[Status.OPTIMAL, Status.FEASIBLE], Said("optimal: by the certificate alone.")
     ]
     total_s: Annotated[Seconds, Said("Of the bytes, with latencies and filling.")]
+    range_s: Annotated[RangeSeconds, Said("Of that.")]
+    basis: PriceBasisWord
     bandwidth_s: Annotated[Seconds, Said("Of the bytes alone, at the busiest port.")]
     fill_s: Annotated[Seconds, Said("What latencies and the filling of the longest chain add.")]
     bound_s: Annotated[Seconds, Said("No plan moves the bytes faster; 0: nothing is proved.")]

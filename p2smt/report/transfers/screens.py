@@ -12,7 +12,7 @@ from p2smt.report.transfers.output import TransferOutput
 from p2smt.result import Status
 from p2smt.transfer.answer import TransferAnswer
 from p2smt.transfer.check import CHECKED, TransferReport
-from p2smt.units import counted, format_bytes, format_time, plain
+from p2smt.units import counted, format_bytes, format_time, format_time_range, plain
 
 _WIDE = 120
 _LOWER = 0.999
@@ -54,6 +54,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         (
             f"{ms_text(data.bandwidth_s)} for the bytes at {rates}; latencies and filling "
             f"add {format_time(data.fill_s)} in chunks of 4 MiB",
+            *_within(data),
         ),
         8,
     )
@@ -94,6 +95,13 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         ),
         5,
     )
+
+
+def _within(data: TransferOutput) -> Iterator[str]:
+    """All seconds with their range, and what it rests on."""
+    if data.range_s is not None:
+        ends = format_time_range(data.range_s[0], data.range_s[1], data.total_s)
+        yield f"in all {format_time(data.total_s)}, {ends}: {data.basis}"
 
 
 def transfer_details(answer: TransferAnswer, below: Sequence[str]) -> list[str]:

@@ -7,6 +7,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from p2smt.collectives.names import operation_named
+from p2smt.cost.accuracy import (
+    PricedStep,
+    PriceRange,
+    most_in_node,
+    outermost_crossed,
+    range_of_others,
+)
 from p2smt.errors import InputError
 from p2smt.schedules.cost.event_run import SimulatedRun, run_on
 from p2smt.schedules.cost.links import DirectedLink, PlacedRoutes, Routes
@@ -148,6 +158,29 @@ def cost_on(
         _longest_path(run),
         run.sharing.rough,
     )
+
+
+def schedule_range(
+    schedule: Schedule, topology: Topology, cost: ScheduleCost, devices: Sequence[int]
+) -> PriceRange | None:
+    """The range of a predicted time; None: nothing leaves a device.
+
+    ``devices``: of each rank.
+    """
+    groups = np.array([devices])
+    level = outermost_crossed(topology, groups)
+    if level is None or cost.time_s <= 0:
+        return None
+    name = schedule.contract.collective
+    operation = operation_named(name)
+    step = PricedStep(
+        name if operation is None else operation.value,
+        round(cost.payload_bytes),
+        cost.time_s,
+        level,
+        most_in_node(topology, groups),
+    )
+    return range_of_others(topology, step)
 
 
 def payload_chunks(contract: Contract) -> int:

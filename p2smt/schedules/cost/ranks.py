@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError, did_you_mean
-from p2smt.units import parse_count
+from p2smt.units import counted, parse_count
 
 _LIST = re.compile(r"\s*\[?\s*(\d{1,9}(\s*,\s*\d{1,9})*)\s*\]?\s*", re.ASCII)
 _EXAMPLE = "write LEVEL=N, such as node=1 (a rank on each node), or the device of each: 0,8,16,24"
@@ -66,7 +66,7 @@ def where_words(topology: Topology, devices: Sequence[int]) -> str:
     counts = Counter(device // under for device in devices)
     most, many = max(counts.values()), len(devices)
     if len(counts) == 1:
-        return f"{many} rank{'s' * (many != 1)} on {name} {min(counts)} alone"
-    each = f"{most} rank{'s' * (most != 1)}"
+        return f"{counted(many, 'rank')} on {name} {min(counts)} alone"
+    each = counted(most, "rank")
     least = "" if min(counts.values()) == most else f"up to {each}"
     return f"{least or each} on each of {len(counts)} {name}s"

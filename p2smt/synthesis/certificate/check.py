@@ -125,7 +125,8 @@ def claim_words(claim: ScheduleCertificate, name: str | None = None) -> str:
     )
     scene = f"{claim.collective}{root} on {fabric}"
     if claim.kind is BoundKind.DISTANCE:
-        return f"{scene}: every schedule has {claim.bound} steps or more, by {claim.kind}"
+        least = f"{claim.bound} step{'s' * (claim.bound != 1)}"
+        return f"{scene}: every schedule has {least} or more, by {claim.kind}"
     steps = "any number of steps" if claim.steps is None else f"{claim.steps} steps"
     if claim.steps == 1:
         steps = "1 step"

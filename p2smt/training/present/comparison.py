@@ -33,7 +33,7 @@ class PresentRun:
     """What somebody runs, where and how it is ``launched``.
 
     ``batches``: the least and the largest that strategies with one field changed may have; None:
-    that of the run.
+    that of the run.  ``assumed``: what its text leaves open, with the values that it has then.
 
     Raises:
         InputError: it is none of these devices: it does not fill them, or there are not so many.
@@ -42,6 +42,7 @@ class PresentRun:
     run: TrainingRun
     launched: Launched
     batches: tuple[int, int] | None = None
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         topology, hosts = self.launched.topology, self.launched.hosts
@@ -64,7 +65,7 @@ class RunComparison:
     ``yours`` None: it cannot run, and ``broken`` says the rule.  ``planned``: the best that was
     searched for; None: there is none.  ``near``: the one of those as good as the best that is
     nearest to a measured run.  ``changes``: single ones, the fastest first: those that are faster
-    than yours, or, where yours cannot run, those that can.
+    than yours, or, where yours cannot run, those that can.  ``assumed``: as of the present run.
     """
 
     run: TrainingRun
@@ -75,6 +76,7 @@ class RunComparison:
     planned: RunEstimate | None
     near: NearMeasured | None
     changes: tuple[SingleChange, ...]
+    assumed: tuple[str, ...] = ()
 
     @property
     def best(self) -> RunEstimate | None:
@@ -113,6 +115,16 @@ class RunComparison:
         """The rest of the gain, as a part of what yours trains on: both sum up."""
         whole, order = self.gain, self.order_gain
         return None if whole is None or order is None else whole.gain - order.gain
+
+    @property
+    def device_gain(self) -> float | None:
+        """The gain in tokens a second of a device; None: the best has as many devices as yours, or
+        one of them has no time."""
+        whole, best = self.gain, self.best
+        if whole is None or best is None:
+            return None
+        mine, then = self.run.strategy.devices, best.run.strategy.devices
+        return None if mine == then else (1 + whole.gain) * mine / then - 1
 
     @property
     def inside_error(self) -> bool:
@@ -163,7 +175,8 @@ def compare_with(
     if yours is not None and yours.fits:
         least = yours.tokens_per_s * (1 + SAME)
         changes = [one for one in changes if one.found.tokens_per_s > least]
-    return RunComparison(run, launched, yours, broken, ordered, planned, near, tuple(changes))
+    found = (run, launched, yours, broken, ordered, planned, near, tuple(changes))
+    return RunComparison(*found, present.assumed)
 
 
 def _priced(run: TrainingRun, launched: Launched) -> tuple[RunEstimate | None, str]:

@@ -231,11 +231,13 @@ class PlanAnswer:
         """What is proved, in words."""
         counts, least = self.counts, self._prices()
         among = f"among {counts.strategies:,} strategies and {counts.placements:,} placements"
+        proved = f"optimal in the model: {counts.strategies:,} strategies, "
+        proved += f"{counts.placements:,} placements"
         if self.status is Status.OPTIMAL and not counts.closed:
             open_ones = f"; of the slower ones {counts.open:,} are open"
-            return f"optimal {among}, {least}{open_ones}" + self._tied()
+            return f"{proved}, {least}{open_ones}" + self._tied()
         if self.status is Status.OPTIMAL:
-            return f"optimal {among}, all closed, {least}" + self._tied()
+            return f"{proved}, all closed, {least}" + self._tied()
         if self.status is Status.INFEASIBLE:
             return f"none {among} is possible, all closed"
         still = f"{counts.open:,} strategies are open"

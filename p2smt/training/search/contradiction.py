@@ -37,25 +37,33 @@ _DEVICES = RULES[0]
 """The rule that holds for all sizes that are looked at, if there are any."""
 
 
-def contradiction(question: PlanQuestion, choices: Choices) -> InputError:
+def contradiction(
+    question: PlanQuestion, choices: Choices, batches: tuple[int, int] | None = None
+) -> InputError:
     """What a question asks that the rules exclude together; the rules leave it no strategy.
 
     Given is the least of it: with any of it dropped the rules that are named leave something.
+    ``batches``: the least and the largest that it may have; None: its own alone.
     """
+    least, most = batches or (question.batch.sequences,) * 2
+    every = range(least, most + 1)
     if not _given(question, "pp"):  # the usual limit is what the rule on layers says
         choices = choices.without("pp", question.topology.devices)
-    rules = _excluding(question, choices)
-    needed = _needed(question, choices, rules)
+    rules = _excluding(question, choices, every)
+    needed = _needed(question, choices, rules, every)
     if any(name in AXES and not _about(name, rules) for name in needed):
         rules = (_DEVICES, *rules)
     batch, devices = question.batch, question.topology.devices
-    said = ", and ".join(sentence_of(rule, question.model, batch, devices) for rule in rules)
+    many = f"{most}" if least == most else f"{least:,} to {most:,}"
+    model = question.model
+    said = ", and ".join(sentence_of(rule, model, batch, devices, many) for rule in rules)
     named = f"rule{'s' if len(rules) > 1 else ''} {', '.join(rule.name for rule in rules)}"
     asked = ", ".join(choices.asked(name) for name in SEARCHED if name in needed)
     rule = f"no strategy is valid on {devices:,} devices: {said} ({named})"
     if asked:
         return InputError(asked, rule, "change one of these")
-    given = f"{question.model.name} with {batch.sequences:,} sequences of {batch.tokens:,} tokens"
+    many = f"{most:,}" if least == most else many
+    given = f"{model.name} with {many} sequences of {batch.tokens:,} tokens"
     return InputError(given, rule, "take another batch, model or number of devices")
 
 
@@ -125,13 +133,16 @@ def _said(rule: ValidityRule, question: PlanQuestion, devices: int) -> str:
 
 
 def _needed(
-    question: PlanQuestion, choices: Choices, rules: Sequence[ValidityRule]
+    question: PlanQuestion,
+    choices: Choices,
+    rules: Sequence[ValidityRule],
+    batches: Sequence[int],
 ) -> frozenset[str]:
     """Fields of which something is asked so that the rules leave nothing, fixed ones above all."""
     needed, left = set(), choices
     for name in sorted(FIELDS, key=lambda name: _given(question, name)):
         without = left.without(name, question.topology.devices)
-        if _exclude(_broken(question, without), rules):
+        if _exclude(_broken(question, without, batches), rules):
             left = without
         else:
             needed.add(name)
@@ -149,20 +160,30 @@ def _about(name: str, rules: Sequence[ValidityRule]) -> bool:
     return any(name in rule.fields for rule in rules)
 
 
-def _excluding(question: PlanQuestion, choices: Choices) -> tuple[ValidityRule, ...]:
-    """The fewest rules that each strategy breaks one of; of several sets the first of the table."""
-    broken = _broken(question, choices)
+def _excluding(
+    question: PlanQuestion, choices: Choices, batches: Sequence[int]
+) -> tuple[ValidityRule, ...]:
+    """The fewest rules that each strategy breaks one of, with each batch; of several sets the first
+    of the table."""
+    broken = _broken(question, choices, batches)
     sets = (found for many in range(1, len(RULES)) for found in combinations(RULES, many))
     return next((found for found in sets if _exclude(broken, found)), RULES)
 
 
-def _broken(question: PlanQuestion, choices: Choices) -> Mapping[str, BoolArray]:
-    """Which sizes of the axes break which rule; where none use all devices, all that there are."""
+def _broken(
+    question: PlanQuestion, choices: Choices, batches: Sequence[int]
+) -> Mapping[str, BoolArray]:
+    """Which sizes of the axes, with each batch, break which rule; where none use all devices, all
+    that there are."""
     tuples = axis_tuples(question, choices)
     if not tuples:
         return {rule.name: np.array([rule is _DEVICES]) for rule in RULES}
-    least = least_values(choices, tuples)
-    return broken_rules(question.model, question.batch, least, question.topology.devices)
+    least, devices = least_values(choices, tuples), question.topology.devices
+    each = [
+        broken_rules(question.model, replace(question.batch, sequences=many), least, devices)
+        for many in batches
+    ]
+    return {rule.name: np.concatenate([one[rule.name] for one in each]) for rule in RULES}
 
 
 def _exclude(broken: Mapping[str, BoolArray], rules: Sequence[ValidityRule]) -> bool:

@@ -34,9 +34,25 @@ def test_the_table_says_time_proof_and_memory() -> None:
     lines = cli(*arguments(steps="2"), "--details").out.splitlines()
     assert lines[0].startswith("optimal: ")
     assert lines[0].endswith("proved among plans of at most 2 steps")
-    assert "link-level bound" in lines[1]
-    assert lines[2].startswith("memory per device: largest state 2 KiB (cap 2 KiB)")
+    assert lines[1].startswith("range: ")
+    assert "link-level bound" in lines[2]
+    assert lines[3].startswith("memory per device: largest state 2 KiB (cap 2 KiB)")
     assert "R,S(dp,tp)" in lines[-1]
+
+
+def test_times_have_ranges_and_what_they_rest_on() -> None:
+    data = cli(*arguments(), "--json").json()
+    low, high = data["range_s"]
+    assert 0 < low <= data["objective_s"] <= high
+    assert data["basis"] == "assumed"
+    sent = [step for step in data["steps"] if step["range_s"] is not None]
+    assert [one["kind"] for one in data["steps"] if one["range_s"] is None] == [
+        one["kind"] for one in data["steps"] if one["kind"] == "slice"
+    ]
+    assert low == pytest.approx(sum(step["range_s"][0] for step in sent))
+    assert high == pytest.approx(sum(step["range_s"][1] for step in sent))
+    still = cli(*arguments(from_="R,S(dp,tp)", to="R,S(dp,tp)"), "--json").json()
+    assert (still["objective_s"], still["range_s"], still["basis"]) == (0, None, None)
 
 
 def test_more_steps_are_never_slower() -> None:
@@ -118,7 +134,7 @@ def test_padding_is_named() -> None:
 def test_axes_of_one_device_are_named_by_no_type() -> None:
     """As everywhere else: only the given layouts name them."""
     done = cli(*arguments(mesh="a=1,dp=2,tp=4", from_="S(a,dp),S(tp)"), "--details")
-    assert done.out.splitlines()[6].split()[0] == "S(dp),S(tp)"
+    assert done.out.splitlines()[7].split()[0] == "S(dp),S(tp)"
     data = cli(*arguments(mesh="a=1,dp=2,tp=4", from_="S(a,dp),S(tp)"), "--json").json()
     assert data["from"] == "S(a,dp),S(tp)"
 

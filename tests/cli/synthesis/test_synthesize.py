@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis import setting as copied
@@ -247,3 +248,23 @@ def test_the_time_limit_counts_the_making_of_the_fabric(asked: str) -> None:
     data = cli("synthesize", *shlex.split(question), "--json").json()
     assert (data["ranks"], data["status"]) == (None, "open" if "--pareto" in asked else "unknown")
     assert data.get("ending", data.get("detail")) == lines[0].removeprefix("unknown: ")
+
+
+def test_a_size_without_a_schedule_says_which_rounds_ask_for_any_number() -> None:
+    """Of 3 chunks, a link of bandwidth 1 carries each once in a step: 2 steps have 6 rounds."""
+    asked = "--fabric cube:2 --collective all-reduce --steps 2 --chunks 3 --symmetry none"
+    code, lines = synthesize(f"{asked} --rounds 3")
+    assert code == 4
+    said = "next: --rounds 6 asks whether 2 steps of 3 chunks suffice in any number"
+    assert said in lines
+    code, lines = synthesize(f"{asked} --rounds 6")
+    assert (code, lines[0]) == (0, "schedule")
+
+
+def test_rounds_beyond_those_that_fill_every_link_are_idle() -> None:
+    made = copied.SynthesisSetting(load_fabric("mesh:3"), "allgather")
+    assert copied.enough_rounds(made, copied.ScheduleSize(2, 2, 4)) == 2 * 4 * 3
+    pairs = copied.SynthesisSetting(load_fabric("mesh:3"), "alltoall")
+    assert copied.enough_rounds(pairs, copied.ScheduleSize(1, 1, 1)) == 9
+    twice = copied.SynthesisSetting(load_fabric("ring:4"), "allreduce", messages=2)
+    assert copied.enough_rounds(twice, copied.ScheduleSize(3, 3, 5)) == 3 * 5 * 2

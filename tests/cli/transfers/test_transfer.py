@@ -55,6 +55,19 @@ def test_its_json_says_what_is_proved() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_its_time_has_a_range() -> None:
+    for more in ((), ("--nominal",)):
+        data = cli(*ASKED, *more, "--json").json()
+        assert data["range_s"][0] <= data["total_s"] <= data["range_s"][1]
+        assert data["basis"] == "assumed"  # no library runs there
+        text = " ".join(cli(*ASKED, *more).out.split())
+        assert "; latencies and filling add" in text
+        assert ": assumed " in text
+    still = cli(*ASKED[:5], "--to", "rows.json", "--json").json()
+    assert (still["range_s"], still["basis"]) == (None, None)
+
+
+@pytest.mark.usefixtures("folder")
 def test_nothing_moves_where_nothing_has_to() -> None:
     done = cli("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "rows.json")
     assert done.code == 0

@@ -126,6 +126,39 @@ def test_on_hosts_yours_is_launched_as_they_are_listed() -> None:
     assert printed(listed, "plan-hosts")["gain_order"] < data["gain_order"]
 
 
+def test_a_gain_by_more_devices_is_told_of_a_device_too() -> None:
+    words = on_hosts("--compare", "tp=2,pp=1,dp=2", job="n1,n2,n3,n4,n5")
+    data, lines = printed(words, "plan-hosts"), shown(words)
+    yours, best = data["yours"], data["best"]
+    assert yours["devices"] == 4 < best["devices"]
+    rates = [one["tokens_per_s"] / one["devices"] for one in (yours, best)]
+    assert data["gain_per_device"] == pytest.approx(rates[1] / rates[0] - 1)
+    assert data["gain_per_device"] < data["gain"]
+    said = " ".join(" ".join(lines[:4]).split())
+    assert "degrees and devices" in said
+    assert f"by {best['devices']} devices in place of 4: a device trains on " in said
+    (devices,) = [line.split() for line in lines if line.startswith("devices")]
+    assert devices[1] == "4"
+    assert printed(plan("--compare", YOURS))["gain_per_device"] is None
+
+
+def test_what_a_text_leaves_open_is_said_beside_it() -> None:
+    words = plan("--compare", "tp=4,pp=2,zero=0")
+    assert printed(words)["assumed"] == ["mbs=1", "sp=0", "recompute=none"]
+    assert "assumed: mbs=1, sp=0, recompute=none" in " ".join(" ".join(shown(words)).split())
+    told = plan("--compare", "tp=1,pp=8,mbs=1,recompute=none")
+    assert printed(told)["assumed"] == []  # one replica shards nothing, one device splits nothing
+    assert "assumed" not in "".join(line for line in shown(told) if line.startswith("yours"))
+    assert printed(["plan", "-t", "tiny.yaml", *LESS, "--compare", "run.sh"])["assumed"] == []
+
+
+def test_how_sure_it_is_reads_as_words() -> None:
+    data, lines = printed(plan("--compare", YOURS)), shown(plan("--compare", YOURS))
+    (sure,) = [line for line in lines if line.startswith("sure")]
+    wanted = "no: the best may take up to " if data["inside_error"] else "yes: the best takes "
+    assert sure.startswith(f"sure     {wanted}")
+
+
 def test_another_rank_order_lies_otherwise() -> None:
     words = on_hosts("--compare", "tp=2,pp=2,dp=2", job="n1,n3,n2,n4", batch="64")
     usual = printed(words, "plan-hosts")
@@ -142,7 +175,10 @@ def test_another_dropout_is_said_on_the_first_screen() -> None:
     data = cli(*words, "--json").json()
     assert data["comparison"]["unsearched"] == ["dropout"]
     assert "dropout" not in data["best"]["strategy"]
-    assert "caution  dropout of yours: not searched for" in cli(*words).out
+    assert (
+        "caution  dropout=1 (best: 0) of yours: not searched for, part of the gain"
+        in cli(*words).out
+    )
 
 
 def test_a_launch_script_tells_the_training_too() -> None:
@@ -260,7 +296,9 @@ def test_what_is_written_is_named_where_it_is_not_the_best() -> None:
     usual = cli(*plan(*wide, "-o", "p.json")).out
     said = " ".join(usual[usual.index("plan written") :].split())
     assert re.fullmatch(
-        r"plan written to p\.json: like measured, [a-z]+=\S+; --pick fastest writes the best", said
+        r"plan written to p\.json: nearest to a measured run, [a-z]+=\S+; --pick fastest writes "
+        r"the best",
+        said,
     )
     picked = cli(*plan(*wide, "-o", "p.json", "--pick", "fastest")).out
     assert picked.endswith("plan written to p.json\n")

@@ -60,7 +60,7 @@ def estimated(strategy: str, matrix: list[list[int]]) -> dict[str, Any]:
 def test_every_figure_is_that_of_estimate() -> None:
     data = planned()
     assert data["status"] == "optimal"
-    assert data["proof"].startswith("optimal among ")
+    assert data["proof"].startswith("optimal in the model: ")
     assert data["objective_s"] == data["top"][0]["iteration_s"]
     assert data["bound_s"] == pytest.approx(data["objective_s"], rel=1e-6)
     assert len(data["top"]) == 3
@@ -368,7 +368,7 @@ def test_a_limit_is_never_a_proof() -> None:
     done = cli("plan", *SCENE, "--time-limit", "0.000001", "--json")
     assert done.code == NOT_SETTLED
     assert done.json()["status"] in ("unknown", "feasible")
-    assert "optimal among" not in done.json()["proof"]
+    assert "optimal in the model" not in done.json()["proof"]
 
 
 BAD = [

@@ -343,3 +343,13 @@ def test_a_range_has_two_ends(batch: str) -> None:
     found = cli(*plan(batch, "--hosts", "all"))
     assert_one_error(found)
     assert f"--global-batch {batch}: is a range without its ends" in found.err
+
+
+def test_a_contradiction_names_the_whole_range_of_batches() -> None:
+    """8 divides none of them."""
+    done = cli(*plan("61..63", "--hosts", "n[1-4]", "--fix", "dp=2", "--fix", "mbs=4"))
+    assert_one_error(done)
+    assert "must divide the global batch of 61 to 63 sequences (rule batch" in done.err
+    one = cli(*plan("63", "--hosts", "n[1-3]", "--fix", "dp=2", "--fix", "mbs=4"))
+    assert_one_error(one)
+    assert "must divide the global batch of 63 sequences (rule batch" in one.err

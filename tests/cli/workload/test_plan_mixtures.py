@@ -52,7 +52,7 @@ def strategies(data: dict[str, Any]) -> list[Strategy]:
 def test_every_figure_is_that_of_estimate_on_both_matrices() -> None:
     data = planned("--fix", "ep=4")
     assert data["status"] == "optimal"
-    assert data["proof"].startswith("optimal among ")
+    assert data["proof"].startswith("optimal in the model: ")
     assert data["expert_axes"] == ["pp", "ed", "ep", "et"]
     assert data["bound_s"] == pytest.approx(data["objective_s"], rel=1e-6)
     for one in (*data["top"], data["best"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from p2smt.cluster.file import load_topology
 from p2smt.collectives.names import Collective
@@ -45,3 +46,20 @@ def _row(seconds: Callable[[int], float]) -> Callable[[int], str]:
         return f"{size} {size // 4} float sum -1 {figures} {figures}"
 
     return row
+
+
+_CLUSTER = """name: cluster
+library: {library}
+levels:
+  - {{name: node, size: {nodes}, link: {{kind: switch, latency: 5 us, bandwidth: 25 GB/s}}}}
+  - {{name: rank, size: 8, link: {{kind: switch, latency: 1 us, bandwidth: 10 GB/s}}}}
+"""
+
+
+def mpi_cluster(folder: Path, to: str, nodes: int = 2, library: str = "") -> tuple[str, str]:
+    """The option that names a cluster of so many nodes of 8 with the library that reads a format,
+    or with that one."""
+    name = library or ("openmpi-5" if to.startswith("ompi") else "mpich-5")
+    file = folder / f"cluster-{name}-{nodes}.yaml"
+    file.write_text(_CLUSTER.format(library=name, nodes=nodes))
+    return "-t", str(file)

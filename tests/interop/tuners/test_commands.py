@@ -61,6 +61,11 @@ def test_a_plan_of_what_the_format_lacks_is_refused(tmp_path: Path) -> None:
     assert done.code == 2
     assert "has only all-to-all, which files of nccl-tuner do not have" in done.err
     assert not made.exists()
+    of_nccl = cli("export", "--to", "ompi-tuned", plan, "-o", str(made))
+    assert (of_nccl.code, made.exists()) == (2, False)
+    assert "library nccl-2.30 of dgx-h100: is not the one that reads ompi-tuned" in of_nccl.err
+    under = ("--library", "openmpi-5", "--axes", "ep=16", "--all-to-all", "ep=64MiB")
+    assert cli("solve", *CLUSTER, *under, "-o", plan).code == 0
     assert cli("export", "--to", "ompi-tuned", plan, "-o", str(made)).code == 0
 
 

@@ -10,7 +10,7 @@ from p2smt.interop.tuners.choices import Comm, LibraryCall
 from p2smt.interop.tuners.formats import judged, tuner_format
 from p2smt.interop.tuners.mpi_writers import MPI_WRITERS
 from tests.cli.tools import cli
-from tests.interop.tuners.tables import HEAD
+from tests.interop.tuners.tables import HEAD, mpi_cluster
 
 COMMS = (Comm(2, 8), Comm(1, 8), Comm(2, 4))
 OWN = {1 << 10: 10.0, 1 << 16: 50.0, 1 << 20: 500.0, 1 << 23: 4000.0}
@@ -50,7 +50,7 @@ def test_what_gains_runs_and_nothing_else_changes(
     name: str, tables: tuple[str, ...], tmp_path: Path
 ) -> None:
     made = str(tmp_path / "made.conf")
-    where = ("-t", "dgx-h100:2", "--comms", "2x8", "-o", made)
+    where = (*mpi_cluster(tmp_path, name), "--comms", "2x8", "-o", made)
     done = cli("export", "--to", name, *where, *tables)
     assert done.code == 0, done.err
     assert made in done.err
@@ -86,7 +86,9 @@ def test_what_gains_runs_and_nothing_else_changes(
         ("ompi-tuned", ("--measured", "two_proc=own.txt", "--measured", "own=own.txt"), "16 ranks"),
         ("mpich", ("--measured", "brucks=own.txt", "--measured", "own=own.txt"), "allreduce"),
         ("mpich", ("--measured", "ring=own.txt"), "no table of the library's own choice"),
-        ("mpich", ("--model-only",), "library nccl-2.30 of dgx-h100: is not the one"),
+        ("mpich", ("-t", "dgx-h100:2"), "--to mpich: library nccl-2.30 of dgx-h100: is not the"),
+        ("ompi-tuned", ("-t", "dgx-h100:2"), "library nccl-2.30 of dgx-h100: is not the one"),
+        ("ompi-tuned", ("-t", "cluster-none-2.yaml", "--model-only"), "library none of cluster"),
         ("ompi-han", ("--comms", "4x8"), "does not fit"),
     ],
 )
@@ -95,18 +97,34 @@ def test_bad_input(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own.txt").write_text(table(OWN))
+    mpi_cluster(tmp_path, "", library="none")
     comms = () if "--comms" in words else ("--comms", "2x8")
-    done = cli("export", "--to", name, "-t", "dgx-h100:2", *comms, *words, "-o", "made.conf")
+    where = words if "-t" in words else (*mpi_cluster(tmp_path, name), *words)
+    done = cli("export", "--to", name, *comms, *where, "-o", "made.conf")
     assert done.code == 2
     assert said in done.err
-    assert done.err.count("\n") == 1
+    assert [line.startswith("note: ") for line in done.err.splitlines()].count(False) == 1
     assert not Path("made.conf").exists()
 
 
-def test_communicators_that_cannot_be_told_apart(tables: tuple[str, ...]) -> None:
-    done = cli("export", "--to", "mpich", "-t", "dgx-h100:4", "--comms", "2x8,4x4", *tables)
+def test_communicators_that_cannot_be_told_apart(tables: tuple[str, ...], tmp_path: Path) -> None:
+    where = mpi_cluster(tmp_path, "mpich", 4)
+    done = cli("export", "--to", "mpich", *where, "--comms", "2x8,4x4", *tables)
     assert done.code == 2
     assert "cannot tell them apart" in done.err
+
+
+@pytest.mark.parametrize(
+    ("library", "comms", "said"),
+    [("openmpi-5", "2x8", True), ("openmpi-4", "2x8", False), ("openmpi-5", "1x8,1x4", False)],
+)
+def test_han_is_told_of_where_it_is_asked(
+    library: str, comms: str, said: bool, tmp_path: Path
+) -> None:
+    where = (*mpi_cluster(tmp_path, "", library=library), "--comms", comms)
+    done = cli("export", "--to", "ompi-tuned", *where)
+    assert done.code == 0, done.err
+    assert ("asks HAN first" in done.err) == said
 
 
 # What is only predicted.
@@ -194,7 +212,7 @@ def osu_tables(folder: Path, test: str, name: str) -> list[str]:
 
 def test_a_chain_is_written_as_it_runs_where_it_is_forced(tmp_path: Path) -> None:
     made = str(tmp_path / "made.conf")
-    where = ("-t", "dgx-h100:2", "--comms", "2x8", "-o", made)
+    where = (*mpi_cluster(tmp_path, "ompi-tuned"), "--comms", "2x8", "-o", made)
     words = osu_tables(tmp_path, "Broadcast", "chain")
     assert cli("export", "--to", "ompi-tuned", *where, *words).code == 0
     found = judged(Path(made).read_text(), COMMS, tuner_format("ompi-tuned")).choices

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.tools import cli
 from tests.interop.osu.test_osu import text_of
+from tests.interop.tuners.tables import mpi_cluster
 from tests.interop.tuners.test_mpi_write import OWN, RING, table
 
 TIMES = {"own": OWN, "ring": RING}
@@ -28,7 +29,7 @@ def words(folder: Path, kind: str, test: str = "all_reduce") -> tuple[str, ...]:
 
 @pytest.mark.parametrize("to", ["ompi-tuned", "mpich"])
 def test_both_tables_give_one_file(tmp_path: Path, to: str) -> None:
-    where = ("export", "--to", to, "-t", "dgx-h100:2", "--comms", "2x8")
+    where = ("export", "--to", to, *mpi_cluster(tmp_path, to), "--comms", "2x8")
     osu, nccl = (cli(*where, *words(tmp_path, kind)) for kind in ("osu", "nccl"))
     assert (osu.code, nccl.code) == (0, 0), osu.err
     assert osu.out == nccl.out
@@ -36,7 +37,7 @@ def test_both_tables_give_one_file(tmp_path: Path, to: str) -> None:
 
 
 def test_sizes_are_whole_vectors(tmp_path: Path) -> None:
-    where = ("export", "--to", "ompi-tuned", "-t", "dgx-h100:2", "--comms", "2x8")
+    where = ("export", "--to", "ompi-tuned", *mpi_cluster(tmp_path, "ompi"), "--comms", "2x8")
     done = cli(*where, *words(tmp_path, "osu", "all_gather"))
     sizes = [line.split()[0] for line in done.out.splitlines() if line[:1].isdigit()]
     assert str(1 << 20) in sizes
@@ -44,7 +45,8 @@ def test_sizes_are_whole_vectors(tmp_path: Path) -> None:
 
 
 def test_of_several_communicators_they_tell_none(tmp_path: Path) -> None:
-    where = ("export", "--to", "ompi-tuned", "-t", "dgx-h100:2", "--comms", "2x8,2x4")
+    cluster = mpi_cluster(tmp_path, "ompi")
+    where = ("export", "--to", "ompi-tuned", *cluster, "--comms", "2x8,2x4")
     done = cli(*where, *words(tmp_path, "osu"))
     assert (done.code, done.out) == (2, "")
     assert "do not tell where ranks ran; name one communicator" in done.err
@@ -57,7 +59,7 @@ def test_between_two_winners_runs_what_gains_at_both_sizes(tmp_path: Path) -> No
         "ring": {1 << 20: 800.0, 1 << 23: 4000.0},
         "rabenseifner": {1 << 20: 500.0, 1 << 23: 7900.0},
     }
-    asked = ["export", "--to", "ompi-tuned", "-t", "dgx-h100:2", "--comms", "2x8"]
+    asked = ["export", "--to", "ompi-tuned", *mpi_cluster(tmp_path, "ompi"), "--comms", "2x8"]
     for name, times in tables.items():
         rows = (f"{size} {us:.1f} 1.0 {us:.1f} 10" for size, us in times.items())
         (tmp_path / f"{name}.txt").write_text(text_of("Allreduce", *rows))

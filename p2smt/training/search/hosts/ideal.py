@@ -139,7 +139,7 @@ def nearest_to_fitting(
         if ideal is not None:
             return None if len(ideal.rows) else shortfall(BoundsTable.of(ideal.candidates))
     asked = replace(question, topology=one_leaf(question.topology, nodes))
-    raise contradiction(asked, Choices.of(asked))
+    raise contradiction(asked, Choices.of(asked), batches)
 
 
 def _grids(rows: Matrix) -> tuple[CellGrid, ...]:
