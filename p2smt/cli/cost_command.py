@@ -315,7 +315,7 @@ def _refuse_others(path: str, topology: str | None) -> None:
     Raises:
         InputError: it is a schedule, or the certificate of a bound.
     """
-    from p2smt.api.files import is_certificate
+    from p2smt.api.files import is_certificate, is_size_certificate
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import format_of, schedule_text
 
@@ -327,7 +327,7 @@ def _refuse_others(path: str, topology: str | None) -> None:
         remedy = f"use `p2smt verify FILE --cost SIZE --topology {name}`"
         raise InputError(given, rule, remedy)
     with suppress(InputError):  # what is no JSON is said by those who read it
-        bound = is_certificate(path)
+        bound = is_certificate(path) or is_size_certificate(path)
     if bound:
         rule = "is the certificate of a bound, which no time goes with"
         raise InputError(given, rule, "check it with `p2smt verify FILE`")
