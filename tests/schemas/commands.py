@@ -196,6 +196,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "unstated_plan.json --prove",
     ),
     "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl", "died.jsonl"),
+    "cost-schedules": (
+        "ring.xml -t dgx-a100:1 --sizes 1KiB..1MiB*32",
+        "ring.xml -t dgx-a100:1 --sizes 1KiB --library none",
+    ),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
     "verify-tuner": (
         "tuner.conf",
@@ -270,6 +274,7 @@ WORDS = {
     "crossings-placement": ("crossings",),
     "crossings-sufficient": ("crossings",),
     "cost-redistribution": ("cost",),
+    "cost-schedules": ("cost",),
     "classics-name": ("classics",),
     "calibrate-runs": ("calibrate",),
     "plan-training": ("plan",),

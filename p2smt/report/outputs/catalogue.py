@@ -17,7 +17,7 @@ from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel, SizeCertificateModel
-from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
+from p2smt.report.outputs.costs import CostOutput, CostPlanOutput, CostSchedulesOutput
 from p2smt.report.outputs.descriptions import with_descriptions
 from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
@@ -110,6 +110,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "cost-symbolic": (SymbolicOutput, "cost --symbolic --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),
         "cost-redistribution": (CostRedistributionOutput, "cost PLAN --json of a redistribution"),
+        "cost-schedules": (CostSchedulesOutput, "cost SCHEDULE.. --sizes --json"),
         "crossings": (CrossingsOutput, "crossings --factors --json"),
         "crossings-payload": (CrossingsPayloadOutput, "crossings --topology --json"),
         "crossings-placement": (
