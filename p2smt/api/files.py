@@ -31,6 +31,8 @@ from p2smt.schedules.lower.lowered_request import PlanExport
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport, check_certificate
+from p2smt.synthesis.certificate.sizes import KIND as SIZE_KIND
+from p2smt.synthesis.certificate.sizes import SizeCertificate, SizeReport, byte_s, check_sizes
 
 StrPath = str | os.PathLike[str]
 
@@ -187,9 +189,45 @@ def is_certificate(path: StrPath) -> bool:
     Raises:
         InputError: it is no JSON, so that nobody knows.
     """
+    return _kind_of(path) == KIND
+
+
+def _kind_of(path: StrPath) -> object:
     name = os.fspath(path)
     data = read_json(name, f"file {name[:200]!r}", _REMEDY, MAX_PLAN_BYTES)
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return data.get("kind") if isinstance(data, dict) else None
+
+
+def is_size_certificate(path: StrPath) -> bool:
+    """Whether a file is a certificate of ``synthesize --size``, by its ``kind``.
+
+    Raises:
+        InputError: it is no JSON, so that nobody knows.
+    """
+    return _kind_of(path) == SIZE_KIND
+
+
+def verify_sizes(path: StrPath, fabric: Fabric | None = None) -> SizeReport:
+    """Derive bounds, times and ratio of a certificate of payloads again, in exact arithmetic.
+
+    Args:
+        path: its file.
+        fabric: the one that it must be about, whose unit gives the seconds of a byte; None: the one
+            that it holds, and the seconds that it states.
+
+    Raises:
+        InputError: the file is no certificate.
+    """
+    claim = SizeCertificate.load(path)
+    report = check_sizes(claim)
+    if fabric is None or not report.valid:
+        return report
+    if not _same(claim.least, fabric):
+        return replace(report, faults=(_OTHER,))
+    unit = fabric.unit
+    if unit is not None and byte_s(claim.least.collective, fabric.ranks, unit) == claim.beta_s:
+        return report
+    return replace(report, faults=("beta_s is not what the unit of the fabric makes of a byte",))
 
 
 def verify_bound(

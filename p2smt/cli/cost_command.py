@@ -9,6 +9,11 @@ import typer
 
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
+from p2smt.cli.schedules.cost_schedules import (
+    are_schedules,
+    cost_schedules,
+    refuse_beside_schedules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +26,11 @@ if TYPE_CHECKING:
 @opened
 def cost(
     *,
-    plan: Text = argument("FILE", "A plan file written by solve -o."),
+    plan: Texts = argument(
+        "FILE",
+        "A plan file written by solve -o; or schedules, with --topology and --sizes, beside what "
+        "the library runs.",
+    ),
     cluster: o.ClusterOptions,
     axes: Text = o.AXES,
     placement: Text = o.PLACEMENT,
@@ -55,7 +64,20 @@ def cost(
     from p2smt.cluster.allocation import uneven_note
     from p2smt.errors import InputError
 
-    if plan is not None:
+    if plan:
+        if sizes is not None and are_schedules(plan):
+            apart = {"--axes": axes, "--placement": placement, "--hosts": hosts}
+            apart |= {"--program": program, "--objective": objective}
+            apart |= {"--symbolic": symbolic or latex or None}
+            apart |= {"requests": requests.some or None, "--kind": requests.kind}
+            only = o.PriceOptions(library=prices.library)
+            apart |= {"--algorithm, --nominal and --pipeline": None if prices == only else prices}
+            refuse_beside_schedules(apart)
+            shown = o.ShownOptions(details, json)
+            return cost_schedules(plan, cluster, prices.library, sizes, plot, shown)
+        if len(plan) > 1:
+            rule = "are priced side by side where they are schedules, with --topology and --sizes"
+            raise InputError(f"{len(plan)} files", rule, "name one plan, or schedules and --sizes")
         others = (
             axes,
             placement,
@@ -73,9 +95,9 @@ def cost(
             (prices, o.PriceOptions()),
         )
         if any(one is not None for one in others) or any(one != none for one, none in groups):
-            _refuse_others(plan, cluster.topology)
+            _refuse_others(plan[0], cluster.topology)
             raise InputError("a plan file", "stands alone", "drop the other options")
-        return _of_file(plan, details, json)
+        return _of_file(plan[0], details, json)
     symbols = symbolic or latex
     problem = o.requested(cluster, axes, requests, prices, objective or "sum", timed=not symbols)
     if not symbols and (unknown := uneven_note(problem.topology)):
@@ -319,7 +341,7 @@ def _refuse_others(path: str, topology: str | None) -> None:
     Raises:
         InputError: it is a schedule, or the certificate of a bound.
     """
-    from p2smt.api.files import is_certificate
+    from p2smt.api.files import is_certificate, is_size_certificate
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import format_of, schedule_text
 
@@ -328,10 +350,10 @@ def _refuse_others(path: str, topology: str | None) -> None:
     if found is not None:
         rule = f"is a schedule ({found.title}), not a plan"
         name = "NAME" if topology is None else topology[:60]
-        remedy = f"use `p2smt verify FILE --cost SIZE --topology {name}`"
+        remedy = f"use `p2smt verify FILE --cost SIZE --topology {name}`, or --sizes here"
         raise InputError(given, rule, remedy)
     with suppress(InputError):  # what is no JSON is said by those who read it
-        bound = is_certificate(path)
+        bound = is_certificate(path) or is_size_certificate(path)
     if bound:
         rule = "is the certificate of a bound, which no time goes with"
         raise InputError(given, rule, "check it with `p2smt verify FILE`")

@@ -131,6 +131,12 @@ def take_defaults(taken: Sequence[Default]) -> None:
         note(f"defaults: {told(taken)}; --no-config takes none")
 
 
+def is_default(name: str) -> bool:
+    """Whether an option that the command has was not given, but is a default."""
+    words = (word for one in _RUNNING.defaults for word in one.words)
+    return any(word.partition("=")[0] == name for word in words)
+
+
 def has_printed() -> bool:
     """Whether the command that runs has printed its one JSON object."""
     return _RUNNING.has_printed

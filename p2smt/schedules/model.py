@@ -178,6 +178,8 @@ class Schedule(Displayed):
         "program"); a YAML file names there what it was converted from.
     warnings: what a reader noticed that is not about correctness.
     refused: why the runtime of its format would not run the file that it was read from.
+    payloads: the least and the most bytes that it is meant for, which files of runtimes say when
+        they are written, and readers leave out; None: any.
     """
 
     name: str
@@ -189,6 +191,7 @@ class Schedule(Displayed):
     initial: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    payloads: tuple[int, int] | None = None
 
     def summary(self) -> str:
         """Its name, collective and size."""

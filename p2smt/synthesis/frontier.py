@@ -115,11 +115,11 @@ def frontier(
         EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
     """
     watch = StopWatch.start(limits or SearchLimits())
-    question = RateQuestion(setting, _most_chunks(setting, max_chunks), solver, tell)
+    question = RateQuestion(setting, most_chunks_of(setting, max_chunks), solver, tell)
     points: list[FrontierPoint] = []
     limit, ending = None, Ending.STOPPED
     try:
-        every = _steps(setting, max_steps)
+        every = steps_of(setting, max_steps)
         limit = least_rate(setting, None, _part(watch, BOUND_PART), watch)
         ending = Ending.TIME if limit is None else _fill(question, every, limit, watch, points)
     except KeyboardInterrupt:
@@ -127,7 +127,7 @@ def frontier(
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
 
 
-def _most_chunks(setting: SynthesisSetting, max_chunks: int | None) -> int:
+def most_chunks_of(setting: SynthesisSetting, max_chunks: int | None) -> int:
     """The most chunks to try."""
     if max_chunks is None:
         return MOST_CHUNKS * (setting.fabric.ranks if setting.adds else 1)
@@ -138,7 +138,7 @@ def _most_chunks(setting: SynthesisSetting, max_chunks: int | None) -> int:
     return max_chunks
 
 
-def _steps(setting: SynthesisSetting, max_steps: int | None) -> range:
+def steps_of(setting: SynthesisSetting, max_steps: int | None) -> range:
     """The numbers of steps to look at."""
     least = int(fewest_steps(setting).value)
     most = least + MORE_STEPS if max_steps is None else max_steps

@@ -378,9 +378,13 @@ def broken_synthesis(
 
 def schedule_name(setting: SynthesisSetting, size: ScheduleSize) -> str:
     """Such as ``all-gather-dgx1-3-7-6``."""
-    numbers = f"{size.steps}-{size.rounds}-{size.chunks}"
+    return f"{question_name(setting)}-{size.steps}-{size.rounds}-{size.chunks}"
+
+
+def question_name(setting: SynthesisSetting) -> str:
+    """Such as ``all-gather-dgx1``."""
     fabric = "".join(c if c.isalnum() or c in "-_." else "-" for c in setting.fabric.name[:60])
-    return f"{shown_collective(setting.collective)}-{fabric}-{numbers}"
+    return f"{shown_collective(setting.collective)}-{fabric}"
 
 
 # How many pairs of a chunk and an edge a question has, counted before anything is built.

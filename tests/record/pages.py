@@ -39,6 +39,10 @@ UNRECORDED = {
     "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
     "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
     "verify search.jsonl --details": LIMITED,
+    "synthesize -t dgx1-v100:1 --fabric dgx1 --collective all-gather --size 1KiB..1GiB "
+    "-o gather.xml --certificate sizes.json": OWN,
+    "verify sizes.json --fabric dgx1 --details": OWN,
+    "cost gather-2-3-2.xml gather-3-7-6.xml -t dgx1-v100:1 --sizes '1KiB..1GiB*32'": OWN,
     "plan --model llama-3-8b --topology dgx-h100:4 --global-batch 256 --seq 8192 "
     "--what-if 'node*2' --what-if hosts=3 --what-if hosts=8 --what-if memory=141GB "
     "--what-if batch=512": OWN,

@@ -78,6 +78,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--fabric ring:4 --collective all-gather --time-limit 0",
         "--fabric mesh:60 --collective broadcast --time-limit 0",
     ),
+    "synthesize-sizes": (
+        "-t dgx1-v100:1 --fabric dgx1 --collective all-gather --size 1KiB..1MiB*32 --max-steps 2",
+        "-t dgx1-v100:1 --fabric dgx1 --collective broadcast --size 1KiB --library none",
+        "-t dgx1-v100:1 --fabric dgx1 --collective all-gather --size 1KiB --time-limit 0",
+        "-t dgx-a100:13 --fabric mesh:104 --collective broadcast --size 1KiB --time-limit 0",
+    ),
     "redistribute": (
         f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
         f"{ARRAY} --to 'R,S(dp,tp)' --backward",
@@ -177,6 +183,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--factors 2,3 --sufficient -o made.json",
         "--factors 2,3 --sufficient --time-limit 0.0001",
     ),
+    "verify-sizes": ("sizes.json --fabric dgx1", "wrong_sizes.json", "sizes.json"),
     "verify-certificate": ("rounds.json --fabric ring:5", "wrong_rounds.json", "rounds.json"),
     "verify-sufficient": ("set.json", "wrong_set.json", "set.json --prove"),
     "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
@@ -189,6 +196,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "unstated_plan.json --prove",
     ),
     "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl", "died.jsonl"),
+    "cost-schedules": (
+        "ring.xml -t dgx-a100:1 --sizes 1KiB..1MiB*32",
+        "ring.xml -t dgx-a100:1 --sizes 1KiB --library none",
+    ),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
     "verify-tuner": (
         "tuner.conf",
@@ -263,12 +274,14 @@ WORDS = {
     "crossings-placement": ("crossings",),
     "crossings-sufficient": ("crossings",),
     "cost-redistribution": ("cost",),
+    "cost-schedules": ("cost",),
     "classics-name": ("classics",),
     "calibrate-runs": ("calibrate",),
     "plan-training": ("plan",),
     "error": ("solve",),
     "plan-hosts": ("plan",),
     "synthesize-pareto": ("synthesize", "--pareto"),
+    "synthesize-sizes": ("synthesize",),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
 }

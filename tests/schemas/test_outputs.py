@@ -31,6 +31,7 @@ from tests.resharding.planning import best_plan, dearest_plan
 from tests.schemas.commands import COMMANDS, ERRORS, SYMBOLIC, WORDS
 from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
+from tests.synthesis.sizes.made import gathered
 from tests.training.measured.csv_rows import text_of
 from tests.transfer.files import COLUMNS, ROWS
 
@@ -115,6 +116,10 @@ def _certificates(path: Path) -> None:
     claim = rate_bound(load_fabric("ring:5"), "all-reduce", 2).certificate
     claim.save(path / "rounds.json")
     replace(claim, bound=claim.bound * 2).save(path / "wrong_rounds.json")
+    sized = gathered().certificate
+    assert sized is not None
+    (path / "sizes.json").write_text(sized.text())
+    (path / "wrong_sizes.json").write_text(replace(sized, ratio=sized.ratio * 2).text())
 
 
 def _redistributions(path: Path) -> None:

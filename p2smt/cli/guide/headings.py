@@ -10,7 +10,7 @@ _PROBLEM = """
     --axes --reduce --reduce-scatter --all-gather --all-to-all --dispatch --send --kind --objective
     --placement --expert-placement --program --levels --factors --collective --root --out-of-place
     --steps --rounds --chunks --mesh --shape --dtype --from --device-ids --to-device-ids --to-mesh
-    --backward --payload --sizes --request --group --from-nccl-tests --from-osu --runs
+    --backward --payload --size --sizes --request --group --from-nccl-tests --from-osu --runs
     --shardy-file
 """
 _CLUSTER = """

@@ -111,7 +111,7 @@ def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
     from p2smt.plans.crossings import least_set_file as least_set
     from p2smt.plans.file import REDISTRIBUTION as MOVED
     from p2smt.plans.file import TRANSFER as SENT
-    from p2smt.synthesis.certificate import certificate
+    from p2smt.synthesis.certificate import certificate, sizes
 
     if "schema_version" not in data:
         return None
@@ -123,6 +123,7 @@ def _json_kind(data: Mapping[str, Any]) -> OwnFile | None:
         MOVED: REDISTRIBUTION,
         SENT: TRANSFER,
         certificate.KIND: CERTIFICATE,
+        sizes.KIND: CERTIFICATE,
         least_set.KIND: LEAST_SET,
     }
     return named.get(str(data["kind"]))

@@ -10,11 +10,14 @@ from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.guide.progress import tell_sizes
 from p2smt.cli.parameters import Text, flag, opened, option
+from p2smt.cli.schedules.size_options import SizeOptions, size_search
 
 if TYPE_CHECKING:
+    from p2smt.errors import InputError
     from p2smt.result import SearchLimits, StopWatch
     from p2smt.solvers.ask import Solver
     from p2smt.synthesis.bounds import RateBound
+    from p2smt.synthesis.by_size import SizedSchedules
     from p2smt.synthesis.frontier import ScheduleFrontier
     from p2smt.synthesis.setting import Answer, ScheduleSize, Synthesis, SynthesisSetting
 
@@ -47,8 +50,10 @@ class QuestionOptions:
     )
     root: Text = option("RANK", "Of a broadcast, scatter ..; default: 0.")
     pareto: bool = flag("For every number of steps the fewest rounds a chunk, with proofs.")
-    max_steps: Text = option("N", "With --pareto: the most steps; default: 4 more than the fewest.")
-    max_chunks: Text = option("N", "With --pareto: the most chunks; default: 24 a rank.")
+    max_steps: Text = option(
+        "N", "With --pareto and --size: the most steps; default: 4 more than the fewest."
+    )
+    max_chunks: Text = option("N", "With --pareto and --size: the most chunks; default: 24 a rank.")
     symmetry: str = option(
         "auto|none",
         "Try schedules with symmetries first, or search without.",
@@ -69,6 +74,20 @@ class QuestionOptions:
             self.size()
             return
         self._refuse_for_frontier()
+        self.most_steps()
+        self.most_chunks()
+
+    def check_sizes(self, sizes: SizeOptions, parts: o.PartOptions) -> None:
+        """The same where payloads are asked about, and the rest is found.
+
+        Raises:
+            InputError: something is missing, or does not go with --size.
+        """
+        found = {"--pareto": self.pareto, "--steps": self.steps, "--rounds": self.rounds}
+        sizes.check(
+            {**found, "--chunks": self.chunks, **dict.fromkeys([parts.first] * parts.wanted, 1)}
+        )
+        replace(self, fabric=self.fabric or sizes.topology).named_collective()
         self.most_steps()
         self.most_chunks()
 
@@ -139,7 +158,7 @@ class QuestionOptions:
 
         for name, text in (("--max-steps", self.max_steps), ("--max-chunks", self.max_chunks)):
             if text is not None:
-                raise InputError(name, "goes with --pareto", "add that, or drop it")
+                raise InputError(name, "goes with --pareto or --size", "add one, or drop it")
         if self.steps is None or self.rounds is None or self.chunks is None:
             rule = "are all needed for one schedule"
             raise InputError("--steps, --rounds and --chunks", rule, "give them, or --pareto")
@@ -179,8 +198,8 @@ class FileOptions:
 
     output: Text = option(
         "FILE",
-        "Write the schedule: .xml (MSCCL), .json (MSCCL++) or .yaml; with --pareto one file a "
-        "point, such as algo-2-3-2.xml.",
+        "Write the schedule: .xml (MSCCL), .json (MSCCL++) or .yaml; with --pareto and --size of a "
+        "range (also a folder) one file each, such as algo-2-3-2.xml.",
         "-o",
     )
     certificate: Text = option("FILE", "Write the proof of the bound, for verify.")
@@ -221,6 +240,35 @@ class FileOptions:
             certificate=_named(self.certificate, _size_text(size)),
             svg=_named(self.svg, _size_text(size)),
         )
+
+    def in_folder(self, setting: SynthesisSetting) -> FileOptions:
+        """The same; of a folder a file in it, such as all-reduce-dgx-a100-2.xml."""
+        from p2smt.synthesis.setting import question_name
+
+        if self.output is None or not os.path.isdir(self.output):
+            return self
+        return replace(self, output=os.path.join(self.output, f"{question_name(setting)}.xml"))
+
+    def write_pieces(self, found: SizedSchedules) -> tuple[dict[int, Written], list[InputError]]:
+        """Write a schedule a piece; of a range each says for which payloads it is.
+
+        Returns the paths by steps, and why some schedules were not written.
+        """
+        from p2smt.errors import InputError
+
+        written: dict[int, Written] = {one.found.size.steps: {} for one in found.pieces}
+        refused: list[InputError] = []
+        ranging, apart = found.low < found.high, replace(self, certificate=None)
+        for piece in found.pieces:
+            one, files = piece.found, apart.of(piece.found.size) if ranging else apart
+            if one.schedule is not None and ranging:
+                meant = replace(one.schedule, payloads=(piece.low, piece.high))
+                one = replace(one, schedule=meant)
+            try:
+                files.write(one, written[one.size.steps])
+            except InputError as error:
+                refused.append(error)
+        return written, refused
 
     def write_bounds(self, found: ScheduleFrontier) -> BoundPaths:
         """Write what no schedule comes with: the bounds of other numbers of steps, and of any.
@@ -326,6 +374,7 @@ def written_lines(written: Written) -> list[str]:
 def synthesize(
     *,
     question: QuestionOptions,
+    sizes: SizeOptions,
     rates: o.FabricOptions,
     how: o.SearchOptions,
     parts: o.PartOptions,
@@ -334,14 +383,20 @@ def synthesize(
 ) -> int:
     """Which rank sends which chunk over which link when: a schedule, or a proof that there is none.
 
-    Every schedule is checked in every interleaving.  Exit codes: 0 a schedule (with --pareto: every
-    point proved); 4 none, by a bound or by a complete search; 3 none with symmetries, unknown, or
-    an open gap.  Parts (--processes, --journal ..) are those of the search with --symmetry none.
+    Every schedule is checked in every interleaving.  Exit codes: 0 a schedule (with --pareto and
+    --size: all proved); 4 none, by a bound or by a complete search; 3 none with symmetries,
+    unknown, or an open gap.  Parts (--processes, --journal ..) are those of the search with
+    --symmetry none.
     """
     from p2smt.errors import OutOfTimeError
     from p2smt.result import StopWatch
 
     watch = StopWatch.start(how.limits())  # a large fabric takes seconds to make
+    if sizes.size is not None:
+        question.check_sizes(sizes, parts)
+        asked = replace(question, fabric=question.fabric or sizes.topology)
+        return show_sizes(asked, sizes, rates, watch, how.by(), files, shown)
+    sizes.refuse()
     question.check()
     parts.check_apart(files.output, files.certificate, files.svg)
     question.check_parts(parts)
@@ -401,6 +456,63 @@ def show_frontier(
     return OK if found.proved else NOT_SETTLED
 
 
+def show_sizes(
+    asked: QuestionOptions,
+    sizes: SizeOptions,
+    rates: o.FabricOptions,
+    watch: StopWatch,
+    solver: Solver,
+    files: FileOptions,
+    shown: o.ShownOptions,
+) -> int:
+    """The exit code where payloads are asked about; files are written first.
+
+    Raises:
+        InputError: what is asked cannot be, a file cannot be written, or its runtime would not run
+            it; of the schedules that is said at last.
+    """
+    from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
+    from p2smt.cli.output import tell_tables
+    from p2smt.errors import OutOfTimeError
+    from p2smt.report.schedules.size_data import PricedSchedules, sizes_data, sizes_tables
+    from p2smt.report.screen import full_width
+    from p2smt.schedules.cost.against import LEFT_OUT, LibraryPrices
+    from p2smt.synthesis.by_size import SizesEnding
+
+    payloads, topology = sizes.payloads(), sizes.under()
+    for path in (files.output, files.certificate, files.svg):
+        o.check_kept(path, sizes.topology, sizes.library, asked.fabric)
+    try:
+        setting = asked.setting(rates, watch)
+    except OutOfTimeError:
+        return show_unmade(asked, watch.elapsed_s(), shown.json, (topology.name, payloads))
+    files = files.in_folder(setting)
+    files.check(setting.collective, setting.root)
+    most = asked.most_steps(), asked.most_chunks()
+    found = size_search(setting, topology, payloads, most, solver, watch).run()
+    priced = PricedSchedules.of(found, LibraryPrices(topology, setting.collective), payloads)
+    written, refused = files.write_pieces(found)
+    proof = None
+    if files.certificate is not None and (claim := found.certificate) is not None:
+        proof = _put(files.certificate, claim.text())
+    lines = [
+        *full_width([LEFT_OUT]),
+        *(line for each in written.values() for line in written_lines(each)),
+    ]
+    tell_tables(
+        shown.json,
+        lambda: sizes_data(priced, written, proof),
+        lambda: (sizes_tables(priced, short=not shown.details),),
+        [*lines, *written_lines({"certificate": proof})],
+        details=shown.details,
+    )
+    if refused:
+        raise refused[0]
+    if found.ending is SizesEnding.STOPPED:
+        return INTERRUPTED
+    return OK if found.proved else NOT_SETTLED
+
+
 def show_synthesis(
     setting: SynthesisSetting,
     size: ScheduleSize,
@@ -448,19 +560,32 @@ def answer_code(answer: Answer) -> int:
             return NOT_SETTLED
 
 
-def show_unmade(asked: QuestionOptions, wall_s: float, as_json: bool) -> int:
-    """The exit code where the time limit came before the fabric was made."""
+def show_unmade(
+    asked: QuestionOptions,
+    wall_s: float,
+    as_json: bool,
+    sized: tuple[str, tuple[int, ...]] | None = None,
+) -> int:
+    """The exit code where the time limit came before the fabric was made.
+
+    ``sized``: the topology and the payloads, where these are asked about.
+    """
     from p2smt.cli.codes import NOT_SETTLED
     from p2smt.cli.output import tell
+    from p2smt.report.schedules.size_data import unmade_sizes_data
     from p2smt.report.schedules.synthesis_data import UNMADE, unmade_data
     from p2smt.report.text import printable
     from p2smt.synthesis.setting import shown_collective
 
     fabric, collective = str(asked.fabric), asked.named_collective()
-    size = None if asked.pareto else asked.size()
+    root, size = asked.from_rank(), None if asked.pareto or sized else asked.size()
     tell(
         as_json,
-        lambda: unmade_data(fabric, collective, asked.from_rank(), size, wall_s),
+        lambda: (
+            unmade_sizes_data(fabric, collective, root, *sized, wall_s)
+            if sized
+            else unmade_data(fabric, collective, root, size, wall_s)
+        ),
         lambda: (
             f"unknown: {UNMADE}",
             printable(f"{shown_collective(collective)} on {fabric}"),

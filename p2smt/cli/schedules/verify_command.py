@@ -121,7 +121,7 @@ def _verify_file(
     fabric: Text,
     how: o.SearchOptions,
 ) -> int:
-    from p2smt.api.files import is_certificate
+    from p2smt.api.files import is_certificate, is_size_certificate
     from p2smt.interop.schedule_files import require_json, schedule_text
     from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
@@ -136,6 +136,9 @@ def _verify_file(
         if is_certificate(file):
             _refuse_proof(prove)
             return verify_certificate(file, shown, fabric)
+        if is_size_certificate(file):
+            _refuse_proof(prove)
+            return verify_sized(file, shown, fabric)
         _refuse_fabric(fabric)
         if is_least_set(file):
             return verify_least_set(file, shown, prove, how)
@@ -274,6 +277,18 @@ def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     known = None if fabric is None else load_fabric(fabric)
     report, name = verify_bound(file, known), None if known is None else known.name
     _tell(shown, lambda: certificate_data(report, name), lambda: certificate_lines(report, name))
+    return OK if report.valid else REFUTED
+
+
+def verify_sized(file: str, shown: o.ShownOptions, fabric: Text) -> int:
+    """Derive what is proved of payloads again by fractions alone; ``fabric``: as for a bound."""
+    from p2smt.api.files import verify_sizes
+    from p2smt.fabric.fabric_file import load_fabric
+    from p2smt.report.schedules.size_data import size_report_data, size_report_lines
+
+    known = None if fabric is None else load_fabric(fabric)
+    report, name = verify_sizes(file, known), None if known is None else known.name
+    _tell(shown, lambda: size_report_data(report, name), lambda: size_report_lines(report, name))
     return OK if report.valid else REFUTED
 
 

@@ -80,3 +80,24 @@ def _packaged(name: str) -> Library:
         )
         raise InputError(f"library {name[:60]!r}", "is not known", remedy)
     return packaged_library(name)
+
+
+def newest_version(name: str) -> str:
+    """The newest library whose name differs in its version alone: ``nccl-2.30`` for ``nccl-2.20``.
+
+    A name without a version, or one that is not known, is its own.
+    """
+    every = {one: _version(one) for one in library_names()}
+    own = every.get(name)
+    versions = [
+        (found, one) for one, found in every.items() if own and found and found[0] == own[0]
+    ]
+    return max(versions)[1] if versions else name
+
+
+def _version(name: str) -> tuple[str, tuple[int, ...]] | None:
+    family, _, version = name.rpartition("-")
+    parts = version.split(".")
+    if not family or not all(part.isdecimal() for part in parts):
+        return None
+    return family, tuple(map(int, parts))

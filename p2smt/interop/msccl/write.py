@@ -92,6 +92,7 @@ def _check_memory(schedule: Schedule) -> None:
 
 def _algo(schedule: Schedule, blocks: Mapping[int, list[RawBlock]]) -> Iterator[str]:
     channels = [block.channel for gpu in blocks.values() for block in gpu]
+    least, most = schedule.payloads or (0, MAX_MESSAGE_BYTES)
     yield _tag(
         "algo",
         name=_NOT_XML.sub("\ufffd", schedule.name),
@@ -102,8 +103,8 @@ def _algo(schedule: Schedule, blocks: Mapping[int, list[RawBlock]]) -> Iterator[
         coll=schedule.contract.collective,
         inplace=int(schedule.in_place),
         outofplace=int(not schedule.in_place),
-        minBytes=0,
-        maxBytes=MAX_MESSAGE_BYTES,
+        minBytes=least,
+        maxBytes=most,
     )
     for rank, (inputs, outputs, scratch) in enumerate(schedule.sizes):
         yield "  " + _tag("gpu", id=rank, i_chunks=inputs, o_chunks=outputs, s_chunks=scratch)

@@ -42,6 +42,7 @@ def write_mscclpp(schedule: Schedule) -> str:
     Raises:
         InputError: it has something that the format cannot say; the first such step is named.
     """
+    least, most = schedule.payloads or (0, 2**64 - 1)
     if _has_messages(schedule):
         from p2smt.schedules.lower.one_sided import one_sided  # of no use to a reader
 
@@ -60,8 +61,8 @@ def write_mscclpp(schedule: Schedule) -> str:
         "num_threads_per_block": THREADS,
         "use_double_scratch_buffer": False,
         "buffer_alignment": ALIGNMENT,
-        "min_message_size": 0,
-        "max_message_size": 2**64 - 1,
+        "min_message_size": least,
+        "max_message_size": most,
     }
     return _text(plan, _OPERATION) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,21 +167,43 @@ def write_plot(sweep: Sweep, path: str) -> None:
         InputError: the name has none of the known endings, or it cannot be written.
         BackendError: matplotlib is not installed.
     """
+    names = ", ".join(f"{axis.name}={axis.size}" for axis in sweep.problem.axes)
+    title = f"{sweep.problem.topology.name}: {names} as {sweep.placement.text()}"
+    _write_lines(lambda axes: _lines(axes, sweep), title, path)
+
+
+def write_curves_plot(
+    payloads: Sequence[int], curves: Mapping[str, Sequence[float]], title: str, path: str
+) -> None:
+    """Draw seconds over payloads, a line each by its name.
+
+    Raises:
+        InputError, BackendError: as :func:`write_plot`.
+    """
+
+    def lines(axes: Axes) -> list[Line2D]:
+        every = enumerate(curves.items())
+        return [_line(axes, payloads, one, name, n) for n, (name, one) in every]
+
+    _write_lines(lines, title, path)
+
+
+def _write_lines(lines: Callable[[Axes], list[Line2D]], title: str, path: str) -> None:
     suffix, picture = plot_format(path), io.BytesIO()
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "p2smt"}):
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-        _drawn(sweep).savefig(picture, format=suffix, dpi=150, metadata=metadata)
+        _drawn(lines, title).savefig(picture, format=suffix, dpi=150, metadata=metadata)
     write_atomically(path, picture.getvalue())
 
 
-def _drawn(sweep: Sweep) -> Figure:
+def _drawn(lines: Callable[[Axes], list[Line2D]], title: str) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    handles = _lines(axes, sweep)
+    handles = lines(axes)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(lambda size, _: format_bytes(size))
@@ -189,8 +211,7 @@ def _drawn(sweep: Sweep) -> Figure:
     axes.set_xlabel("size (whole vector per device)")
     axes.set_ylabel("predicted time of one execution")
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
-    names = ", ".join(f"{axis.name}={axis.size}" for axis in sweep.problem.axes)
-    axes.set_title(f"{sweep.problem.topology.name}: {names} as {sweep.placement.text()}")
+    axes.set_title(title)
     figure.legend(handles=handles, loc="outside lower center", frameon=False, fontsize="small")
     return figure
 
@@ -202,21 +223,28 @@ def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
     for n, request in enumerate(sweep.problem.requests):
         colour = _COLOURS[len(handles) % len(_COLOURS)]
         for label, curve in _labelled(sweep, n):
-            place = len(handles) % len(_COLOURS)
-            handles += axes.plot(
-                sweep.sizes,
-                curve.seconds,
-                color=_COLOURS[place],
-                marker=_MARKERS[place],
-                markersize=4,
-                label=textwrap.fill(label, _LINE),
-            )
+            handles.append(_line(axes, sweep.sizes, curve.seconds, label, len(handles)))
         if request.kind.has_programs:
             bounds = [at[0].requests[n].physical_bound_s for at in sweep.by_size]
             label = f"{request.name}: link-level bound" if several else "link-level bound"
             shade = colour if several else "#888888"
             handles += axes.plot(sweep.sizes, bounds, "--", color=shade, linewidth=1, label=label)
     return handles
+
+
+def _line(
+    axes: Axes, sizes: Sequence[int], seconds: Sequence[float], label: str, number: int
+) -> Line2D:
+    place = number % len(_COLOURS)
+    (found,) = axes.plot(
+        sizes,
+        seconds,
+        color=_COLOURS[place],
+        marker=_MARKERS[place],
+        markersize=4,
+        label=textwrap.fill(label, _LINE),
+    )
+    return found
 
 
 def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:

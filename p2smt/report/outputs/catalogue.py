@@ -16,8 +16,8 @@ from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
-from p2smt.report.outputs.certificate import ScheduleCertificateModel
-from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
+from p2smt.report.outputs.certificate import ScheduleCertificateModel, SizeCertificateModel
+from p2smt.report.outputs.costs import CostOutput, CostPlanOutput, CostSchedulesOutput
 from p2smt.report.outputs.descriptions import with_descriptions
 from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
@@ -45,6 +45,7 @@ from p2smt.report.outputs.schedules import (
     VerifyCertificateOutput,
     VerifyFamilyOutput,
     VerifyScheduleOutput,
+    VerifySizesOutput,
 )
 from p2smt.report.outputs.shape import ErrorOutput
 from p2smt.report.outputs.solve import SolveOutput, VerifyPlanOutput
@@ -56,7 +57,11 @@ from p2smt.report.outputs.symbolic import (
     SymbolicOutput,
     VerifyLeastSetOutput,
 )
-from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
+from p2smt.report.outputs.synthesize import (
+    SynthesizeOutput,
+    SynthesizeParetoOutput,
+    SynthesizeSizesOutput,
+)
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
 from p2smt.report.transfers.output import TransferOutput, VerifyTransferOutput
 from p2smt.resharding.plan_file import RedistributionModel
@@ -76,6 +81,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "layout": (WeightLayoutModel, "layout files: who holds which box of which tensor"),
         "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
         "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
+        "size-certificate": (SizeCertificateModel, "certificates of synthesize --size"),
         "topology": (TopologyModel, "topology files"),
         "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
@@ -94,6 +100,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "order": (OrderOutput, "order --json"),
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
+        "synthesize-sizes": (SynthesizeSizesOutput, "synthesize --size --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
         "transfer": (TransferOutput, "transfer --json"),
         "estimate": (EstimateOutput, "estimate --json"),
@@ -103,6 +110,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "cost-symbolic": (SymbolicOutput, "cost --symbolic --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),
         "cost-redistribution": (CostRedistributionOutput, "cost PLAN --json of a redistribution"),
+        "cost-schedules": (CostSchedulesOutput, "cost SCHEDULE.. --sizes --json"),
         "crossings": (CrossingsOutput, "crossings --factors --json"),
         "crossings-payload": (CrossingsPayloadOutput, "crossings --topology --json"),
         "crossings-placement": (
@@ -115,6 +123,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             VerifyCertificateOutput,
             "verify CERTIFICATE --json of a bound on schedules",
         ),
+        "verify-sizes": (VerifySizesOutput, "verify CERTIFICATE --json of synthesize --size"),
         "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (

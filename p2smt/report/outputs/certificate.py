@@ -95,3 +95,46 @@ class ScheduleCertificateModel(CertificatePart):
     fabric: CertifiedFabricModel
     generators: list[CertifiedMapModel]
     prices: BoundPricesModel
+
+
+# The file of what `synthesize --size` proves.
+
+
+class SteppedBoundModel(CertificatePart):
+    """The bound on schedules of so many steps."""
+
+    steps: Annotated[int | None, Field(ge=1, description="null: of any number.")]
+    certificate: ScheduleCertificateModel
+
+
+class SizeCornerModel(CertificatePart):
+    """A payload at which a line of either envelope ends."""
+
+    bytes: Annotated[Exact, Field(description="The payload.")]
+    time_s: Annotated[Exact, Field(description="The least time of the schedules.")]
+    bound_s: Annotated[Exact, Field(description="What no schedule is below.")]
+
+
+class SizeCertificateModel(CertificatePart):
+    """How far schedules are from the least time of every payload in a range, in fractions."""
+
+    schema_version: Literal[1]
+    kind: Literal["size-certificate"]
+    alpha_s: Annotated[Exact, Field(description="Seconds of a step.")]
+    beta_s: Annotated[Exact, Field(description="Seconds of a byte where R/C is 1; not 0.")]
+    from_bytes: Annotated[int, Field(ge=1, description="The first payload.")]
+    to_bytes: Annotated[int, Field(ge=1, description="The last one.")]
+    schedules: Annotated[
+        list[tuple[Numbered, Numbered, Numbered]],
+        Field(min_length=1, description="Steps, rounds and chunks of each."),
+    ]
+    least_steps: Annotated[
+        ScheduleCertificateModel,
+        Field(description="How many steps every schedule has: of bound_kind distance."),
+    ]
+    bounds: Annotated[
+        list[SteppedBoundModel],
+        Field(min_length=1, description="From these steps on, that of any number last."),
+    ]
+    corners: Annotated[list[SizeCornerModel], Field(description="In ascending order.")]
+    ratio: Annotated[Exact, Field(description="The largest of time and bound at the corners.")]

@@ -17,6 +17,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import Regime, VerifyPlanOutput
+from p2smt.report.outputs.synthesize import FasterFrom
 
 # `cost --json`: one request, several programs of one, several requests, or many sizes.
 
@@ -151,3 +152,28 @@ class CostPlanOutput(VerifyPlanOutput):
 
     proof: Annotated[None, Said("Only `verify --prove` seeks one.")]
     requests: Sequence[PlannedRequest]
+
+
+# `cost --json` of schedule files.
+
+
+class ScheduleTime(OutputPart):
+    """The time of a schedule, or of the library's choice, at one payload."""
+
+    size_bytes: PayloadBytes
+    name: Annotated[str, Said("The file, or the library.")]
+    seconds: Annotated[Seconds, Said("A call's cost included, where there is a library.")]
+    way: Annotated[str, Said("The best protocol; of a library, what it chooses.")]
+
+
+class CostSchedulesOutput(Output):
+    """Schedules over payloads, beside what the library runs itself."""
+
+    topology: str
+    library: Annotated[str | None, Said("null: it runs no such collective, or there is none.")]
+    collective: str
+    sizes: Sequence[ScheduleTime]
+    faster: Annotated[
+        Sequence[FasterFrom], Said("Whose price is the lower one, from the first size on.")
+    ]
+    left_out: Annotated[str, Said("What prices leave out.")]

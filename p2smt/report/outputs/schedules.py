@@ -188,6 +188,24 @@ class VerifyCertificateOutput(Output):
     not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
 
 
+class VerifySizesOutput(Output):
+    """The verdict on the certificate of a range of payloads."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: Sequence[str]
+    collective: BoundedCollective
+    root: Annotated[Rank | None, Said("null: the collective has none.")]
+    fabric: Annotated[str, Said("Its name in the file.")]
+    ranks: Count
+    from_bytes: PayloadBytes
+    to_bytes: PayloadBytes
+    alpha_s: Annotated[Exact, Said("Seconds of a step.")]
+    beta_s: Annotated[Exact, Said("Seconds of a byte where R/C is 1.")]
+    ratio: Annotated[Exact, Said("The largest of time and bound, as claimed.")]
+    schedules: Annotated[Sequence[str], Said("Steps, rounds and chunks of each.")]
+    not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
+
+
 # JSON of `convert`.
 
 

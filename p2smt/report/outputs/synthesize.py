@@ -11,6 +11,7 @@ from p2smt.report.outputs.shape import (
     FractionText,
     Output,
     OutputPart,
+    PayloadBytes,
     Rank,
     Said,
     ScheduleData,
@@ -132,5 +133,79 @@ class SynthesizeParetoOutput(SynthesisSubject):
     limit_kind: BoundKindText
     limit_certificate: Annotated[str | None, Said("The file of that bound.")]
     points: Sequence[SynthesizePoint]
+    outside: Annotated[str, Said("What no bound says anything about.")]
+    wall_s: Seconds
+
+
+# `synthesize --size --json`.
+
+
+class SizedSpan(OutputPart):
+    """Payloads for which the schedules meet the bound, or for which they do not."""
+
+    from_bytes: Annotated[FractionText, Said("The first payload.")]
+    to_bytes: Annotated[FractionText, Said("The last one.")]
+    ratio: Annotated[
+        FractionText, Said("The largest of their time and the bound; 1: nothing takes less.")
+    ]
+
+
+class SizedAnswer(OutputPart):
+    """The schedule that takes least for some payloads."""
+
+    from_bytes: PayloadBytes
+    to_bytes: PayloadBytes
+    found: SynthesisAnswer
+
+
+class SizedTime(OutputPart):
+    """A payload: times in the model, and prices beside the library's own."""
+
+    size_bytes: PayloadBytes
+    steps: Least1
+    rounds: Least1
+    chunks: Least1
+    seconds: Annotated[Seconds, Said("Steps and rounds of the schedule, in the model.")]
+    bound_s: Annotated[Seconds, Said("What no schedule is below, in the model.")]
+    price_s: Annotated[
+        Seconds, Said("Of the schedule, a call's included, with latencies and contention.")
+    ]
+    protocol: Annotated[str, Said("That of the price; the best one.")]
+    library_s: Annotated[Seconds | None, Said("Of the library's choice; null: it has none.")]
+    library_way: Annotated[str | None, Said("The algorithm and protocol that it chooses.")]
+
+
+class FasterFrom(OutputPart):
+    """From some payload on, up to the next of these."""
+
+    from_bytes: PayloadBytes
+    name: Annotated[str, Said("synthesized, or the library; of files their names.")]
+
+
+class SynthesizeSizesOutput(SynthesisSubject):
+    """The best schedules of a range of payloads."""
+
+    status: Literal["proved", "open"]
+    ending: Annotated[str, Said("Why nothing more was searched.")]
+    topology: Annotated[str, Said("Whose latencies and library they are priced by.")]
+    library: Annotated[str | None, Said("null: it runs no such collective, or there is none.")]
+    from_bytes: PayloadBytes
+    to_bytes: PayloadBytes
+    alpha_s: Annotated[FractionText | None, Said("Seconds of a step; null: there is no fabric.")]
+    beta_s: Annotated[
+        FractionText | None, Said("Seconds of a byte where R/C is 1; null: there is no fabric.")
+    ]
+    ratio: Annotated[
+        FractionText | None,
+        Said("The largest of time and bound in the range; null: no schedule, or no bound."),
+    ]
+    spans: Annotated[Sequence[SizedSpan], Said("Where they are proved, and where not.")]
+    pieces: Annotated[Sequence[SizedAnswer], Said("Which schedule is for which payloads.")]
+    sizes: Annotated[Sequence[SizedTime], Said("Times at the payloads asked about.")]
+    faster: Annotated[
+        Sequence[FasterFrom], Said("Whose price is the lower one, from the first size on.")
+    ]
+    certificate: Annotated[str | None, Said("The file of what is proved.")]
+    left_out: Annotated[str, Said("What prices leave out.")]
     outside: Annotated[str, Said("What no bound says anything about.")]
     wall_s: Seconds

@@ -45,16 +45,19 @@ if TYPE_CHECKING:
 
 _Ended = Literal[Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
 _Shown = Literal[Verdict.VALID, Verdict.UNKNOWN]
+SynthesisFileNames = Mapping[str, str | None]
+"""Paths by kind: output, certificate, svg."""
 
 
 def synthesis_data(found: Synthesis, files: Mapping[str, str | None]) -> SynthesizeOutput:
     """The answer; ``files``: what was written, by kind (output, certificate, svg)."""
     return SynthesizeOutput(
-        **vars(_subject(found.setting)), **vars(_answer(found, files)), outside=OUTSIDE
+        **vars(subject_data(found.setting)), **vars(answer_data(found, files)), outside=OUTSIDE
     )
 
 
-def _subject(setting: SynthesisSetting) -> SynthesisSubject:
+def subject_data(setting: SynthesisSetting) -> SynthesisSubject:
+    """What is asked about."""
     return SynthesisSubject(
         fabric=setting.fabric.name,
         ranks=setting.fabric.ranks,
@@ -63,7 +66,8 @@ def _subject(setting: SynthesisSetting) -> SynthesisSubject:
     )
 
 
-def _answer(found: Synthesis, files: Mapping[str, str | None]) -> SynthesisAnswer:
+def answer_data(found: Synthesis, files: SynthesisFileNames) -> SynthesisAnswer:
+    """The answer to one question, with what was written of it."""
     size, bound = found.size, found.bound
     return SynthesisAnswer(
         status=found.status.value,
@@ -122,7 +126,7 @@ def frontier_data(
     """
     limit = found.limit
     return SynthesizeParetoOutput(
-        **vars(_subject(found.setting)),
+        **vars(subject_data(found.setting)),
         status="proved" if found.proved else "open",
         ending=found.ending.value,
         limit=None if limit is None else str(limit.value),
@@ -148,7 +152,17 @@ def _point(
         gap=_text(point.gap),
         proved=point.proved,
         certificate=certificate or files.get("certificate"),
-        found=None if point.found is None else _answer(point.found, files),
+        found=None if point.found is None else answer_data(point.found, files),
+    )
+
+
+def unmade_subject(fabric: str, collective: str, root: int) -> SynthesisSubject:
+    """What is asked about where there is no fabric yet."""
+    return SynthesisSubject(
+        fabric=fabric[:200],
+        ranks=None,
+        collective=shown_collective(collective),
+        root=root if RULES[collective].rooted else None,
     )
 
 
@@ -156,12 +170,7 @@ def unmade_data(
     fabric: str, collective: str, root: int, size: ScheduleSize | None, wall_s: float
 ) -> SynthesizeOutput | SynthesizeParetoOutput:
     """That time came before there was a fabric; ``size``: what was asked, None: the frontier."""
-    subject = SynthesisSubject(
-        fabric=fabric[:200],
-        ranks=None,
-        collective=shown_collective(collective),
-        root=root if RULES[collective].rooted else None,
-    )
+    subject = unmade_subject(fabric, collective, root)
     if size is not None:
         answer = _unanswered(size, wall_s)
         return SynthesizeOutput(**vars(subject), **vars(answer), outside=OUTSIDE)

@@ -154,11 +154,7 @@ class Routes:
             here = there
 
     def _piece(self, j: int) -> Piece:
-        """Latency and bandwidth of a level: the link's own, or what its library makes of them."""
-        if self.topology.library:
-            return message_piece(self.topology, j, self.protocol)
-        pieces = self.topology.levels[j].link.pieces
-        return next((p for p in pieces if p.name.lower() == self.protocol.lower()), pieces[0])
+        return level_piece(self.topology, j, self.protocol)
 
     def _entity(self, j: int, device: int) -> int:
         return device // self._under[j]
@@ -347,6 +343,14 @@ def _shared(
 
 
 _FAMILY = family_of(Algorithm.RING)
+
+
+def level_piece(topology: Topology, j: int, protocol: str) -> Piece:
+    """Latency and bandwidth of a level: the link's own, or what its library makes of them."""
+    if topology.library:
+        return message_piece(topology, j, protocol)
+    pieces = topology.levels[j].link.pieces
+    return next((p for p in pieces if p.name.lower() == protocol.lower()), pieces[0])
 
 
 @lru_cache(maxsize=1024)

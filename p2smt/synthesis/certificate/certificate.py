@@ -180,15 +180,7 @@ class ScheduleCertificate:
             InputError: the file cannot be read, or is no certificate.
         """
         source = f"certificate {str(path)[:200]!r}"
-        try:
-            if Path(path).stat().st_size > MAX_BYTES:
-                raise InputError(source, f"is larger than {MAX_BYTES} bytes")
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(source, f"cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError:
-            raise InputError(source, "is not UTF-8 text") from None
-        return ScheduleCertificate.of_text(text, source)
+        return ScheduleCertificate.of_text(certificate_text(path, source), source)
 
     @staticmethod
     def of_text(text: str, source: str = "certificate") -> ScheduleCertificate:
@@ -197,7 +189,32 @@ class ScheduleCertificate:
         Raises:
             InputError: it is no certificate.
         """
-        return _certificate(plain.parsed(text, source), source)
+        return ScheduleCertificate.of_data(plain.parsed(text, source), source)
+
+    @staticmethod
+    def of_data(data: Any, source: str = "certificate") -> ScheduleCertificate:
+        """The claim in the data of a file.
+
+        Raises:
+            InputError: it is no certificate.
+        """
+        return _certificate(data, source)
+
+
+def certificate_text(path: str | os.PathLike[str], source: str) -> str:
+    """The text of a certificate's file, which ``source`` names in messages.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise InputError(source, f"is larger than {MAX_BYTES} bytes")
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(source, f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InputError(source, "is not UTF-8 text") from None
 
 
 _KEYS = (

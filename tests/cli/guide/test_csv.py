@@ -30,6 +30,7 @@ LINES = [
     ("redistribute -t t.yaml --mesh tp=8 --shape 64,64 --from S(tp),R --to R,R", "steps"),
     ("run plan.json --backend reference", "steps"),
     ("synthesize --fabric ring:4 --collective all-gather --pareto", "points"),
+    ("synthesize -t dgx1-v100:1 --fabric dgx1 --collective all-gather --size 1KiB", "sizes"),
     ("plan -m m.yaml -t h.yaml --global-batch 16 --seq 256", "top"),
     ("estimate -m m.yaml -t h.yaml --global-batch 16 --seq 256 -s dp=8", "requests"),
     ("models", "models"),

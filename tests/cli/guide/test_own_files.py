@@ -23,6 +23,7 @@ KINDS: dict[str, OwnFile | None] = {
     "schedule.xml": own_files.SCHEDULE,
     "schedule.yaml": own_files.SCHEDULE,
     "certificate.json": own_files.CERTIFICATE,
+    "sizes.json": own_files.CERTIFICATE,
     "set.json": own_files.LEAST_SET,
     "journal.jsonl": own_files.JOURNAL,
     "answer.json": own_files.ANSWER,
@@ -62,6 +63,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         proof = ("--steps", "1", "--rounds", "1", "--chunks", "1", "--certificate")
         ask = ("synthesize", "--fabric", "ring:4", "--collective", "all-gather")
         assert cli(*ask, *proof, "certificate.json").code in (0, 4)
+        sized = ("synthesize", "-t", "dgx1-v100:1", "--fabric", "dgx1", "--size", "1KiB", *ask[3:])
+        assert cli(*sized, "--certificate", "sizes.json").code == 0
         (path / "answer.json").write_text(cli(*SOLVE, "--json").out)
     return path
 

@@ -1,0 +1,121 @@
+"""The best schedules by payload: never below the bound, and each where it is the best."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from p2smt.errors import InputError
+from p2smt.fabric.fabric_file import load_fabric
+from p2smt.schedules.cost.predict import payload_chunks
+from p2smt.synthesis import by_size
+from p2smt.synthesis.by_size import RoundPrices, SizesEnding, proved_spans
+from p2smt.synthesis.certificate.sizes import check_sizes
+from p2smt.synthesis.frontier import best_rate, frontier
+from p2smt.synthesis.setting import NAMES, ScheduleSize, SynthesisSetting
+from p2smt.synthesis.synthesize import synthesize
+from tests.synthesis.sizes.made import ALPHA_S, HIGH, LOW, gathered, search
+
+PAYLOADS = tuple(random.Random(39).randint(LOW, HIGH) for _ in range(200))
+
+
+def test_both_rates_of_the_frontier_are_found_and_proved() -> None:
+    found = gathered()
+    assert [str(one.size) for one in found.schedules] == ["(2,3,2)", "(3,7,6)"]
+    assert (found.proved, found.ending) == (True, SizesEnding.SEARCHED)
+    assert found.certificate is not None
+    assert check_sizes(found.certificate).valid
+
+
+@pytest.mark.parametrize("most_steps", [2, 6])
+def test_no_time_is_below_the_bound(most_steps: int) -> None:
+    """With two steps the second schedule is missing: up to the ratio, and not beyond it."""
+    claim = gathered(most_steps).certificate
+    assert claim is not None
+    ratios = [claim.corner_at(Fraction(payload)).ratio for payload in PAYLOADS]
+    assert all(1 <= ratio <= claim.ratio for ratio in ratios)
+    if most_steps == 6:
+        assert set(ratios) == {1}
+    else:
+        assert claim.ratio == max(one.ratio for one in claim.corners) > 1
+
+
+def test_each_payload_has_its_best_schedule() -> None:
+    """Against the times of all schedules at each payload; the pieces hold every whole byte."""
+    found = gathered()
+    for payload in (LOW, HIGH, *PAYLOADS):
+        times = {
+            one.size.steps: ALPHA_S * one.size.steps + payload * found.prices.beta_s * one.rate
+            for one in found.schedules
+        }
+        assert times[found.piece_of(payload).found.size.steps] == min(times.values())
+    pieces = found.pieces
+    assert (pieces[0].low, pieces[-1].high) == (LOW, HIGH)
+    assert [one.low for one in pieces[1:]] == [one.high + 1 for one in pieces[:-1]]
+
+
+def test_one_more_step_alone_can_be_missing() -> None:
+    """What could be better is one step away: the search says that steps, not proofs, ended it."""
+    found = gathered(2)
+    assert (found.proved, found.ending) == (False, SizesEnding.STEPS)
+    claim = found.certificate
+    assert claim is not None
+    spans = proved_spans(claim.corners)
+    assert [one.ratio == 1 for one in spans] == [True, False]
+    assert spans[0].high == spans[1].low
+    assert spans[1].ratio == claim.ratio
+
+
+def test_numbers_of_steps_whose_bound_is_no_better_are_not_searched() -> None:
+    """Of the smallest payload only the fewest steps: one more costs more than it could gain."""
+    small = search(sizes=(LOW, LOW))
+    assert small.run().proved
+    assert small.searched == {2}
+
+
+def test_schedules_of_another_source_join() -> None:
+    """Those of the frontier, offered before: nothing is left to search, the answer is the same."""
+    asked = search()
+    worse = None
+    for one in frontier(asked.question.setting).schedules:
+        asked.offer(one)
+        worse = worse or one
+    assert worse is not None
+    asked.offer(worse)
+    found = asked.run()
+    assert asked.searched == set()
+    assert [one.size for one in found.schedules] == [one.size for one in gathered().schedules]
+    assert found.proved
+
+
+def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: object) -> object:
+        if given[1] == 3:
+            raise KeyboardInterrupt
+        return best_rate(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", interrupted)
+    found = search().run()
+    assert found.ending is SizesEnding.STOPPED
+    assert [str(one.size) for one in found.schedules] == ["(2,3,2)"]
+    assert not found.proved
+
+
+@pytest.mark.parametrize("collective", NAMES.values())
+def test_a_chunk_is_as_large_as_in_the_priced_schedule(collective: str) -> None:
+    """A round of a chunk takes its bytes over the unit, whatever the collective counts."""
+    fabric = load_fabric("dgx-a100")
+    setting = SynthesisSetting(fabric, collective)
+    found = synthesize(setting, ScheduleSize(2, 56, 1))
+    assert found.schedule is not None
+    assert fabric.unit is not None
+    chunks = payload_chunks(found.schedule.contract)
+    assert RoundPrices.of(setting, ALPHA_S).beta_s == 1 / (chunks * fabric.unit)
+
+
+def test_bandwidths_without_a_unit_have_no_times() -> None:
+    setting = SynthesisSetting(load_fabric("ring:4"), "allgather")
+    with pytest.raises(InputError, match="without a unit"):
+        RoundPrices.of(setting, ALPHA_S)
