@@ -78,6 +78,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--fabric ring:4 --collective all-gather --time-limit 0",
         "--fabric mesh:60 --collective broadcast --time-limit 0",
     ),
+    "synthesize-throughput": (
+        "--fabric ring:4 --collective all-gather",
+        "--fabric mi250 --collective all-reduce --pieces 1 -o made.xml --certificate made.json",
+        "-t tiny.yaml --collective broadcast",
+        "--fabric ring:4 --collective all-gather --without 'link 0-1'",
+        "--fabric ring:4 --collective reduce --time-limit 0",
+        "--fabric mesh:60 --collective broadcast --time-limit 0",
+    ),
     "redistribute": (
         f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
         f"{ARRAY} --to 'R,S(dp,tp)' --backward",
@@ -178,6 +186,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--factors 2,3 --sufficient --time-limit 0.0001",
     ),
     "verify-certificate": ("rounds.json --fabric ring:5", "wrong_rounds.json", "rounds.json"),
+    "verify-forest": ("forest.json", "forest.json --fabric ring:5", "wrong_forest.json"),
     "verify-sufficient": ("set.json", "wrong_set.json", "set.json --prove"),
     "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
     "verify-plan": (
@@ -269,6 +278,7 @@ WORDS = {
     "error": ("solve",),
     "plan-hosts": ("plan",),
     "synthesize-pareto": ("synthesize", "--pareto"),
+    "synthesize-throughput": ("synthesize", "--objective", "throughput"),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
 }

@@ -115,6 +115,11 @@ def _certificates(path: Path) -> None:
     claim = rate_bound(load_fabric("ring:5"), "all-reduce", 2).certificate
     claim.save(path / "rounds.json")
     replace(claim, bound=claim.bound * 2).save(path / "wrong_rounds.json")
+    asked = ("--fabric", "ring:5", "--collective", "all-gather", "--objective", "throughput")
+    done = cli("synthesize", *asked, "-o", str(path / "forest.json"))
+    assert done.code == 0, done.err
+    data = json.loads((path / "forest.json").read_text())
+    (path / "wrong_forest.json").write_text(json.dumps(data | {"time": "1"}))
 
 
 def _redistributions(path: Path) -> None:

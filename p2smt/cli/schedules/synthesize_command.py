@@ -10,6 +10,7 @@ from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.guide.progress import tell_sizes
 from p2smt.cli.parameters import Text, flag, opened, option
+from p2smt.cli.schedules.throughput_options import AskedForest, ThroughputOptions, show_throughput
 
 if TYPE_CHECKING:
     from p2smt.result import SearchLimits, StopWatch
@@ -90,7 +91,7 @@ class QuestionOptions:
             raise InputError(parts.first, rule, "add --symmetry none")
         parts.spread()
 
-    def named_collective(self) -> str:
+    def named_collective(self, *, needs_fabric: bool = True) -> str:
         """The collective, where nothing is missing.
 
         Raises:
@@ -99,7 +100,7 @@ class QuestionOptions:
         from p2smt.errors import InputError
         from p2smt.synthesis.setting import synthesized_collective
 
-        if self.fabric is None:
+        if self.fabric is None and needs_fabric:
             raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
         if self.collective is None:
             rule = "give --collective all-gather, or another"
@@ -322,10 +323,32 @@ def written_lines(written: Written) -> list[str]:
     return [f"{name} written to {printable(path)}" for name, path in paths if path is not None]
 
 
+def asked_forest(
+    question: QuestionOptions, ask: ThroughputOptions, parts: o.PartOptions, files: FileOptions
+) -> AskedForest:
+    """What is asked of a question of throughput.
+
+    Raises:
+        InputError: the collective is missing or none, or a file could not be written.
+    """
+    kept = ("fabric", "collective", "root")
+    sizes = {name: value for name, value in vars(question).items() if name not in kept}
+    others = [
+        f"--{n.replace('_', '-')}" for n, v in sizes.items() if v not in (None, False, "auto")
+    ]
+    others += [text for text in (parts.first, "--svg" if files.svg is not None else "") if text]
+    collective, root = question.named_collective(needs_fabric=False), question.from_rank()
+    if ask.many() is not None:
+        files.check(collective, root)
+    where = (question.fabric, collective, root, files.output, files.certificate)
+    return AskedForest(*where, files.force, tuple(others))
+
+
 @opened
 def synthesize(
     *,
     question: QuestionOptions,
+    ask: ThroughputOptions,
     rates: o.FabricOptions,
     how: o.SearchOptions,
     parts: o.PartOptions,
@@ -342,6 +365,9 @@ def synthesize(
     from p2smt.result import StopWatch
 
     watch = StopWatch.start(how.limits())  # a large fabric takes seconds to make
+    if ask.wanted:
+        asked = asked_forest(question, ask, parts, files)
+        return show_throughput(ask, asked, rates, watch.left(), shown)
     question.check()
     parts.check_apart(files.output, files.certificate, files.svg)
     question.check_parts(parts)

@@ -16,7 +16,7 @@ from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
-from p2smt.report.outputs.certificate import ScheduleCertificateModel
+from p2smt.report.outputs.certificate import ForestModel, ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
 from p2smt.report.outputs.descriptions import with_descriptions
 from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
@@ -44,6 +44,7 @@ from p2smt.report.outputs.schedules import (
     ConvertOutput,
     VerifyCertificateOutput,
     VerifyFamilyOutput,
+    VerifyForestOutput,
     VerifyScheduleOutput,
 )
 from p2smt.report.outputs.shape import ErrorOutput
@@ -56,7 +57,11 @@ from p2smt.report.outputs.symbolic import (
     SymbolicOutput,
     VerifyLeastSetOutput,
 )
-from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
+from p2smt.report.outputs.synthesize import (
+    SynthesizeOutput,
+    SynthesizeParetoOutput,
+    SynthesizeThroughputOutput,
+)
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
 from p2smt.report.transfers.output import TransferOutput, VerifyTransferOutput
 from p2smt.resharding.plan_file import RedistributionModel
@@ -76,6 +81,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "layout": (WeightLayoutModel, "layout files: who holds which box of which tensor"),
         "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
         "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
+        "forest": (ForestModel, "forests of synthesize --objective throughput"),
         "topology": (TopologyModel, "topology files"),
         "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
@@ -94,6 +100,10 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "order": (OrderOutput, "order --json"),
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
+        "synthesize-throughput": (
+            SynthesizeThroughputOutput,
+            "synthesize --objective throughput --json",
+        ),
         "redistribute": (RedistributeOutput, "redistribute --json"),
         "transfer": (TransferOutput, "transfer --json"),
         "estimate": (EstimateOutput, "estimate --json"),
@@ -115,6 +125,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             VerifyCertificateOutput,
             "verify CERTIFICATE --json of a bound on schedules",
         ),
+        "verify-forest": (VerifyForestOutput, "verify FOREST --json"),
         "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (
