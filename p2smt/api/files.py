@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 from p2smt.calibration.build import Calibration, calibrated_yaml
-from p2smt.cluster.file import dump_topology
+from p2smt.cluster.file import dump_topology, load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
 from p2smt.files.json_text import read_json
 from p2smt.files.write import write_all_atomically, write_atomically
-from p2smt.files.yaml_text import dump_yaml
+from p2smt.files.yaml_text import dump_yaml, read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.exported import Exported
 from p2smt.interop.exports import writer_named
+from p2smt.interop.fabrics import read_fabric
 from p2smt.interop.places import by_host as numbered_by_host
 from p2smt.interop.places import placed
 from p2smt.interop.plan_export import export_plan
@@ -31,8 +32,18 @@ from p2smt.schedules.lower.lowered_request import PlanExport
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport, check_certificate
+from p2smt.synthesis.certificate.forest import (
+    MAX_FOREST_BYTES,
+    ForestClaim,
+    ForestReport,
+    TreeNetwork,
+    check_forest,
+    forest_of_text,
+    is_forest,
+)
 from p2smt.synthesis.certificate.sizes import KIND as SIZE_KIND
 from p2smt.synthesis.certificate.sizes import SizeCertificate, SizeReport, byte_s, check_sizes
+from p2smt.synthesis.forests.network import failures_of, ground_of_fabric, ground_of_levels
 
 StrPath = str | os.PathLike[str]
 
@@ -228,6 +239,52 @@ def verify_sizes(path: StrPath, fabric: Fabric | None = None) -> SizeReport:
     if unit is not None and byte_s(claim.least.collective, fabric.ranks, unit) == claim.beta_s:
         return report
     return replace(report, faults=("beta_s is not what the unit of the fabric makes of a byte",))
+
+
+def is_forest_file(path: StrPath) -> bool:
+    """Whether a file is a forest, by its ``kind``.
+
+    Raises:
+        InputError: it is no JSON, so that nobody knows.
+    """
+    name = os.fspath(path)
+    return is_forest(read_json(name, f"file {name[:200]!r}", _REMEDY, MAX_FOREST_BYTES))
+
+
+def verify_forest(path: StrPath, spec: str | None = None) -> ForestReport:
+    """Add up the trees of a forest file again, in fractions alone.
+
+    Args:
+        path: the file.
+        spec: the fabric or topology that its network must be of; None: the one that it holds.
+
+    Raises:
+        InputError: the file is no forest, or nothing has that name.
+    """
+    name = os.fspath(path)
+    text = read_text(name, "forest", MAX_FOREST_BYTES)
+    claim = forest_of_text(text, f"forest {name[:200]!r}")
+    report = check_forest(claim)
+    if spec is None or _known_as(claim, spec):
+        return report
+    return replace(report, faults=(*report.faults, _OTHER))
+
+
+def _known_as(claim: ForestClaim, spec: str) -> bool:
+    """Whether a name stands for the network of a forest, whatever that calls it."""
+    name = claim.network.name
+    return any(replace(one, name=name) == claim.network for one in _networks(claim, spec))
+
+
+def _networks(claim: ForestClaim, spec: str) -> Iterator[TreeNetwork]:
+    """What a name stands for: a level hierarchy, a fabric, or either."""
+    failed = failures_of(claim.network.without)
+    try:
+        yield ground_of_levels(load_topology(spec), claim.root, failed).network
+    except InputError:
+        yield ground_of_fabric(read_fabric(spec), claim.root, failed).network
+    else:
+        yield ground_of_fabric(read_fabric(spec), claim.root, failed).network
 
 
 def verify_bound(

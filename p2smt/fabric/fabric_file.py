@@ -276,10 +276,10 @@ def _loads(places: _Places, source: int, target: int) -> list[_Load] | None:
     level = places.topology.levels[top]
     loads: list[_Load] = []
     if level.link.kind is not LinkKind.SWITCH:
-        if not _adjacent(places.topology, top, a[top], b[top]):
+        if not adjacent(places.topology, top, a[top], b[top]):
             return None
         ends = f"{_entity(a, top)}->{_entity(b, top)}"
-        loads.append((f"{level.name} {ends}", _rate(level.link)))
+        loads.append((f"{level.name} {ends}", port_rate(level.link)))
     for ports in places.ports[top:]:
         if ports:
             loads += [ports[source][0], ports[target][1]]
@@ -291,15 +291,15 @@ def _port(topology: Topology, level: int, device: int, way: str) -> _Load:
     link, under = topology.levels[level].link, topology.devices_under(level)
     entity, place = divmod(device, under)
     port, several = place * link.ports // under, max(1, link.ports // under)
-    return f"{topology.levels[level].name} {entity} port {port} {way}", _rate(link) * several
+    return f"{topology.levels[level].name} {entity} port {port} {way}", port_rate(link) * several
 
 
-def _rate(link: Link) -> Fraction:
+def port_rate(link: Link) -> Fraction:
     """Bytes per second of a port: the fastest protocol's."""
     return Fraction(max(piece.bandwidth_bytes_per_s for piece in link.pieces))
 
 
-def _adjacent(topology: Topology, level: int, a: int, b: int) -> bool:
+def adjacent(topology: Topology, level: int, a: int, b: int) -> bool:
     """Whether a link of a level that is no switch joins two siblings."""
     link, size = topology.levels[level].link, topology.levels[level].size
     if link.kind is LinkKind.FULL_MESH:
@@ -307,12 +307,12 @@ def _adjacent(topology: Topology, level: int, a: int, b: int) -> bool:
     dims = link.torus or (size,)
     steps = [
         min((x - y) % n, (y - x) % n)
-        for x, y, n in zip(_digits(a, dims), _digits(b, dims), dims, strict=True)
+        for x, y, n in zip(digits(a, dims), digits(b, dims), dims, strict=True)
     ]
     return sum(steps) == 1
 
 
-def _digits(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def digits(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """The digits of a number in mixed radix, most significant first."""
     return tuple(_reversed_digits(number, sizes))[::-1]
 

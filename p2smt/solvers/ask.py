@@ -20,6 +20,7 @@ from p2smt.parallelism.placement import Matrix
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
 from p2smt.problems.flow import FlowPrices, FlowProblem
+from p2smt.problems.packing import PackingProblem, PackingShares
 from p2smt.problems.placement import Indices, PlacementProblem, ProgramProblem
 from p2smt.problems.race import Claim, RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
@@ -347,6 +348,20 @@ def ask_flows(problem: TransferProblem, limits: SearchLimits) -> Result[Transfer
     import p2smt.encodings.transfer.glop as glop
 
     return glop.least_time(problem, limits)
+
+
+def ask_packing(problem: PackingProblem, limits: SearchLimits) -> Result[PackingShares]:
+    """Weights of trees that load the busiest capacity least, with prices: OPTIMAL or UNKNOWN.
+
+    A linear program, for which there is one solver, so nobody chooses.  Weights and prices are
+    floats: nothing is proved by them as they are.
+
+    Raises:
+        KeyboardInterrupt: after the search has been stopped.
+    """
+    import p2smt.encodings.schedule.packing.glop as glop
+
+    return glop.least_load(problem, limits)
 
 
 def stopping_when(useless: Callable[[int | None], bool]) -> AbstractContextManager[None]:

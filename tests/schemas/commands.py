@@ -84,6 +84,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t dgx1-v100:1 --fabric dgx1 --collective all-gather --size 1KiB --time-limit 0",
         "-t dgx-a100:13 --fabric mesh:104 --collective broadcast --size 1KiB --time-limit 0",
     ),
+    "synthesize-throughput": (
+        "--fabric ring:4 --collective all-gather",
+        "--fabric mi250 --collective all-reduce --pieces 1 -o made.xml --certificate made.json",
+        "-t tiny.yaml --collective broadcast",
+        "--fabric ring:4 --collective all-gather --without 'link 0-1'",
+        "--fabric ring:4 --collective reduce --time-limit 0",
+        "--fabric mesh:60 --collective broadcast --time-limit 0",
+    ),
     "redistribute": (
         f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
         f"{ARRAY} --to 'R,S(dp,tp)' --backward",
@@ -185,6 +193,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     ),
     "verify-sizes": ("sizes.json --fabric dgx1", "wrong_sizes.json", "sizes.json"),
     "verify-certificate": ("rounds.json --fabric ring:5", "wrong_rounds.json", "rounds.json"),
+    "verify-forest": ("forest.json", "forest.json --fabric ring:5", "wrong_forest.json"),
     "verify-sufficient": ("set.json", "wrong_set.json", "set.json --prove"),
     "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
     "verify-plan": (
@@ -282,6 +291,7 @@ WORDS = {
     "plan-hosts": ("plan",),
     "synthesize-pareto": ("synthesize", "--pareto"),
     "synthesize-sizes": ("synthesize",),
+    "synthesize-throughput": ("synthesize", "--objective", "throughput"),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
 }

@@ -120,6 +120,11 @@ def _certificates(path: Path) -> None:
     assert sized is not None
     (path / "sizes.json").write_text(sized.text())
     (path / "wrong_sizes.json").write_text(replace(sized, ratio=sized.ratio * 2).text())
+    asked = ("--fabric", "ring:5", "--collective", "all-gather", "--objective", "throughput")
+    done = cli("synthesize", *asked, "-o", str(path / "forest.json"))
+    assert done.code == 0, done.err
+    data = json.loads((path / "forest.json").read_text())
+    (path / "wrong_forest.json").write_text(json.dumps(data | {"time": "1"}))
 
 
 def _redistributions(path: Path) -> None:

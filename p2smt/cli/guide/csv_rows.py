@@ -24,7 +24,7 @@ ROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "programs": ("programs", "requests"),
         "cost": ("sizes", "requests", "steps"),
         "crossings": ("cells", "members"),
-        "synthesize": ("points", "sizes"),
+        "synthesize": ("points", "sizes", "trees"),
         "redistribute": ("steps",),
         "transfer": ("levels",),
         "run": ("steps", "requests"),

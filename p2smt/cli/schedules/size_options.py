@@ -53,7 +53,7 @@ class SizeOptions:
         self.payloads()
 
     def refuse(self) -> None:
-        """Without --size there is nothing to price.
+        """Without --size there is nothing to price; --objective has a use for the topology.
 
         Raises:
             InputError: one of the others is given, and no default.
@@ -62,7 +62,8 @@ class SizeOptions:
 
         for name, value in (("--topology", self.topology), ("--library", self.library)):
             if value is not None and not is_default(name):
-                raise InputError(name, "goes with --size", "add that, or drop it")
+                rule = "goes with --size" + ", or --objective" * (name == "--topology")
+                raise InputError(name, rule, "add that, or drop it")
 
     def payloads(self) -> tuple[int, ...]:
         """The payloads to show: of a range each twice the one before.

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.guide.progress import tell_sizes
+from p2smt.cli.output import is_default
 from p2smt.cli.parameters import Text, flag, opened, option
 from p2smt.cli.schedules.size_options import SizeOptions, size_search
+from p2smt.cli.schedules.throughput_options import AskedForest, ThroughputOptions, show_throughput
 
 if TYPE_CHECKING:
     from p2smt.errors import InputError
@@ -109,7 +111,7 @@ class QuestionOptions:
             raise InputError(parts.first, rule, "add --symmetry none")
         parts.spread()
 
-    def named_collective(self) -> str:
+    def named_collective(self, *, needs_fabric: bool = True) -> str:
         """The collective, where nothing is missing.
 
         Raises:
@@ -118,7 +120,7 @@ class QuestionOptions:
         from p2smt.errors import InputError
         from p2smt.synthesis.setting import synthesized_collective
 
-        if self.fabric is None:
+        if self.fabric is None and needs_fabric:
             raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
         if self.collective is None:
             rule = "give --collective all-gather, or another"
@@ -370,11 +372,38 @@ def written_lines(written: Written) -> list[str]:
     return [f"{name} written to {printable(path)}" for name, path in paths if path is not None]
 
 
+def asked_forest(
+    question: QuestionOptions,
+    ask: ThroughputOptions,
+    sizes: SizeOptions,
+    parts: o.PartOptions,
+    files: FileOptions,
+) -> AskedForest:
+    """What is asked of a question of throughput.
+
+    Raises:
+        InputError: the collective is missing or none, or a file could not be written.
+    """
+    kept = ("fabric", "collective", "root", "topology")
+    rest = {n: v for n, v in (vars(question) | vars(sizes)).items() if n not in kept}
+    named = (f"--{n.replace('_', '-')}" for n, v in rest.items() if v not in (None, False, "auto"))
+    others = [name for name in named if not is_default(name)]
+    others += [text for text in (parts.first, "--svg" if files.svg is not None else "") if text]
+    collective, root = question.named_collective(needs_fabric=False), question.from_rank()
+    if ask.many() is not None:
+        files.check(collective, root)
+    spare = question.fabric is not None and is_default("--topology")
+    topology = None if spare else sizes.topology
+    where = (question.fabric, topology, collective, root, files.output, files.certificate)
+    return AskedForest(*where, files.force, tuple(others))
+
+
 @opened
 def synthesize(
     *,
     question: QuestionOptions,
     sizes: SizeOptions,
+    ask: ThroughputOptions,
     rates: o.FabricOptions,
     how: o.SearchOptions,
     parts: o.PartOptions,
@@ -392,6 +421,9 @@ def synthesize(
     from p2smt.result import StopWatch
 
     watch = StopWatch.start(how.limits())  # a large fabric takes seconds to make
+    if ask.wanted:
+        forest = asked_forest(question, ask, sizes, parts, files)
+        return show_throughput(ask, forest, rates, watch.left(), shown)
     if sizes.size is not None:
         question.check_sizes(sizes, parts)
         asked = replace(question, fabric=question.fabric or sizes.topology)

@@ -121,7 +121,7 @@ def _verify_file(
     fabric: Text,
     how: o.SearchOptions,
 ) -> int:
-    from p2smt.api.files import is_certificate, is_size_certificate
+    from p2smt.api.files import is_certificate, is_forest_file, is_size_certificate
     from p2smt.interop.schedule_files import require_json, schedule_text
     from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
@@ -139,6 +139,9 @@ def _verify_file(
         if is_size_certificate(file):
             _refuse_proof(prove)
             return verify_sized(file, shown, fabric)
+        if is_forest_file(file):
+            _refuse_proof(prove)
+            return verify_forest(file, shown, fabric)
         _refuse_fabric(fabric)
         if is_least_set(file):
             return verify_least_set(file, shown, prove, how)
@@ -289,6 +292,16 @@ def verify_sized(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     known = None if fabric is None else load_fabric(fabric)
     report, name = verify_sizes(file, known), None if known is None else known.name
     _tell(shown, lambda: size_report_data(report, name), lambda: size_report_lines(report, name))
+    return OK if report.valid else REFUTED
+
+
+def verify_forest(file: str, shown: o.ShownOptions, fabric: Text) -> int:
+    """Add up a forest again; ``fabric``: whether it grows there."""
+    from p2smt.api import files
+    from p2smt.report.schedules.forest_data import forest_data, forest_lines
+
+    report = files.verify_forest(file, fabric)
+    _tell(shown, lambda: forest_data(report, fabric), lambda: forest_lines(report, fabric))
     return OK if report.valid else REFUTED
 
 

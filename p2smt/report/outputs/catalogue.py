@@ -16,7 +16,11 @@ from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.training.file_model import TransformerModel
 from p2smt.report.outputs.answers import CompareAnswersOutput
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
-from p2smt.report.outputs.certificate import ScheduleCertificateModel, SizeCertificateModel
+from p2smt.report.outputs.certificate import (
+    ForestModel,
+    ScheduleCertificateModel,
+    SizeCertificateModel,
+)
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput, CostSchedulesOutput
 from p2smt.report.outputs.descriptions import with_descriptions
 from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
@@ -44,6 +48,7 @@ from p2smt.report.outputs.schedules import (
     ConvertOutput,
     VerifyCertificateOutput,
     VerifyFamilyOutput,
+    VerifyForestOutput,
     VerifyScheduleOutput,
     VerifySizesOutput,
 )
@@ -61,6 +66,7 @@ from p2smt.report.outputs.synthesize import (
     SynthesizeOutput,
     SynthesizeParetoOutput,
     SynthesizeSizesOutput,
+    SynthesizeThroughputOutput,
 )
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
 from p2smt.report.transfers.output import TransferOutput, VerifyTransferOutput
@@ -82,6 +88,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
         "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
         "size-certificate": (SizeCertificateModel, "certificates of synthesize --size"),
+        "forest": (ForestModel, "forests of synthesize --objective throughput"),
         "topology": (TopologyModel, "topology files"),
         "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
@@ -101,6 +108,10 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "synthesize": (SynthesizeOutput, "synthesize --json"),
         "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "synthesize-sizes": (SynthesizeSizesOutput, "synthesize --size --json"),
+        "synthesize-throughput": (
+            SynthesizeThroughputOutput,
+            "synthesize --objective throughput --json",
+        ),
         "redistribute": (RedistributeOutput, "redistribute --json"),
         "transfer": (TransferOutput, "transfer --json"),
         "estimate": (EstimateOutput, "estimate --json"),
@@ -124,6 +135,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
             "verify CERTIFICATE --json of a bound on schedules",
         ),
         "verify-sizes": (VerifySizesOutput, "verify CERTIFICATE --json of synthesize --size"),
+        "verify-forest": (VerifyForestOutput, "verify FOREST --json"),
         "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (

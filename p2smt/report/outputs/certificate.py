@@ -138,3 +138,56 @@ class SizeCertificateModel(CertificatePart):
     ]
     corners: Annotated[list[SizeCornerModel], Field(description="In ascending order.")]
     ratio: Annotated[Exact, Field(description="The largest of time and bound at the corners.")]
+
+
+# The file of a forest.
+
+
+class TreeNetworkModel(CertificatePart):
+    """Ranks and switches; arcs between them."""
+
+    name: str
+    ranks: Annotated[int, Field(ge=0, description="The first so many vertices are ranks.")]
+    measured: Annotated[bool, Field(description="Arcs carry bytes a second; else chunks a round.")]
+    without: Annotated[list[str], Field(description="What has failed, such as card 3.")]
+    vertices: Annotated[list[str], Field(description="Their names.")]
+    arcs: Annotated[
+        list[tuple[Numbered, Numbered, Exact | None]],
+        Field(description="From, to, bandwidth; null: as much as comes."),
+    ]
+
+
+class WeightedTreeModel(CertificatePart):
+    """A tree, which stands for all that symmetries make of it."""
+
+    root: Numbered
+    weight: Annotated[Exact, Field(description="Its part of the root's data.")]
+    ways: Annotated[
+        list[list[Numbered]],
+        Field(description="For each other rank the arcs that lead to it from the rank before it."),
+    ]
+
+
+class ForestModel(CertificatePart):
+    """Trees that carry a collective in a time, and parts of the vertices that prove a bound."""
+
+    schema_version: Literal[1]
+    kind: Literal["forest"]
+    collective: BoundedCollective
+    root: Annotated[int | None, Field(ge=0, description="A rank.")]
+    time: Annotated[Exact, Field(description="Seconds for a byte of each root, or rounds.")]
+    bound: Annotated[Exact, Field(description="What no forest is below.")]
+    network: TreeNetworkModel
+    symmetries: Annotated[
+        list[list[tuple[Numbered, Numbered]]],
+        Field(description="Generators: from and to of every vertex that is moved."),
+    ]
+    parts: Annotated[
+        list[list[Numbered]],
+        Field(description="Vertices that all data outside has to enter; of an all-reduce several."),
+    ]
+    copying: Annotated[list[WeightedTreeModel], Field(description="From their roots outwards.")]
+    adding: Annotated[
+        list[WeightedTreeModel],
+        Field(description="Towards their roots: the same in the network turned round."),
+    ]

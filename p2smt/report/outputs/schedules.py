@@ -206,6 +206,24 @@ class VerifySizesOutput(Output):
     not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
 
 
+class VerifyForestOutput(Output):
+    """The verdict on a forest."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: Sequence[str]
+    claim: Annotated[str, Said("What it claims, in words.")]
+    collective: BoundedCollective
+    root: Annotated[Rank | None, Said("null: the collective has none.")]
+    fabric: Annotated[str, Said("Its name in the file.")]
+    ranks: Count
+    time: Annotated[Exact, Said("Seconds for a byte of each root, or rounds for a chunk.")]
+    bound: Annotated[Exact, Said("What no forest is below.")]
+    optimal: Annotated[bool, Said("The time is the bound.")]
+    trees: Count
+    symmetries: Annotated[Count, Said("Generators in the file.")]
+    compared: Annotated[str | None, Said("The fabric it was held against; null: none.")]
+
+
 # JSON of `convert`.
 
 

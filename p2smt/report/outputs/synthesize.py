@@ -209,3 +209,53 @@ class SynthesizeSizesOutput(SynthesisSubject):
     left_out: Annotated[str, Said("What prices leave out.")]
     outside: Annotated[str, Said("What no bound says anything about.")]
     wall_s: Seconds
+
+
+# `synthesize --objective throughput --json`.
+
+
+class ForestTree(OutputPart):
+    """A tree of the forest, which symmetries take to others of the same weight."""
+
+    root: Rank
+    weight: Annotated[FractionText, Said("Its part of the root's data: 1 in all.")]
+    height: Annotated[int, Said("Messages on its longest way.", ge=1)]
+    adds: Annotated[bool, Said("It adds up towards its root; else it copies from it.")]
+
+
+class ForestSchedule(OutputPart):
+    """The forest as a schedule, replayed and verified."""
+
+    pieces: Annotated[int, Said("Of each root's data.", ge=1)]
+    steps: Least1
+    rounds: Annotated[int, Said("In each the slowest link carries a piece.", ge=1)]
+    chunks: Least1
+    time: Annotated[FractionText, Said("As that of the forest, step by step.")]
+    verdict: Verdict
+
+
+class SynthesizeThroughputOutput(WithOutside, SynthesisSubject):
+    """The greatest throughput, and a forest that has it."""
+
+    status: Literal["optimal", "gap", "unknown"]
+    without: Annotated[Sequence[str], Said("What has failed, as given.")]
+    measured: Annotated[
+        bool | None,
+        Said("Bandwidths are bytes a second, else chunks a round; null: unknown."),
+    ]
+    time: Annotated[
+        FractionText | None,
+        Said("Seconds for a byte of each root (or rounds for a chunk); null: no forest was found."),
+    ]
+    bound: Annotated[FractionText | None, Said("The least time of all forests, proved.")]
+    throughput: Annotated[
+        FractionText | None, Said("Bytes a second (or chunks a round) of all that is brought.")
+    ]
+    gap: Annotated[FractionText | None, Said("Of the bound to the time, as a part of it.")]
+    binding: Annotated[Sequence[str], Said("The links into the part that proves the bound.")]
+    symmetries: Annotated[Count, Said("Generators that were used.")]
+    flows: Annotated[Count, Said("Max flows that found the bound.")]
+    trees: Sequence[ForestTree]
+    schedule: Annotated[ForestSchedule | None, Said("null: no pieces were asked for.")]
+    files: SynthesisFiles
+    wall_s: Seconds

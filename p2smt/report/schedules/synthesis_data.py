@@ -22,7 +22,7 @@ from p2smt.report.outputs.synthesize import (
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.result import Status
-from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.report import Report, Verdict
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.setting import (
     CHUNKS_OF,
@@ -246,7 +246,7 @@ def _lines(found: Synthesis) -> Iterator[str]:
         yield from _rounds_words(found)
     if found.status is Answer.SCHEDULE:
         yield found_words(found)
-        yield verdict_words(found)
+        yield verdict_words(found.report)
     yield f"in {format_time(found.wall_s)}"
 
 
@@ -308,13 +308,13 @@ def found_words(found: Synthesis) -> str:
     return f"found {how}" + (f", class {_family_text(found.family)}" if found.family else "")
 
 
-def verdict_words(found: Synthesis) -> str:
-    """What the check of the schedule says."""
-    if found.report is None:
+def verdict_words(report: Report | None) -> str:
+    """What the check of a schedule says."""
+    if report is None:
         return "not checked: it is no schedule file"
-    if found.report.verdict is Verdict.VALID:
+    if report.verdict is Verdict.VALID:
         return "verified: right in every interleaving"
-    return f"not settled whether it is right in every interleaving: {found.report.reason}"
+    return f"not settled whether it is right in every interleaving: {report.reason}"
 
 
 def _groups(order: int, count: int) -> str:

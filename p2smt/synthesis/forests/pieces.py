@@ -1,0 +1,329 @@
+"""Forests as schedules: every root's data in pieces, each on a tree of its own, step by step.
+
+Pieces are dealt out to trees as their weights say, and what is left over to those whose busiest arc
+has least to do.  In a step all of the same length a message goes as soon as its piece is there and
+its arcs have room, those with the longest way still to go first, or in an
+order by chance, whichever ends sooner.  The messages are replayed,
+lowered and verified like every synthesized schedule.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from random import Random
+
+from p2smt.errors import InputError
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key
+from p2smt.problems.schedule import Arrival, EdgeRow, FinalSum, SumSchedule, SumSend, SumStep
+from p2smt.result import SearchLimits, StopWatch
+from p2smt.schedules.model import Schedule
+from p2smt.schedules.verify.report import Report
+from p2smt.synthesis.certificate.certificate import BoundedCollective
+from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, TreeNetwork
+from p2smt.synthesis.forests.cheapest import TreeSearch
+from p2smt.synthesis.forests.network import ForestGround
+from p2smt.synthesis.forests.packing import ForestPacking, Ways
+from p2smt.synthesis.forests.rate import least_time
+from p2smt.synthesis.forests.throughput import Throughput
+from p2smt.synthesis.setting import CHUNKS_OF, NAMES, ScheduleSize, SynthesisSetting, lower
+
+MAX_MESSAGES = 200_000
+_LONGEST, _SPREAD = 8, 20
+"""Rounds of a step, at most; by how many messages a random order may put back the longest way."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSchedule:
+    """A schedule that was replayed and verified.
+
+    ``pieces``: of each root's data.  In a round the ``slowest`` arc carries one.
+    """
+
+    setting: SynthesisSetting
+    size: ScheduleSize
+    pieces: int
+    slowest: Fraction
+    schedule: Schedule
+    report: Report
+
+    @property
+    def time(self) -> Fraction:
+        """Seconds (or rounds) of its steps, one after the other, for a unit of each root's data."""
+        return Fraction(self.size.rounds, self.pieces) / self.slowest
+
+
+def in_pieces(
+    ground: ForestGround, found: Throughput, pieces: int, limits: SearchLimits
+) -> PieceSchedule | None:
+    """The forest as a schedule; None: the time came before there was one.
+
+    Raises:
+        InputError: it would have too many messages.
+        EncodingBug: the schedule is wrong.
+    """
+    net, claim = ground.network, found.claim
+    halves = [out for out in (True, False) if claim.collective in (OUTWARD if out else INWARD)]
+    many = len(ground.roots) * pieces * (net.ranks - 1) * len(halves)
+    if many > MAX_MESSAGES:
+        given = f"{pieces} pieces of {net.ranks} ranks"
+        rule = f"are {many} messages, and a schedule has at most {MAX_MESSAGES} here"
+        raise InputError(given, rule, "ask for fewer pieces, or a smaller fabric")
+    watch, dealt = StopWatch.start(limits), dict[bool, list[Ways]]()
+    for outward in halves:
+        turned = ground if outward else ground.reversed()
+        trees = _dealt(replace(turned, symmetries=()), pieces, watch)
+        if trees is None:
+            return None
+        dealt[outward] = trees
+    jobs = _Jobs(net)
+    for chunk in range(len(ground.roots) * pieces):
+        root = ground.roots[chunk // pieces]
+        inward = jobs.adding(chunk, dealt[False][chunk]) if False in dealt else []
+        if True in dealt:
+            jobs.copying(chunk, root, dealt[True][chunk], inward)
+    return _schedule(ground, claim.collective, jobs, pieces)
+
+
+# Which tree each piece takes.
+
+
+def _dealt(ground: ForestGround, pieces: int, watch: StopWatch) -> list[Ways] | None:
+    """The tree of each piece, root by root; of the packing without symmetries."""
+    packing = ForestPacking(ground, least_time(ground).time)
+    shares = packing.grow(watch.left())
+    if shares is None:
+        return None
+    counts = [int(weight * pieces + 1e-6) for weight in shares.weights]
+    loads: dict[int, Fraction] = defaultdict(Fraction)
+    by_kind: dict[int, list[int]] = defaultdict(list)
+    for n, tree in enumerate(packing.trees):
+        by_kind[tree.kind].append(n)
+        for k, load in tree.loads.items():
+            loads[k] += load * counts[n]
+
+    def busiest(n: int) -> tuple[Fraction, Fraction]:
+        ends = [loads[k] + load for k, load in packing.trees[n].loads.items()]
+        return max(ends), sum(ends, Fraction(0))
+
+    for kind in range(len(packing.kinds)):
+        for _ in range(pieces - sum(counts[n] for n in by_kind[kind])):
+            best = min(by_kind[kind], key=busiest)
+            counts[best] += 1
+            for k, load in packing.trees[best].loads.items():
+                loads[k] += load
+    return [
+        packing.trees[n].ways
+        for kind in range(len(packing.kinds))
+        for n in by_kind[kind]
+        for _ in range(counts[n])
+    ]
+
+
+# Messages, each after those that bring what it sends.
+
+
+@dataclass(slots=True)
+class _Job:
+    """A message of a chunk over arcs; ``after``: those that wait for it."""
+
+    chunk: int
+    source: int
+    target: int
+    arcs: tuple[int, ...]
+    needs: tuple[int, ...]
+    own: bool
+    after: list[int] = field(default_factory=list)
+    left: int = 0
+
+
+class _Jobs:
+    """All messages, those before others first."""
+
+    def __init__(self, net: TreeNetwork) -> None:
+        self.net, self.turned, self.all = net, net.reversed(), list[_Job]()
+
+    def _add(
+        self,
+        chunk: int,
+        source: int,
+        target: int,
+        arcs: Sequence[int],
+        needs: Sequence[int],
+        own: bool,
+    ) -> int:
+        limited = sorted(arc for arc in arcs if self.net.arcs[arc][2] is not None)
+        number = len(self.all)
+        self.all.append(_Job(chunk, source, target, tuple(limited), tuple(needs), own))
+        for job in needs:
+            self.all[job].after.append(number)
+        return number
+
+    def _outward(self, ways: Ways, inward: bool) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """(rank before, rank, arcs) of a tree, from its root outwards."""
+        arcs = (self.turned if inward else self.net).arcs
+        ends = {arcs[way[-1]][1]: (arcs[way[0]][0], way) for way in ways}
+        after: dict[int, list[int]] = defaultdict(list)
+        for rank, (before, _) in ends.items():
+            after[before].append(rank)
+        frontier = sorted(set(after) - set(ends))
+        for at in frontier:
+            for rank in sorted(after[at]):
+                yield at, rank, ends[rank][1]
+                frontier.append(rank)
+
+    def adding(self, chunk: int, ways: Ways) -> list[int]:
+        """Those that add a chunk up towards a root; the last ones, which it receives."""
+        came: dict[int, list[int]] = defaultdict(list)
+        root = 0
+        for before, rank, arcs in reversed(list(self._outward(ways, True))):
+            came[before].append(self._add(chunk, rank, before, arcs, came[rank], True))
+            root = before
+        return came[root]
+
+    def copying(self, chunk: int, root: int, ways: Ways, came: Sequence[int]) -> None:
+        """Those that copy a chunk from its root, which may first have to receive parts of it."""
+        brought = {root: list(came)}
+        for before, rank, arcs in self._outward(ways, False):
+            needs = brought[before]
+            own = before == root
+            brought[rank] = [self._add(chunk, before, rank, arcs, needs, own)]
+
+    def count_down(self) -> None:
+        """How many messages still follow each one, on the longest way."""
+        for job in reversed(self.all):
+            job.left = 1 + max((self.all[n].left for n in job.after), default=0)
+
+    def orders(self) -> Iterator[Sequence[float]]:
+        """Places of the messages in a queue: the longest way first; pieces in a random order."""
+        yield [-job.left for job in self.all]
+        turns = list(range(1 + max(job.chunk for job in self.all)))
+        Random(len(turns)).shuffle(turns)
+        yield [_SPREAD * turns[job.chunk] / len(turns) - job.left for job in self.all]
+
+    def steps(self, rooms: Sequence[int], order: Sequence[float]) -> list[list[int]]:
+        """The messages of each step; ``rooms``: how many each arc carries in one."""
+        waits = [len(job.needs) for job in self.all]
+        ready = [n for n, count in enumerate(waits) if not count]
+        found: list[list[int]] = []
+        while ready:
+            ready.sort(key=order.__getitem__)
+            room, sent, kept = list(rooms), list[int](), list[int]()
+            for n in ready:
+                arcs = self.all[n].arcs
+                if all(room[arc] for arc in arcs):
+                    sent.append(n)
+                    for arc in arcs:
+                        room[arc] -= 1
+                else:
+                    kept.append(n)
+            ready = kept
+            for n in sent:
+                for other in self.all[n].after:
+                    waits[other] -= 1
+                    if not waits[other]:
+                        ready.append(other)
+            found.append(sent)
+        return found
+
+
+# The schedule that messages make.
+
+
+def _schedule(
+    ground: ForestGround, collective: BoundedCollective, jobs: _Jobs, pieces: int
+) -> PieceSchedule:
+    net, name = ground.network, NAMES[collective.value]
+    jobs.count_down()
+    ways = {(job.source, job.target, job.arcs) for job in jobs.all} | _back(ground, collective)
+    used = {arc for _, _, arcs in ways for arc in arcs}
+    rates = {arc: rate for arc in used if (rate := net.arcs[arc][2]) is not None}
+    slowest = min(rates.values())
+    tries = []
+    even = all((rate / slowest).denominator == 1 for rate in rates.values())
+    for rounds in range(1, 2 if even else _LONGEST + 1):
+        rooms = [int(rates.get(arc, 0) / slowest * rounds) for arc in range(len(net.arcs))]
+        for place in jobs.orders():
+            steps = jobs.steps(rooms, place)
+            tries.append((rounds * len(steps), rounds, steps))
+    whole, rounds, steps = min(tries, key=lambda one: one[:2])
+    order = {arc: k for k, arc in enumerate(sorted(used))}
+    capacities = tuple(Capacity(_arc_name(net, arc), rates[arc] / slowest) for arc in sorted(used))
+    rows = [FabricEdge(a, b, tuple(order[arc] for arc in arcs)) for a, b, arcs in ways]
+    edges = tuple(sorted(rows, key=edge_key))
+    unit = slowest if net.measured else None
+    fabric = Fabric(net.name, net.ranks, capacities, edges, unit)
+    setting = SynthesisSetting(fabric, name, ground.root or 0)
+    every = pieces * net.ranks if CHUNKS_OF[name] == "in all" and ground.root is None else pieces
+    size = ScheduleSize(len(steps), whole, every)
+    numbers = {edge_key(edge): e for e, edge in enumerate(edges)}
+    sums = _sums(ground, collective, jobs, pieces, steps, rounds, numbers, order)
+    schedule, report = lower(setting, size, sums)
+    return PieceSchedule(setting, size, pieces, slowest, schedule, report)
+
+
+def _back(
+    ground: ForestGround, collective: BoundedCollective
+) -> set[tuple[int, int, tuple[int, ...]]]:
+    """Ways that a rooted collective takes none of: in a fabric every rank reaches every other."""
+    if ground.root is None:
+        return set()
+    net = ground.network.reversed() if collective in OUTWARD else ground.network
+    jobs = _Jobs(ground.network)
+    ways = TreeSearch(net).tree(ground.root, [1.0] * len(net.arcs))
+    if collective in OUTWARD:
+        jobs.adding(0, ways)
+    else:
+        jobs.copying(0, ground.root, ways, [])
+    return {(job.source, job.target, job.arcs) for job in jobs.all}
+
+
+def _arc_name(net: TreeNetwork, arc: int) -> str:
+    tail, head, _ = net.arcs[arc]
+    return f"{net.vertices[tail]} to {net.vertices[head]}"
+
+
+def _row(job: _Job, order: dict[int, int]) -> EdgeRow:
+    return job.source, job.target, tuple(order[arc] for arc in job.arcs)
+
+
+def _sums(
+    ground: ForestGround,
+    collective: BoundedCollective,
+    jobs: _Jobs,
+    pieces: int,
+    steps: Sequence[Sequence[int]],
+    rounds: int,
+    numbers: dict[EdgeRow, int],
+    order: dict[int, int],
+) -> SumSchedule:
+    """Every message as the sum of what came before it, and what ranks end with."""
+    arrivals: dict[int, Arrival] = {}
+    came: dict[tuple[int, int], list[int]] = defaultdict(list)
+    made: list[SumStep] = []
+    for number, step in enumerate(steps):
+        sends = []
+        for n in step:
+            job = jobs.all[n]
+            edge = numbers[_row(job, order)]
+            arrivals[n] = Arrival(number, edge)
+            came[job.chunk, job.target].append(n)
+            parts = (*((None,) if job.own else ()), *(arrivals[need] for need in job.needs))
+            sends.append(SumSend(job.chunk, edge, parts))
+        made.append(SumStep(rounds, tuple(sorted(sends, key=lambda s: (s.chunk, s.edge, s.slot)))))
+    results = []
+    for chunk in range(len(ground.roots) * pieces):
+        root = ground.roots[chunk // pieces]
+        for rank in range(ground.network.ranks):
+            if collective not in INWARD and rank == root:
+                continue
+            if collective not in OUTWARD and rank != root:
+                continue
+            last = came[chunk, rank]
+            if rank != root:  # of an all-reduce the parts came before the sum did
+                last = last[-1:]
+            own = (None,) if rank == root else ()
+            results.append(FinalSum(chunk, rank, (*own, *(arrivals[n] for n in last))))
+    return SumSchedule(tuple(made), tuple(results))

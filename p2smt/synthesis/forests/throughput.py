@@ -1,0 +1,153 @@
+"""The greatest throughput of a collective, with a forest that has it and what proves both.
+
+All-gathers and broadcasts copy along trees; reduce-scatters and reduces add up along the trees of
+the network turned round.  An all-reduce does one after the other, with as much for every root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from p2smt.errors import EncodingBug, InputError
+from p2smt.result import SearchLimits, StopWatch
+from p2smt.synthesis.certificate.certificate import BoundedCollective
+from p2smt.synthesis.certificate.duality import NoProof
+from p2smt.synthesis.certificate.forest import (
+    INWARD,
+    OUTWARD,
+    ForestClaim,
+    Moves,
+    check_forest,
+    proved_time,
+    time_of_trees,
+)
+from p2smt.synthesis.forests.network import ForestGround
+from p2smt.synthesis.forests.packing import PackedForest, packed
+from p2smt.synthesis.forests.rate import LeastTime, least_time, narrowest_around
+from p2smt.synthesis.setting import shown_collective
+
+_OWN = BoundedCollective
+
+
+def forest_collective(collective: str) -> BoundedCollective:
+    """The collective by its name in schedules, if trees carry it.
+
+    Raises:
+        InputError: they do not.
+    """
+    found = BoundedCollective(shown_collective(collective))
+    if found not in (*OUTWARD, *INWARD):
+        known = ", ".join(dict.fromkeys((*OUTWARD, *INWARD)))
+        rule = "has data of its own for each pair of ranks, so it is not carried by trees"
+        raise InputError(f"the throughput of {found}", rule, f"name one of {known}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """A forest that was checked, the flows that its bound took, and the seconds of all."""
+
+    claim: ForestClaim
+    flows: int
+    wall_s: float
+
+    @property
+    def rate(self) -> Fraction:
+        """Bytes (or chunks a round) of all that is gathered or added up, a second."""
+        return self.units / self.claim.time
+
+    @property
+    def units(self) -> int:
+        """What the time is for: a unit of every root."""
+        return 1 if self.claim.root is not None else self.claim.network.ranks
+
+    @property
+    def gap(self) -> Fraction:
+        """How much of the time may be too much: 0 where it is optimal."""
+        return 1 - self.claim.bound / self.claim.time
+
+
+def throughput(
+    ground: ForestGround, collective: BoundedCollective, limits: SearchLimits
+) -> Throughput | None:
+    """The forest of the greatest throughput that was found; None: the time came before one.
+
+    Raises:
+        EncodingBug: what was found does not hold.
+    """
+    watch, halves = StopWatch.start(limits), dict[bool, tuple[LeastTime, PackedForest]]()
+    for outward in (True, False):
+        if collective in (OUTWARD if outward else INWARD):
+            turned = ground if outward else ground.reversed()
+            least = least_time(turned)
+            forest = packed(turned, least.time, watch.left())
+            if forest is None:
+                return None
+            halves[outward] = (least, forest)
+    parts, bound = _proof(ground, collective, [least for least, _ in halves.values()])
+    claim = ForestClaim(
+        collective,
+        ground.root,
+        Fraction(0),
+        bound,
+        ground.network,
+        ground.symmetries,
+        parts,
+        halves[True][1].trees if True in halves else (),
+        halves[False][1].trees if False in halves else (),
+    )
+    claim = replace(claim, time=time_of_trees(claim))
+    if faults := check_forest(claim).faults:
+        raise EncodingBug(f"the forest is wrong: {faults[0]}", ground, claim)
+    flows = sum(least.flows for least, _ in halves.values())
+    return Throughput(claim, flows, watch.elapsed_s())
+
+
+_Parts = tuple[frozenset[int], ...]
+
+
+def _proof(
+    ground: ForestGround, collective: BoundedCollective, found: list[LeastTime]
+) -> tuple[_Parts, Fraction]:
+    """What proves most, and what it proves."""
+    if collective is not _OWN.ALL_REDUCE:
+        return (found[0].part,), found[0].time
+    proved: list[tuple[Fraction, _Parts]] = []
+    for parts in _partitions(ground, found):
+        try:
+            proved.append((proved_time(ground.network, collective, None, parts), parts))
+        except NoProof:
+            continue
+    bound, parts = max(proved, key=lambda one: (one[0], -len(one[1])))
+    return parts, bound
+
+
+def _partitions(ground: ForestGround, found: list[LeastTime]) -> Iterator[_Parts]:
+    """The ranks one by one; narrow parts with their images, and the other ranks one by one."""
+    ranks, alone = range(ground.network.ranks), dict[int, frozenset[int]]()
+    for rank in ranks:
+        if rank not in alone:
+            part = narrowest_around(ground.network, frozenset([rank]))
+            for image in _images(part, ground.symmetries):
+                alone.setdefault(min(image), image)
+    yield tuple(alone[rank] for rank in ranks)
+    for part in dict.fromkeys(least.part for least in found):
+        inside = frozenset(vertex for vertex in part if vertex in ranks)
+        images = _images(narrowest_around(ground.network, inside), ground.symmetries)
+        covered = [vertex for image in images for vertex in image if vertex in ranks]
+        if len(set(covered)) == len(covered):
+            yield (*images, *(alone[rank] for rank in ranks if rank not in covered))
+
+
+def _images(part: frozenset[int], symmetries: Iterable[Moves]) -> list[frozenset[int]]:
+    """A set of vertices, and those that symmetries make of it."""
+    found, known = [part], {part}
+    for one in found:
+        for moves in symmetries:
+            image = frozenset(moves.get(vertex, vertex) for vertex in one)
+            if image not in known:
+                known.add(image)
+                found.append(image)
+    return found

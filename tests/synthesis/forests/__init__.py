@@ -1,0 +1,1 @@
+"""Throughput-optimal forests."""
