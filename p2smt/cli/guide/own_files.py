@@ -54,9 +54,9 @@ REDISTRIBUTION = _kind(
 )
 TRANSFER = _kind(
     "a transfer",
-    "verify, run",
+    "verify, run, show, report",
     "",
-    "p2smt verify {0} or p2smt run {0} take it",
+    "p2smt show {0}, p2smt verify {0} or p2smt run {0} take it",
 )
 SCHEDULE = _kind(
     "a schedule",
