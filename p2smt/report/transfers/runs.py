@@ -38,8 +38,8 @@ def transfer_run_lines(result: TransferRunResult, options: RunOptions) -> Iterat
     job = result.job
     verdict = "verified" if result.verified else "WRONG RESULT"
     tensors = counted(len(job.before.tensors), "tensor")
-    compared = f"all {job.compared:,} values of {counted(len(job.targets), 'receiver')} compared"
-    yield f"{verdict}: {counted(job.ranks, 'rank')}, {options.backend}, {tensors}, {compared}"
+    yield f"{verdict}: {counted(job.ranks, 'rank')}, {options.backend}, {tensors}"
+    yield f"compared all {job.compared:,} values of {counted(len(job.targets), 'receiver')}"
     pieces, buckets = counted(len(job.pieces), "piece"), counted(job.buckets, "bucket")
     sent = f"{format_bytes(job.sent_bytes)} in {counted(job.messages, 'message')}"
     yield f"sent {sent} of {pieces}, {buckets}"
