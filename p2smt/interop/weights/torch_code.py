@@ -79,7 +79,8 @@ def _head(plan: CodedTransfer) -> str:
         "after), where both are state dicts: of each tensor that the rank has, or is to have, the "
         "tensor of its box (boxes() says which), or a list of them where it has several."
     )
-    lines = [*textwrap.wrap(told, _WIDTH - 3), "", *textwrap.wrap(plan.verdict, _WIDTH), ""]
+    verdict = plan.verdict.replace("\\", "/").replace('"', "'")  # it has names of levels
+    lines = [*textwrap.wrap(told, _WIDTH - 3), "", *textwrap.wrap(verdict, _WIDTH), ""]
     return "\n".join([f'"""{lines[0]}', *lines[1:], *textwrap.wrap(used, _WIDTH), '"""'])
 
 
@@ -184,9 +185,9 @@ def _flat(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in double quotes, with nothing in it that is not ASCII."""
+    """A text in ASCII, in double quotes unless it has more of these than of single ones."""
     made = ascii(text)
-    if made.startswith("'"):
+    if made.startswith("'") and text.count('"') <= text.count("'"):
         inside = made[1:-1].replace("\\'", "'").replace('"', '\\"')
         return f'"{inside}"'
     return made
@@ -197,7 +198,9 @@ IMPORTS = '''\
 from __future__ import annotations
 
 import math
-from itertools import pairwise, product
+from bisect import bisect_right
+from functools import cache
+from itertools import accumulate, pairwise, product
 
 import torch
 import torch.distributed as dist
@@ -351,13 +354,21 @@ def _pairs(staging, number, low, high, own):
 
 def _ranges(number, low, high):
     """Elements low to high of a class as tensors, boxes, and the elements of these."""
-    at = 0
-    for pattern, cells in CLASSES[number]:
-        for name, cell in product(PATTERNS[pattern][0], cells):
-            size = _volume(cell)
-            if at < high and low < at + size:
-                yield name, cell, max(low - at, 0), min(high - at, size)
-            at += size
+    starts, cells = _cells(number)
+    for at in range(bisect_right(starts, low) - 1, len(cells)):
+        (name, cell), start = cells[at], starts[at]
+        if start >= high:
+            break
+        yield name, cell, max(low - start, 0), min(high - start, _volume(cell))
+
+
+@cache
+def _cells(number):
+    """Where each box of a class begins, and tensor and box."""
+    rows = CLASSES[number]
+    cells = [one for row in rows for one in product(PATTERNS[row[0]][0], row[1])]
+    sizes = [_volume(cell) for _, cell in cells]
+    return list(accumulate(sizes[:-1], initial=0)), cells
 
 
 def _runs(box, low, high):

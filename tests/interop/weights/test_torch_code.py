@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ import torch.distributed as dist
 from p2smt.interop.weights.torch_code import CodedTransfer, literal, transfer_module
 from p2smt.resharding.types import ElementType
 from p2smt.result import SearchLimits
+from p2smt.transfer.layouts import Tensor, WeightLayout
 from p2smt.transfer.plan import TreePiece
 from p2smt.transfer.question import TransferQuestion
 from p2smt.transfer.search import plan_moves
@@ -149,6 +151,19 @@ def test_chains_are_no_stars(tmp_path: Path) -> None:
         assert [(devices[a], devices[b]) for a, b in module._edges(row[3])] == list(piece.edges)
 
 
+def test_names_of_strangers_are_texts(tmp_path: Path) -> None:
+    """Neither a tensor's name nor a level's in the verdict becomes code."""
+    case, name = interleaved(), '""" \n\'); import os #\\'
+    before, after = (
+        WeightLayout(4, {name: Tensor(name, (10, 7))}, {name: one.shards["w"]})
+        for one in (case.before, case.after)
+    )
+    plan = coded(Case(before, after, case.sources, case.targets))
+    module = loaded(written(tmp_path, replace(plan, verdict=f"entry of {name} 8")))
+    assert module.PATTERNS[0][0] == (name,)
+    assert "entry of '''" in str(module.__doc__)
+
+
 def test_other_shapes_and_missing_tensors_are_named(tmp_path: Path) -> None:
     module = loaded(written(tmp_path, coded(interleaved())))
     values = whole(interleaved(), torch.bfloat16)
@@ -199,7 +214,7 @@ def test_a_module_is_loaded_from_trainers_of_a_small_model(tmp_path: Path) -> No
     [
         ((), "()"),
         ((1,), "(1,)"),
-        (("it's", 'a "b"', "\u00fc\n"), '("it\'s", "a \\"b\\"", "\\xfc\\n")'),
+        (("it's", 'a "b"', "\u00fc\n"), '("it\'s", \'a "b"\', "\\xfc\\n")'),
         (tuple(range(40)), "(\n" + "".join(f"    {n},\n" for n in range(40)) + ")"),
     ],
 )
