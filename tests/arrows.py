@@ -40,9 +40,13 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.cost", "schedules.families"),
     ),
     "runtime": (
-        ("runtime.process_groups", "runtime.mpi", "runtime.payload", "runtime.unwritten"),
+        (
+            *("runtime.process_groups", "runtime.mpi", "runtime.payload", "runtime.unwritten"),
+            "runtime.allocated",
+        ),
         ("runtime.job",),
         ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
+        ("runtime.transfers",),
         ("runtime.work",),
         ("runtime.ranks",),
     ),
@@ -125,6 +129,22 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "runtime.schedules",
         ("errors", "units", "collectives", "schedules.model", "runtime"),
         "execution of schedules shares with the checker the representation only",
+    ),
+    (
+        "runtime.transfers",
+        (
+            *("errors", "runtime", "transfer.buckets", "transfer.classes", "transfer.layouts"),
+            "transfer.plan",
+        ),
+        "execution of a transfer shares with its check how elements of a class are numbered",
+    ),
+    (
+        "runtime.ranks.run_transfer",
+        (
+            *("errors", "runtime"),
+            *("transfer.check", "transfer.file_model", "transfer.plan_file"),
+        ),
+        "one place asks the checker before it runs a transfer",
     ),
     (
         "runtime.ranks.run_schedule",

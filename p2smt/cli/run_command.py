@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from p2smt.runtime.job import Job
     from p2smt.runtime.payload import RunOptions
     from p2smt.runtime.schedules.schedule_job import ScheduleJob
+    from p2smt.runtime.transfers.transfer_job import TransferJob
     from p2smt.runtime.work import Work
 
 
@@ -71,7 +72,7 @@ def check_started(ranks: Text, devices: int) -> None:
 def run(
     *,
     file: Text = argument(
-        "FILE", "A plan written by solve -o or redistribute -o, or a schedule (see verify)."
+        "FILE", "A plan that solve, redistribute or transfer -o wrote, or a schedule (see verify)."
     ),
     backend: str = option(
         "NAME", "gloo, nccl, mpi, or reference (numpy, one process).", default="gloo"
@@ -91,11 +92,11 @@ def run(
     program: Texts = o.PROGRAM,
     launch: LaunchOptions,
     asked: ScheduleOptions = part("fifo_depth", "collective", "root", "out_of_place", "sizes"),
-    unverified: bool = flag("Run a schedule whatever the checker says."),
+    unverified: bool = flag("Run a schedule or a transfer whatever the checker says."),
     details: bool = o.DETAILS,
     json: bool = o.JSON,
 ) -> int:
-    """Run a plan, a schedule or a redistribution on real ranks: check the results, time it.
+    """Run a plan, a schedule, a redistribution or a transfer on real ranks: check it, time it.
 
     Without a file: requests on a placement, by --topology, --axes, --placement, --reduce and so on,
     with a --program for each, as for `cost`; they run one after the other.  Under torchrun, srun
@@ -103,15 +104,21 @@ def run(
     """
     from p2smt.interop.schedule_files import schedule_text
     from p2smt.resharding.plan_file import is_redistribution
+    from p2smt.transfer.plan_file import is_transfer
 
     scene = _Scene(o.ClusterOptions(topology), axes, placement, requests, tuple(program or ()))
     redistributes = file is not None and is_redistribution(file)
-    text = None if file is None or redistributes else schedule_text(file)
+    transfers = file is not None and not redistributes and is_transfer(file)
+    text = None if file is None or redistributes or transfers else schedule_text(file)
     work: Work
     if file is not None and redistributes:
         _refuse_for_plan(asked, unverified)
-        _refuse_for_arrays((payload, pipeline, dtype, topology), scene)
+        _refuse_for_moves("a redistribution", (payload, pipeline, dtype, topology), scene)
         work = _array_job(file)
+    elif file is not None and transfers:
+        _refuse_for_plan(asked, unverified=False)
+        _refuse_for_moves("a transfer", (payload, pipeline, dtype, topology), scene)
+        work = _transfer_job(file, unverified=unverified)
     elif file is None or text is None:
         _refuse_for_plan(asked, unverified)
         work = _job(file, payload, pipeline, scene)
@@ -199,15 +206,23 @@ def _array_job(plan: str) -> ArrayJob:
     return array_job(redistribution_plan(read_redistribution(plan), f"plan {plan[:200]}"))
 
 
-def _refuse_for_arrays(others: Iterable[Text], scene: _Scene) -> None:
-    """The plan of a redistribution says itself what moves where.
+def _transfer_job(plan: str, *, unverified: bool) -> TransferJob:
+    """The job of the plan file of a transfer."""
+    from p2smt.runtime.ranks.run_transfer import transfer_job
+    from p2smt.transfer.plan_file import read_transfer
+
+    return transfer_job(read_transfer(plan), f"plan {plan[:200]!r}", unverified=unverified)
+
+
+def _refuse_for_moves(what: str, others: Iterable[Text], scene: _Scene) -> None:
+    """The plan of a redistribution or of a transfer says itself what moves where.
 
     Raises:
         InputError: an option of other plans or of programs was given.
     """
     if scene.own or any(option is not None for option in others):
         raise InputError(
-            "a redistribution with --payload, --pipeline, --dtype, --topology, --axes, "
+            f"{what} with --payload, --pipeline, --dtype, --topology, --axes, "
             "--placement, requests or --program",
             "takes none of them",
             "drop them",
@@ -254,6 +269,7 @@ def _run(work: Work, options: RunOptions, port: int, shown: _Shown, *, unverifie
     from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
     from p2smt.runtime.schedules.schedule_job import ScheduleJob
+    from p2smt.runtime.transfers.transfer_job import TransferJob
 
     match work:
         case Job():
@@ -262,6 +278,8 @@ def _run(work: Work, options: RunOptions, port: int, shown: _Shown, *, unverifie
             return _run_schedule(work, options, port, shown, unverified=unverified)
         case ArrayJob():
             return _run_arrays(work, options, port, shown)
+        case TransferJob():
+            return _run_transfer(work, options, port, shown)
         case _:
             assert_never(work)
 
@@ -306,6 +324,21 @@ def _run_arrays(job: ArrayJob, options: RunOptions, port: int, shown: _Shown) ->
         shown.as_json,
         lambda: array_run_data(result, options),
         lambda: _shortened(array_run_lines(result, options), shown.details),
+    )
+    return OK if result.verified else REFUTED
+
+
+def _run_transfer(job: TransferJob, options: RunOptions, port: int, shown: _Shown) -> int:
+    from p2smt.report.transfers.runs import transfer_run_data, transfer_run_lines
+    from p2smt.runtime.ranks.run_transfer import run_transfer
+
+    result = run_transfer(job, options, port=port)
+    if result is None:
+        return OK
+    tell(
+        shown.as_json,
+        lambda: transfer_run_data(result, options),
+        lambda: _shortened(transfer_run_lines(result, options), shown.details),
     )
     return OK if result.verified else REFUTED
 

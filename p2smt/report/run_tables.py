@@ -51,8 +51,8 @@ def run_data(result: RunResult, options: RunOptions) -> RunPlanOutput:
         baseline_s=baseline,
         speedup=baseline / total if baseline and total else None,
         requests=requests,
-        options=_how_plan(options, options.data_type.value),
-        **vars(_ran_on(result.machines)),
+        options=how_plan(options, options.data_type.value),
+        **vars(ran_on(result.machines)),
     )
 
 
@@ -67,11 +67,13 @@ def _how(options: RunOptions, data_type: str) -> HowRun:
     )
 
 
-def _how_plan(options: RunOptions, data_type: str) -> HowPlanRun:
+def how_plan(options: RunOptions, data_type: str) -> HowPlanRun:
+    """The options of a run of a plan, as they took effect."""
     return HowPlanRun(**vars(_how(options, data_type)), ranks_per_gpu=options.ranks_per_gpu)
 
 
-def _ran_on(machines: Sequence[Mapping[str, str]]) -> RanOn:
+def ran_on(machines: Sequence[Mapping[str, str]]) -> RanOn:
+    """With which versions, and on what machines."""
     return RanOn(
         versions=RunVersions(p2smt=__version__, platform=platform.platform()), ranks=machines
     )
@@ -92,7 +94,7 @@ def _request_data(result: RequestResult) -> MeasuredRequest:
         repetitions_checked=result.repetitions_checked,
         replicas_agree=result.replicas_agree,
         predicted_s=cast(float, request.predicted_s),
-        **vars(_times(result.total)),
+        **vars(measured_times(result.total)),
         baseline_predicted_s=request.baseline_predicted_s,
         baseline_s=baseline.median_s,
         baseline_spread_s=baseline.spread_s,
@@ -103,14 +105,15 @@ def _request_data(result: RequestResult) -> MeasuredRequest:
                 instruction=step.name,
                 groups=step.groups,
                 predicted_s=cast(float, step.predicted_s),
-                **vars(_times(times)),
+                **vars(measured_times(times)),
             )
             for step, times in zip(request.steps, result.steps, strict=True)
         ],
     )
 
 
-def _times(times: Times) -> MeasuredTimes:
+def measured_times(times: Times) -> MeasuredTimes:
+    """Times as plain data."""
     return MeasuredTimes(
         measured_s=times.median_s, spread_s=times.spread_s, samples_s=times.samples
     )
@@ -136,9 +139,9 @@ def schedule_run_data(result: ScheduleResult, options: RunOptions) -> RunSchedul
         float_checked=result.float_checked,
         repetitions_checked=result.repetitions_checked,
         interleavings=result.interleavings,
-        **vars(_times(result.total)),
+        **vars(measured_times(result.total)),
         options=_how(options, _data_type(options)),
-        **vars(_ran_on(result.machines)),
+        **vars(ran_on(result.machines)),
     )
 
 
@@ -257,7 +260,7 @@ def array_run_data(result: ArrayRunResult, options: RunOptions) -> RunRedistribu
         repetitions_checked=result.repetitions_checked,
         float_checked=result.float_checked,
         predicted_s=sum(job.predicted_s),
-        **vars(_times(result.total)),
+        **vars(measured_times(result.total)),
         memory_bytes=result.memory_bytes,
         predicted_bytes=result.predicted_bytes,
         steps=[
@@ -265,12 +268,12 @@ def array_run_data(result: ArrayRunResult, options: RunOptions) -> RunRedistribu
                 kind=step.kind.value,
                 text=step.text(frame),
                 predicted_s=predicted,
-                **vars(_times(times)),
+                **vars(measured_times(times)),
             )
             for step, predicted, times in zip(job.steps, job.predicted_s, result.steps, strict=True)
         ],
-        options=_how_plan(options, frame.element.value),
-        **vars(_ran_on(result.machines)),
+        options=how_plan(options, frame.element.value),
+        **vars(ran_on(result.machines)),
     )
 
 
@@ -290,10 +293,10 @@ def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str
         planned = format_bytes(result.predicted_bytes)
         yield f"memory {format_bytes(result.memory_bytes)} at most on a rank, planned {planned}"
     if result.total.median_s is not None:
-        total = _time_and_spread(result.total)
+        total = time_and_spread(result.total)
         yield f"time {total} (median, slowest rank), {_said(sum(job.predicted_s))}"
         for number, step in enumerate(job.steps):
-            times = f"{_time_and_spread(result.steps[number])}, {_said(job.predicted_s[number])}"
+            times = f"{time_and_spread(result.steps[number])}, {_said(job.predicted_s[number])}"
             yield f"step {number + 1}, {step.text(frame)}: {times}"
 
 
@@ -301,6 +304,7 @@ def _said(seconds: float) -> str:
     return f"predicted {format_time(seconds)}"
 
 
-def _time_and_spread(times: Times) -> str:
+def time_and_spread(times: Times) -> str:
+    """The median, with the spread where there is one."""
     spread = "" if times.spread_s is None else f", spread {format_time(times.spread_s)}"
     return f"{format_time(times.median_s or 0.0)}{spread}"

@@ -12,9 +12,10 @@ from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.schedules.schedule_job import ScheduleJob
+from p2smt.runtime.transfers.transfer_job import TransferJob
 
-Work = Job | ScheduleJob | ArrayJob
-"""Programs for requests, a schedule, or a redistribution; ``ranks``: how many ranks it takes."""
+Work = Job | ScheduleJob | ArrayJob | TransferJob
+"""Programs for requests, a schedule, a redistribution, a transfer; ``ranks``: how many it takes."""
 
 
 @dataclass(frozen=True, slots=True)

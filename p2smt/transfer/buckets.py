@@ -144,17 +144,33 @@ def fill_s(ports: PortMap, pieces: Sequence[TreePiece], item_bytes: int, buckets
     Every edge of a way adds the latency of its link, and each but the first, whose time is that of
     the bytes, the time of a chunk.
     """
+    ends = (end for _, _, end in _passages(ports, pieces, item_bytes, buckets))
+    return max(ends, default=0.0) * buckets
+
+
+def arrivals(
+    ports: PortMap, pieces: Sequence[TreePiece], item_bytes: int, buckets: int = 1
+) -> dict[tuple[int, int], float]:
+    """Of each pair of devices the seconds in a bucket after which the first begins to send."""
+    found: dict[tuple[int, int], float] = {}
+    for edge, start, _ in _passages(ports, pieces, item_bytes, buckets):
+        found[edge] = min(found.get(edge, start), start)
+    return found
+
+
+def _passages(
+    ports: PortMap, pieces: Sequence[TreePiece], item_bytes: int, buckets: int
+) -> Iterator[tuple[tuple[int, int], float, float]]:
+    """Edges, when their first chunk is sent, and when the receiver gets its first bytes."""
     costs: dict[tuple[int, int], tuple[float, float]] = {}
-    longest = 0.0
     for piece in pieces:
         chunk = min(CHUNK_BYTES, -(-(piece.stop - piece.start) // buckets) * item_bytes)
         came: dict[int, float] = {}
         for edge in piece.edges:
             latency, per_byte = _known(costs, ports, edge)
-            before = came.get(edge[0])
-            came[edge[1]] = latency + (0.0 if before is None else before + chunk * per_byte)
-        longest = max(longest, *came.values())
-    return longest * buckets
+            start = came[edge[0]] + chunk * per_byte if edge[0] in came else 0.0
+            came[edge[1]] = start + latency
+            yield edge, start, came[edge[1]]
 
 
 def _edge_cost(ports: PortMap, source: int, target: int) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from p2smt.cluster.file_model import build_topology
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.result import SAME
 from p2smt.transfer.buckets import BucketTimes, bucket_times, fill_s
@@ -49,10 +50,7 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
     """
     topology = build_topology(model.topology, source)
     try:
-        before, after = layouts_of(model)
-        places = model.source_devices, model.target_devices
-        nominal = model.rates == "nominal"
-        question = TransferQuestion(topology, before, after, *places, model.item_bytes, nominal)
+        question = _question(model, topology)
         pieces = pieces_of(model)
         made = replay(question.moves, pieces, question.ports, model.item_bytes)
     except InputError as fault:
@@ -65,6 +63,22 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
     times = bucket_times(pieces, question.ports, model.item_bytes, model.buckets)
     faults += _misstated(model, question, pieces, times, bound)
     return TransferReport(tuple(faults), question, made, bound, times)
+
+
+def question_of(model: TransferModel, source: str) -> TransferQuestion:
+    """What was asked, by the file.
+
+    Raises:
+        InputError: its topology is none, or its layouts are none on these devices.
+    """
+    return _question(model, build_topology(model.topology, source))
+
+
+def _question(model: TransferModel, topology: Topology) -> TransferQuestion:
+    before, after = layouts_of(model)
+    places = model.source_devices, model.target_devices
+    nominal = model.rates == "nominal"
+    return TransferQuestion(topology, before, after, *places, model.item_bytes, nominal)
 
 
 def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:

@@ -109,6 +109,10 @@ UNRECORDED = {
     "--to-device-ids 64-127 --model llama-3-70b --nominal": OWN,
     "transfer -t dgx-h100:3 --from trainer.json --to engines.json --to-device-ids 16-23 --nominal "
     "-o plan.json": OWN,
+    "transfer -t dgx-h100:2 --from megatron:tp=2,pp=2,dp=2 --to vllm:tp=2,engines=2 "
+    "--to-device-ids 8-11 --model config.json --memory 1MiB --nominal -o small.json "
+    "--code transfer.py --svg transfer.svg": OWN,
+    "run small.json --backend reference": OWN,
     "models qwen3-32b": OWN,
     "estimate -m model.yaml -t dgx-h100:4 --strategy tp=8,pp=2,dp=2,sp=1,zero=1 "
     "--global-batch 64 --seq 4096": OWN,

@@ -1,4 +1,4 @@
-"""Both kinds of work reach the ranks as they were, and their reports come back so."""
+"""All kinds of work reach the ranks as they were, and their reports come back so."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from p2smt.schedules.classics import classic
 from tests.interpreter import assert_silent
 from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, program_request
+from tests.runtime.transfers.tools import interleaved, job_of
 from tests.schedules.small_schedules import meeting, put
 from tests.tiers import but_the_first
 
@@ -28,6 +29,7 @@ KINDS: dict[str, Work] = {
     "put": schedule_job(put()),
     "meeting": schedule_job(meeting()),
     "classic": schedule_job(classic("bruck-all-gather", 3)),
+    "sent": job_of(interleaved()),
 }
 SAYS_WHAT_IT_READ = """
 import pickle, sys
@@ -48,7 +50,9 @@ def test_a_setup_is_read_as_it_was_written(name: str) -> None:
     assert pickle.loads(pickle.dumps(setup)) == setup
 
 
-@pytest.mark.parametrize(("name", "read"), [("job", "Job 4"), ("ring", "ScheduleJob 4")])
+@pytest.mark.parametrize(
+    ("name", "read"), [("job", "Job 4"), ("ring", "ScheduleJob 4"), ("sent", "TransferJob 7")]
+)
 def test_a_setup_is_read_without_torch(name: str, read: str) -> None:
     found = subprocess.run(
         [sys.executable, "-c", SAYS_WHAT_IT_READ],

@@ -254,6 +254,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "wrong_swap.json --backend reference",
         "pair.json --repeat 1",
     ),
+    "run-transfer": (
+        "sent.json --backend reference",
+        "unsent.json --backend reference --unverified",
+        "sent.json --repeat 1",
+    ),
     "calibrate": (
         "--from-nccl-tests inside.txt across.json",
         "--from-nccl-tests --topology derived.yaml wrong.txt",

@@ -210,7 +210,7 @@ def outputs_of(name: str, folder: Path) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-SLOW = ("calibrate", "run-redistribution")
+SLOW = ("calibrate", "run-redistribution", "run-transfer")
 NAMES = [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in SLOW)) for n in OUTPUTS]
 
 

@@ -47,7 +47,7 @@ KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "Clusters, and running on them": {
             "topology": "Presets and topology files; make them of what tools print.",
-            "run": "Run a plan, schedule or redistribution on real ranks.",
+            "run": "Run a plan, schedule or transfer on real ranks, checked.",
             "calibrate": "Fit a topology, or efficiencies, to measured times.",
         },
         "Hand an answer on": {

@@ -24,7 +24,7 @@ GENERAL = "defaults"
 INNER = {"topology": ("import", "detect", "export", "fabric", "list", "show", "check")}
 """Commands of groups, whose tables are such as ``[topology.import]``."""
 _NEVER = """
-    --output --out --svg --plot --trace --certificate --note --latex --json --csv
+    --output --out --svg --code --plot --trace --certificate --note --latex --json --csv
     --journal --scheduler --engine --processes --workers --force --no-config --help
 """
 NEVER = frozenset(_NEVER.split())

@@ -35,7 +35,7 @@ _SEARCH = """
 """
 _OUTPUT = """
     --within --top --pick --compare --sensitivity --explain --what-if --cost --symbolic --latex
-    --plot --svg --trace --certificate --to --by-host --output --out --note --details --force
+    --plot --svg --code --trace --certificate --to --by-host --output --out --note --details --force
     --json --csv --quiet --no-config --anonymous --help --as
 """
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -52,7 +52,12 @@ REDISTRIBUTION = _kind(
     "",
     "p2smt show {0}, p2smt verify {0} or p2smt run {0} take it",
 )
-TRANSFER = _kind("a transfer", "verify", "", "p2smt verify {0} takes it")
+TRANSFER = _kind(
+    "a transfer",
+    "verify, run, show, report",
+    "",
+    "p2smt show {0}, p2smt verify {0} or p2smt run {0} take it",
+)
 SCHEDULE = _kind(
     "a schedule",
     "verify, convert, run, cost, show, report, export",

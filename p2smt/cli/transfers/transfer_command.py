@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, opened, part
 from p2smt.cli.transfers.layout_options import LayoutOptions
+from p2smt.cli.transfers.transfer_files import TransferFiles
 
 if TYPE_CHECKING:
     from p2smt.transfer.answer import TransferAnswer
@@ -20,6 +22,7 @@ def transfer(
     prices: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit"),
     output: Text = o.PLAN_FILE,
+    files: TransferFiles,
     shown: o.ShownOptions,
 ) -> int:
     """Move a model's tensors from one mesh to another, with a bound and its proof."""
@@ -27,12 +30,17 @@ def transfer(
 
     topology = cluster.under(prices)
     question = layouts.question(topology, prices.nominal, how)
-    o.plan_writable(output)
-    o.check_kept(output, layouts.source, layouts.target, layouts.model, cluster.topology)
-    return finish(find_transfer(question), output, shown)
+    files.check(output, layouts.source, layouts.target, layouts.model, cluster.topology)
+    answer = find_transfer(question)
+    return finish(answer, output, shown, files.write(answer, layouts.dtype))
 
 
-def finish(answer: TransferAnswer, output: str | None, shown: o.ShownOptions) -> int:
+def finish(
+    answer: TransferAnswer,
+    output: str | None,
+    shown: o.ShownOptions,
+    others: Sequence[str] = (),
+) -> int:
     """Write the file first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell
@@ -47,6 +55,7 @@ def finish(answer: TransferAnswer, output: str | None, shown: o.ShownOptions) ->
 
         write_atomically(output, transfer_text(answer))
         written.append(f"plan written to {printable(output)}")
+    written += others
     said = transfer_details if shown.details else transfer_screen
     tell(shown.json, lambda: transfer_data(answer), lambda: said(answer, written))
     return exit_code(answer.status)

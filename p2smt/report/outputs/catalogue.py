@@ -69,7 +69,11 @@ from p2smt.report.outputs.synthesize import (
     SynthesizeThroughputOutput,
 )
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
-from p2smt.report.transfers.output import TransferOutput, VerifyTransferOutput
+from p2smt.report.transfers.output import (
+    RunTransferOutput,
+    TransferOutput,
+    VerifyTransferOutput,
+)
 from p2smt.resharding.plan_file import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.transfer.file_model import TransferModel, WeightLayoutModel
@@ -149,6 +153,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
         "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
         "run-redistribution": (RunRedistributionOutput, "run --json of a redistribution"),
+        "run-transfer": (RunTransferOutput, "run --json of a transfer"),
         "calibrate": (CalibrateOutput, "calibrate --json"),
         "calibrate-runs": (CalibrateRunsOutput, "calibrate --runs --json"),
         "topology-list": (TopologyListOutput, "topology list --json"),

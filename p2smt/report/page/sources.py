@@ -53,8 +53,9 @@ def one_story(path: str, names: Names) -> Story:
 
         return redistribution_story(data, path, names)
     if data.get("kind") == TRANSFER:
-        remedy = f"p2smt verify {path[:200]} takes it"
-        raise InputError(f"file {path[:200]!r}", "is the plan of a transfer, not drawn yet", remedy)
+        from p2smt.report.transfers.story import transfer_story
+
+        return transfer_story(data, path, names)
     if {"requests", "ranks", "matrix"} <= data.keys():
         return _file_story(data, path, names)
     return _printed_story(data, path, names)

@@ -1,10 +1,11 @@
-"""``transfer --json``, and the verdict on the plan of a transfer."""
+"""``transfer --json``, the verdict on the plan of a transfer, and what running it gave."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+from p2smt.report.outputs.runs import HowPlanRun, MeasuredTimes, RanOn
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -71,3 +72,27 @@ class VerifyTransferOutput(WhatChecked, Output):
     bound_s: Annotated[Seconds | None, Said("What the prices prove; null: nothing was derived.")]
     gap: Annotated[Gap | None, Said("Of the time over the bound; null: nothing is proved.")]
     classes: Annotated[Count | None, Said("null: nothing moves, or layouts are none.")]
+
+
+class CheckedTransferRun(OutputPart):
+    """A transfer as it was run, and whether its result is right."""
+
+    verified: Annotated[bool, Said("Every rank has the right result.")]
+    tensors: Annotated[int, Said("How many there are.", ge=1)]
+    item_bytes: Annotated[int, Said("Of an element.", ge=1)]
+    buckets: Annotated[Count, Said("In which it was sent.")]
+    messages: Annotated[int, Said("Edges of all pieces.", ge=0)]
+    sent_bytes: Annotated[PayloadBytes, Said("Of all messages.")]
+    compared: Annotated[Count, Said("Values that receivers have in the end, all compared.")]
+    errors: Annotated[Sequence[str], Said("What is wrong, of each rank the first.")]
+    repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
+    predicted_s: Annotated[Seconds, Said("The plan's, on the cluster that it is for.")]
+    staged_bytes: Annotated[
+        PayloadBytes | None, Said("The most that a rank staged; null: not measured.")
+    ]
+    staging_bytes: Annotated[PayloadBytes, Said("The same by the plan.")]
+    options: HowPlanRun
+
+
+class RunTransferOutput(RanOn, MeasuredTimes, CheckedTransferRun, Output):
+    """What running a transfer gave."""

@@ -28,15 +28,23 @@ def transfer_screen(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
 
 def verdict_text(data: TransferOutput) -> str:
     """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
-    seconds = ms_text(data.bandwidth_s)
-    if not data.messages:
-        return f"{data.status.value}: nothing moves, every device has what it needs"
-    if data.gap is None:
-        return f"{data.status.value}: {seconds}, nothing is proved"
-    by = f" by {data.binding}" if data.binding else ""
-    least = "gap 0 %" if data.status is Status.OPTIMAL else "gap below 0.001 %"
-    gap = f"gap {plain(100 * data.gap, 2)} %" if data.gap >= 1e-5 else least
-    return f"{data.status.value}: {seconds}, bound {ms_text(data.bound_s)} ({gap}){by}"
+    return verdict_words(
+        data.status, data.bandwidth_s, data.bound_s, data.gap, data.binding, bool(data.messages)
+    )
+
+
+def verdict_words(
+    status: Status, seconds: float, bound_s: float, gap: float | None, binding: str, moves: bool
+) -> str:
+    """The verdict of its numbers; ``moves``: whether anything does."""
+    if not moves:
+        return f"{status.value}: nothing moves, every device has what it needs"
+    if gap is None:
+        return f"{status.value}: {ms_text(seconds)}, nothing is proved"
+    by = f" by {binding}" if binding else ""
+    least = "gap 0 %" if status is Status.OPTIMAL else "gap below 0.001 %"
+    said = f"gap {plain(100 * gap, 2)} %" if gap >= 1e-5 else least
+    return f"{status.value}: {ms_text(seconds)}, bound {ms_text(bound_s)} ({said}){by}"
 
 
 def ms_text(seconds: float) -> str:

@@ -15,8 +15,10 @@ from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.schedules import schedule_job as of_schedules
 from p2smt.runtime.schedules.schedule_job import ScheduleJob
+from p2smt.runtime.transfers import transfer_job as of_transfers
+from p2smt.runtime.transfers.transfer_job import TransferJob
 from p2smt.runtime.work import Work
-from p2smt.units import format_bytes
+from p2smt.units import counted, format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,16 @@ def need_of(work: Work, options: RunOptions, local: Sequence[int]) -> Need:
                 total = of_arrays.array_rank_bytes(work) * len(local)
             what = f"{each} on each of {len(local)} ranks"
             return Need(what, total, "plan a smaller array for this check")
+        case TransferJob():
+            if options.backend == "reference":
+                total = of_transfers.transfer_reference_bytes(work)
+            else:
+                total = sum(
+                    of_transfers.transfer_rank_bytes(work, work.devices[rank]) for rank in local
+                )
+            what = f"{counted(len(work.before.tensors), 'tensor')} on {len(local)} ranks"
+            remedy = "plan a smaller model for this check, of a config.json with fewer layers"
+            return Need(what, total, remedy)
         case _:
             assert_never(work)
 

@@ -26,6 +26,8 @@ from p2smt.runtime.programs.program_rank import run_rank
 from p2smt.runtime.ranks.place import Place, no_cuda, too_few_gpus
 from p2smt.runtime.schedules.rank import run_schedule_rank
 from p2smt.runtime.schedules.schedule_job import ScheduleJob, check_backend
+from p2smt.runtime.transfers.transfer_job import TransferJob
+from p2smt.runtime.transfers.transfer_rank import run_transfer_rank
 from p2smt.runtime.work import Work
 from p2smt.units import plain
 
@@ -77,6 +79,8 @@ def report_work(work: Work, options: RunOptions, site: Site, tell: Tell) -> Rank
             return run_schedule_rank(work, options, site, tell)
         case ArrayJob():
             return run_array_rank(work, options, site, tell)
+        case TransferJob():
+            return run_transfer_rank(work, options, site, tell)
         case _:
             assert_never(work)
 
@@ -112,7 +116,7 @@ def _prepare_nccl(work: Work, options: RunOptions, place: Place) -> None:
                 os.environ.setdefault("NCCL_LAUNCH_ORDER_IMPLICIT", "1")
         case ScheduleJob():
             check_backend(options)
-        case ArrayJob():
+        case ArrayJob() | TransferJob():
             pass
         case _:
             assert_never(work)

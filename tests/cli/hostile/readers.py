@@ -103,6 +103,8 @@ READERS: Mapping[str, Reader] = {
         Reader("swap.json", "verify FILE", _saved("swap.json")),
         Reader("swap-run.json", "run FILE --backend reference", _saved("swap.json")),
         Reader("sent.json", "verify FILE", _saved("sent.json")),
+        Reader("sent-run.json", "run FILE --backend reference", _saved("sent.json")),
+        Reader("sent-show.json", "show FILE", _saved("sent.json")),
         Reader(
             "layout.json",
             "transfer -t tiny.yaml --from FILE --to layout.json",

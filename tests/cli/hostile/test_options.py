@@ -48,7 +48,10 @@ LINES: Mapping[str, str] = {
     "topology export": "tiny.yaml --to astra-sim",
 }
 """A command line that is right, or lacks its file alone."""
-FILES = ("--output", "--journal", "--svg", "--html", "--certificate", "--export", "--trace")
+FILES = (
+    *("--output", "--journal", "--svg", "--html", "--certificate", "--export", "--trace"),
+    "--code",
+)
 """Whose value is any text: the name of a file that is written."""
 
 

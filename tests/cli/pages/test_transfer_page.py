@@ -1,25 +1,76 @@
-"""docs/transfer.md: its piece writes the layouts, and its commands print what is shown."""
+"""docs/transfer.md: its pieces write files, its commands print what is shown, its code moves."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from tests.cli.tools import cli
+from tests.runtime.forked import fork_ranks, join
 
 PAGE = (Path(__file__).parents[3] / "docs" / "transfer.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
+PIECES = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+RANKS = 12
 
 
-def test_the_commands_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the files that the pieces write."""
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    exec(code, {})
-    assert len(COMMANDS) == 3
+    layouts, model, _ = PIECES
+    for piece in (layouts, model):
+        exec(piece, {})
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_commands_print_what_is_shown() -> None:
+    assert len(COMMANDS) == 5
     for command, shown in COMMANDS:
         done = cli(*shlex.split(command))
         assert (done.code, done.err) == (0, "")
         assert done.out.splitlines() == shown.splitlines()
+
+
+@pytest.mark.cluster
+def test_the_code_moves_a_model(folder: Path) -> None:
+    """Both sides run the page's lines: trainers in float32, generators in bfloat16."""
+    (command,) = [command for command, _ in COMMANDS if "--code" in command]
+    assert cli(*shlex.split(command)).code == 0
+
+    def work(rank: int) -> None:
+        sys.path.insert(0, str(folder))
+        import transfer  # type: ignore[import-not-found]
+
+        join(rank, RANKS, folder / "store")
+        whole = {
+            name: (torch.arange(rows * columns, dtype=torch.float32) % 256).reshape(shape)
+            for names, shape, *_ in transfer.PATTERNS
+            for name in names
+            for rows, columns in [(shape[0], shape[1] if len(shape) > 1 else 1)]
+        }
+        right = transfer.cut(whole, rank, after=True)
+        given: dict[str, Any] = {
+            "before": {name: [one.clone() for one in own] for name, own in _cut(whole, rank)},
+            "after": {
+                name: [torch.empty_like(one, dtype=torch.bfloat16) for one in own]
+                for name, own in right.items()
+            },
+        }
+        exec(PIECES[2], given)
+        assert (len(right) == 39) == (rank >= 8)
+        for name, own in right.items():
+            for found, one in zip(given["after"][name], own, strict=True):
+                assert torch.equal(found.float(), one)
+
+    def _cut(whole: dict[str, torch.Tensor], rank: int) -> Any:
+        return sys.modules["transfer"].cut(whole, rank).items()
+
+    assert fork_ranks(RANKS, work) == 0

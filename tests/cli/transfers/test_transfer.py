@@ -214,7 +214,7 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
 
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
-    refused(cli("run", "plan.json"), "a transfer, which p2smt run does not take")
+    refused(cli("cost", "plan.json"), "a transfer, which p2smt cost does not take")
 
 
 @pytest.mark.usefixtures("folder")

@@ -74,6 +74,18 @@ def test_schedules_and_redistributions_run_right_on_ranks_of_mpirun(
 
 @pytest.mark.cluster
 @pytest.mark.exhaustive
+def test_transfers_run_right_on_ranks_started_here(tmp_path: Path, mpi: Mpi) -> None:
+    plan = str(tmp_path / "plan.json")
+    array = ("--mesh", "x=2", "--shape", "9,7", "--dtype", "f32", "--to-mesh", "y=3", "-o", plan)
+    words = ("--from", "S(x),R", "--to", "R,S(y)", "--uneven", "nested", "--to-device-ids", "1-3")
+    done = mpi.p2smt(*on_pairs(tmp_path, *array, *words, command="redistribute"))
+    assert done.code in (0, 3), done.err
+    done = mpi.p2smt("run", plan, "--backend", "mpi", "--repeat", "1")
+    assert (done.code, done.out.count("verified: 4 ranks, mpi")) == (0, 1), done.err
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_a_calibration_measures_mpi_and_no_library_of_gpus(tmp_path: Path, mpi: Mpi) -> None:
     out = str(tmp_path / "measured.yaml")
     words = ("calibrate", "-t", "dgx-a100:2", "--use", "gpu=2", "--backend", "mpi", "-o", out)
