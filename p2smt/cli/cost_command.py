@@ -66,13 +66,19 @@ def cost(
 
     if plan:
         if sizes is not None and are_schedules(plan):
-            apart = {"--axes": axes, "--placement": placement, "--hosts": hosts}
-            apart |= {"--program": program, "--objective": objective}
-            apart |= {"--symbolic": symbolic or latex or None}
-            apart |= {"requests": requests.some or None, "--kind": requests.kind}
             only = o.PriceOptions(library=prices.library)
-            apart |= {"--algorithm, --nominal and --pipeline": None if prices == only else prices}
-            refuse_beside_schedules(apart)
+            refuse_beside_schedules(
+                {
+                    "--axes": axes,
+                    "--placement": placement,
+                    "--hosts": hosts,
+                    "--program": program,
+                    "--objective": objective,
+                    "--symbolic": symbolic or latex or None,
+                    "requests": None if requests == o.RequestOptions() else requests,
+                    "--algorithm, --nominal or --pipeline": None if prices == only else prices,
+                }
+            )
             shown = o.ShownOptions(details, json)
             return cost_schedules(plan, cluster, prices.library, sizes, plot, shown)
         if len(plan) > 1:
