@@ -10,16 +10,18 @@ many steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from p2smt.errors import InputError
+from p2smt.problems.schedule import SumSchedule
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import ThresholdMemory
+from p2smt.synthesis.seeds import Seed, seeds_of
 from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
@@ -31,7 +33,7 @@ from p2smt.synthesis.setting import (
     tell_nobody,
 )
 from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleSearch, symmetry_search_of
-from p2smt.synthesis.synthesize import answered
+from p2smt.synthesis.synthesize import answered, seeded
 
 MORE_STEPS = 4
 """So many steps beyond the fewest are looked at, unless somebody says how many."""
@@ -121,7 +123,11 @@ def frontier(
     try:
         every = steps_of(setting, max_steps)
         limit = least_rate(setting, None, _part(watch, BOUND_PART), watch)
-        ending = Ending.TIME if limit is None else _fill(question, every, limit, watch, points)
+        if limit is None:
+            ending = Ending.TIME
+        else:
+            known = known_seeds(question, every[-1], _part(watch, SEEDS_PART))
+            ending = _fill(replace(question, seeds=known), every, limit, watch, points)
     except KeyboardInterrupt:
         pass
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
@@ -190,37 +196,50 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 
 
 # The best rate in so many steps: sizes between a bound and what is known, tried in turn.
-# Where nothing is known, one chunk comes first.  Then sizes that could meet the bound have a slice,
-# and the rates between the bound and the best are halved: each time the size of fewest chunks in
-# the middle half is tried, and what is found, or not found in its slice, is an end of the next
-# half. Then both again, with longer slices.  Chunks that a group moves lie in orbits, so that few
-# numbers of chunks leave room for large groups: sums of whole orbits (:func:`orbit_sums`) come
-# before all that is halved, and a size of them that was not found in its slice closes no other
-# number of chunks.  Where there is a time limit, rates and the bound are then tried without
-# symmetries, and no size has more than a part of the time that is left.
+# What is known without a search (:mod:`.seeds`) comes first: no search begins above it.  Then, pass
+# after pass, each with longer slices: sizes that could meet the bound; chunks that a group moves
+# lie in orbits, so sums of whole orbits (:func:`orbit_sums`), the fewest rounds by bisection;
+# and the rates between the bound and the best are halved, the size of fewest chunks in the middle
+# half each time.  That a size was not found in its slice says where a pass goes on, and nothing
+# else: the next pass asks it again.  Only a schedule, a bound, or a complete search closes a size.
+# Where there is a time limit rates are also tried without symmetries, last in each pass, and no
+# size has more than a part of the time that is left.
 
 
-POINT_EFFORT = 8
-"""First slices that searches may spend in vain on the bound, where there is no time limit."""
-BETWEEN_EFFORT = 2
-"""And on the rates above it."""
-ORBITS_EFFORT = 16
-"""And on sums of whole orbits."""
-VAIN_PART = 4
-"""A size without a schedule counts as so small a part of a slice, however soon it is known."""
+@dataclass(frozen=True, slots=True)
+class PointEffort:
+    """First slices that the searches of a point may spend in vain, where there is no time limit.
+
+    On the bound, on sums of whole orbits, and on the rates between.  ``timeless``: also where there
+    is one.
+    """
+
+    bound: int = 8
+    orbits: int = 16
+    between: int = 2
+    timeless: bool = False
+
+
+BRIEF = PointEffort(1, 2, 0, timeless=True)
+"""Of an all-gather that is only to be a part of an all-reduce."""
+SIZE_SLICES = 3
+"""A size has so many slices in a pass; the largest groups come first."""
 CLOSE = Fraction(1, 100)
 """Rates that are no further apart, as a part of the larger, are not halved."""
 PARTS = 2
 """A size has so small a part of the time that is left .."""
 LEAST_S = 1.0
 """.. but so many seconds, as long as there are any."""
+SEEDS_PART = 4
+"""What is to be known before any search has so small a part of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateQuestion:
     """Rates of what, up to so many chunks, and how they are sought.
 
-    ``memory``: of the groups, which are those of every size and number of steps.
+    ``memory``: of the groups, which are those of every size and number of steps.  ``seeds``: by
+    steps, schedules that are known already.
     """
 
     setting: SynthesisSetting
@@ -228,6 +247,40 @@ class RateQuestion:
     solver: Solver
     tell: Tell
     memory: ThresholdMemory = field(default_factory=ThresholdMemory)
+    effort: PointEffort = PointEffort()
+    seeds: Mapping[int, Seed] = field(default_factory=dict)
+
+
+def known_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> dict[int, Seed]:
+    """What is known of up to so many steps; all-gathers that are parts of it are searched for."""
+
+    def solve(setting: SynthesisSetting, most: int, known: Mapping[int, Seed]) -> Iterator[Seed]:
+        asked = question.solver, question.tell
+        part = RateQuestion(setting, MOST_CHUNKS, *asked, effort=BRIEF, seeds=known)
+        return _sought(part, most, watch)
+
+    return seeds_of(question.setting, most_steps, question.most_chunks, solve, watch)
+
+
+def _sought(question: RateQuestion, most_steps: int, watch: StopWatch) -> Iterator[Seed]:
+    """What a search finds that is better than the seeds, for each number of steps."""
+    setting, best = question.setting, None
+    limit = least_rate(setting, None, watch, watch)
+    for steps in range(int(fewest_steps(setting).value), most_steps + 1):
+        seed = question.seeds.get(steps)
+        rates = (best, None if seed is None else seed.size.rate)
+        best = min((rate for rate in rates if rate is not None), default=None)
+        bound = None if limit is None else least_rate(setting, steps, watch, watch)
+        if limit is None or bound is None or best == limit.value:
+            return
+        search = _Improving(question, steps, bound.value, best, watch)
+        search.run()
+        if search.stopped:
+            raise KeyboardInterrupt
+        size, sums = search.schedule
+        if size is not None and sums is not None:
+            best = size.rate
+            yield Seed(size, f"{size}", sums)
 
 
 def best_rate(
@@ -237,17 +290,23 @@ def best_rate(
 
     None: no size was tried.
     """
-    search = _Improving(question, steps, bound.value, best, watch)
+    seed = question.seeds.get(steps)
+    if seed is not None and best is not None and seed.size.rate >= best:
+        seed = None
+    known = best if seed is None else seed.size.rate
+    search = _Improving(question, steps, bound.value, known, watch)
     try:
         search.run()
     except KeyboardInterrupt:
         search.stopped = True
-    if search.found is None:
+    if search.found is not None and (seed is None or search.found[1].sums is not None):
+        size, climb = search.found
+        found = answered(question.setting, size, bound, climb, watch)
+    elif seed is not None:
+        found = seeded(question.setting, seed, bound, watch)
+    else:
         return None
-    size, climb = search.found
-    return replace(
-        answered(question.setting, size, bound, climb, watch), interrupted=search.stopped
-    )
+    return replace(found, interrupted=search.stopped)
 
 
 @dataclass(slots=True)
@@ -260,9 +319,7 @@ class _SymmetrySearches:
 
     def spent(self, first_slice: int) -> bool:
         """Whether that was spent."""
-        spent = sum(climb.spent for climb in self.of.values())
-        vain = sum(climb.over and climb.sums is None for climb in self.of.values())
-        return spent + vain * first_slice // VAIN_PART >= self.slices * first_slice
+        return sum(climb.spent for climb in self.of.values()) >= self.slices * first_slice
 
 
 @dataclass(slots=True)
@@ -279,27 +336,33 @@ class _Improving:
     known: list[_SymmetrySearches] = field(default_factory=list)
 
     def run(self) -> None:
-        """Until the bound is met, nothing is open, or the time is over."""
-        setting, most = self.question.setting, self.question.most_chunks
-        plain = self._climbs(replace(setting, symmetry=False), BETWEEN_EFFORT)
-        exact = self._climbs(setting, POINT_EFFORT)
-        between = self._climbs(setting, BETWEEN_EFFORT)
+        """Pass after pass, until the bound is met, nothing is open, or enough was tried."""
+        setting, most, effort = (
+            self.question.setting,
+            self.question.most_chunks,
+            self.question.effort,
+        )
+        plain = self._climbs(replace(setting, symmetry=False), effort.between)
+        exact = self._climbs(setting, effort.bound)
+        orbits = self._climbs(setting, effort.orbits)
+        between = self._climbs(setting, effort.between)
         if self.best is None:
             self._each(plain, easy(self.steps, self.bound))
         sizes = tuple(meeting(self.steps, self.bound, most))
-        tried = sizes[:1]
-        if setting.symmetry:
-            self._each(exact, tried)
-            self._bisect(self._climbs(setting, ORBITS_EFFORT))
-        if self.watch.remaining_s() is not None:
-            self._halve(plain, _watch_of_one(self.watch))
-            self._each(plain, tried)
-        again = True
+        tried, again = sizes[:1], True
         while again and not self._ended():
             again = self._each(exact, tried)
+            again |= setting.symmetry and self._bisect(orbits)
             again |= self._halve(between, self.watch)
+            if self.watch.remaining_s() is not None:
+                again |= self._halve(plain, _watch_of_one(self.watch))
             again |= tried != sizes
             tried = sizes
+
+    @property
+    def schedule(self) -> tuple[ScheduleSize | None, SumSchedule | None]:
+        """The best that was found, and its size."""
+        return (None, None) if self.found is None else (self.found[0], self.found[1].sums)
 
     def _climbs(self, setting: SynthesisSetting, slices: int) -> _SymmetrySearches:
         self.known.append(_SymmetrySearches(setting, slices))
@@ -314,19 +377,26 @@ class _Improving:
                 tried = True
         return tried
 
-    def _bisect(self, climbs: _SymmetrySearches) -> None:
-        """For each sum of orbits the fewest rounds, the fewest that the bound allows first."""
+    def _bisect(self, climbs: _SymmetrySearches) -> bool:
+        """For each sum of orbits the fewest rounds, the fewest that the bound allows first.
+
+        Whether there was a size to try.
+        """
+        tried = False
         for chunks in orbit_sums(self.question):
             least = max(self.steps, math.ceil(self.bound * chunks))
             most = math.ceil((self.best or easy(self.steps, self.bound)[-1].rate) * chunks) - 1
             rounds = least
             while least <= most and not (self._ended() or self._enough(climbs)):
                 size = ScheduleSize(self.steps, rounds, chunks)
-                if self._open(climbs, size) and self._try(climbs, size, self.watch):
+                is_open = self._open(climbs, size)
+                tried |= is_open
+                if is_open and self._try(climbs, size, self.watch):
                     most = rounds - 1
                 else:
                     least = rounds + 1
                 rounds = (least + most) // 2
+        return tried
 
     def _halve(self, climbs: _SymmetrySearches, watch: StopWatch) -> bool:
         """Halves the rates between bound and best; whether there was a size to try."""
@@ -347,14 +417,15 @@ class _Improving:
         return tried
 
     def _try(self, climbs: _SymmetrySearches, size: ScheduleSize, watch: StopWatch) -> bool:
-        """Turns until one spent something in vain; whether it found a schedule."""
+        """A turn of a size; whether it found a schedule."""
         part = _watch_of_one(watch)
         climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
         before = climb.spent
-        while True:
-            climb.turn(part, lambda: self._enough(climbs))
-            if climb.over or climb.spent > before or part.expired() or self._enough(climbs):
-                break
+
+        def enough() -> bool:
+            return self._enough(climbs) or climb.spent - before >= SIZE_SLICES * climb.slice
+
+        climb.turn(part, enough)
         self.stopped = climb.interrupted
         if climb.sums is not None:
             self.found, self.best = (size, climb), size.rate
@@ -374,8 +445,8 @@ class _Improving:
 
     def _enough(self, climbs: _SymmetrySearches) -> bool:
         """Whether enough was tried, where time does not say so."""
-        unlimited = self.watch.remaining_s() is None
-        return unlimited and climbs.spent(FIRST_SLICE[self.question.solver])
+        counted = self.question.effort.timeless or self.watch.remaining_s() is None
+        return counted and climbs.spent(FIRST_SLICE[self.question.solver])
 
     def _open(self, climbs: _SymmetrySearches, size: ScheduleSize) -> bool:
         """Whether it is open, better than the best, and no refuted size has fewer chunks."""

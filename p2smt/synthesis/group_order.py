@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice, zip_longest
+from itertools import groupby, islice, pairwise, zip_longest
 from math import factorial, prod
 
 from p2smt.collectives.contract import RULES
@@ -19,6 +19,7 @@ from p2smt.fabric.symmetries import (
     fabric_symmetries,
     named_symmetry,
     permuted,
+    symmetry_of_ranks,
 )
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, StopWatch
@@ -42,6 +43,8 @@ ThresholdStep = tuple[SymmetryGroup, tuple[ScheduleSymmetry, ...]]
 _SolverTable = tuple[GroupTable, Subgroup]
 MAX_ORDER = 1024
 """Of a group whose elements are listed; of a larger one a part is used."""
+COMMUTING = 32
+"""Up to so many ranks a group that commutes is grown at random before the levels are looked at."""
 MOST_OF_AN_ORDER = 4
 MOST_WAYS = 3
 _SAME_ROUTES = {"reduce_scatter": "allgather", "reduce": "broadcast"}
@@ -122,13 +125,30 @@ def useful_tables(
     whole = group_table(fabric, generators, MAX_ORDER, watch)
     if whole is not None:
         return (whole,)
+    found = level_tables(fabric, watch, reversing) if not fixed and fabric.ranks > COMMUTING else ()
+    if found:
+        return found
     part: Sequence[FabricSymmetry] = commuting_group(
         fabric, [one for one in generators if not one.reverses], fixed, watch
     )
     if reversing:
         more = fabric_symmetries(fabric, commuting=part, reversing=True, effort=Effort(watch=watch))
         part = [*part, *(one for one in more if one.reverses)]
-    return (_largest(fabric, part),)
+    table = _largest(fabric, part)
+    if fixed or len(table.elements) >= fabric.ranks:
+        return (table,)
+    return (*level_tables(fabric, watch, reversing), table)
+
+
+def level_tables(
+    fabric: Fabric, watch: StopWatch | None, reversing: bool
+) -> tuple[GroupTable, ...]:
+    """The groups of shifts of the levels, with a map that turns all edges round."""
+    turn = permuted(fabric, [], reverses=True) if reversing else None
+    turns = () if turn is None else (turn,)
+    groups = level_shifts(fabric, MAX_ORDER // (1 + len(turns)))
+    tables = (group_table(fabric, [*one, *turns], MAX_ORDER, watch) for one in groups)
+    return tuple(table for table in tables if table is not None)
 
 
 def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable:
@@ -300,6 +320,65 @@ def _primes(number: int) -> Iterator[int]:
             yield factor
             number //= factor
         factor += 1
+
+
+# Groups of shifts of the levels: rank numbers as digits, such as node and GPU.
+
+
+LEAST_IMAGED = 64
+"""Of more ranks shifts are looked for only where no two edges join the same ranks."""
+
+
+def grids(ranks: int, dims: int) -> list[tuple[int, ...]]:
+    """The ordered ways to write a number as a product of so many factors above one."""
+    if dims == 1:
+        return [(ranks,)] if ranks > 1 else []
+    firsts = (n for n in range(2, ranks) if ranks % n == 0)
+    return [(first, *rest) for first in firsts for rest in grids(ranks // first, dims - 1)]
+
+
+def level_shifts(fabric: Fabric, most: int) -> tuple[tuple[FabricSymmetry, ...], ...]:
+    """Generators of groups of shifts that take every rank to every other one by one element.
+
+    A shift adds one to a digit of all rank numbers, which are written with the fewest digits of
+    which all shifts are symmetries; in the second group its digits are split into primes, as far as
+    that is possible.  Empty: there are none, or they have more than ``most`` elements.
+    """
+    if fabric.ranks > min(most, MOST_IMAGES // len(fabric.edges)):
+        return ()
+    known: dict[tuple[int, int], FabricSymmetry | None] = {}
+
+    def shifts(shape: Sequence[int], last: int = 1) -> tuple[FabricSymmetry, ...]:
+        found = []
+        for at, size in enumerate(shape):
+            digit = size, last * prod(shape[at + 1 :])
+            if digit not in known:
+                known[digit] = _shift(fabric, *digit)
+            found.append(known[digit])
+        return tuple(one for one in found if one is not None) if None not in found else ()
+
+    shapes = [(fabric.ranks,), *grids(fabric.ranks, 2), *grids(fabric.ranks, 3)]
+    coarse = next((shape for shape in shapes if shifts(shape)), ())
+    fine: list[int] = []
+    for at, size in enumerate(coarse):
+        primes = tuple(_primes(size))
+        fine += primes if shifts(primes, prod(coarse[at + 1 :])) else (size,)
+    found = (shifts(coarse), shifts(fine)) if len(fine) > len(coarse) else (shifts(coarse),)
+    return tuple(one for one in found if one)
+
+
+def _shift(fabric: Fabric, size: int, stride: int) -> FabricSymmetry | None:
+    """Adds one to the digit of ``size`` values that is worth ``stride``."""
+    cycles = _cycles(range(fabric.ranks), size, stride, 1)
+    found = permuted(fabric, cycles)
+    if found is not None or fabric.ranks > LEAST_IMAGED:
+        return found
+    image = list(range(fabric.ranks))
+    for cycle in cycles:
+        image[cycle[-1]] = cycle[0]
+        for here, there in pairwise(cycle):
+            image[here] = there
+    return symmetry_of_ranks(fabric, image)
 
 
 # How a group moves the chunks of a collective.

@@ -226,6 +226,8 @@ class _Values:
         for part in parts:
             if (chunk, rank, part) not in self._held:
                 return f"adds {part or 'an own input'}, which is not there"
+            if len(parts) == 1:
+                return self._held[chunk, rank, part]
             total += self._held[chunk, rank, part]
         twice = [origin for origin, count in sorted(total.items()) if count > 1]
         return f"has the input of rank {twice[0]} twice" if twice else total

@@ -239,6 +239,7 @@ class Synthesis:
     kind DISTANCE, the steps that there are in every schedule; None: it was stopped before.
     ``sums``, ``schedule`` and ``report``: the messages, the same as a schedule, and its check in
     every interleaving.  ``family`` and ``group_order``: the class and the group of what was found.
+    ``origin``: of what it was made, where no search found it.
     """
 
     setting: SynthesisSetting
@@ -252,6 +253,7 @@ class Synthesis:
     bound: RateBound | None = None
     family: ScheduleClass | None = None
     group_order: int | None = None
+    origin: str = ""
     attempts: tuple[Attempt, ...] = ()
     wall_s: float = 0.0
     interrupted: bool = False

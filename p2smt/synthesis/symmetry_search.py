@@ -39,6 +39,10 @@ SMALLER = 4
 WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
 """Classes that begin in the second turn, with slices of a part of it."""
 WIDER_PART = 4
+VAIN_PART = 4
+"""A search that ends without a schedule counts as so small a part of a slice, however soon."""
+STATED = 8
+"""So many variables take as long to state as a unit of effort."""
 
 
 class Trial(NamedTuple):
@@ -66,7 +70,7 @@ TrialSearch = Callable[[Trial, SearchLimits], Result[SumSchedule]]
 class ScheduleSearch:
     """What is known of one size: ``sums`` once found; of every trial the last attempt.
 
-    ``waiting`` are the trials that are open; ``spent``: effort of searches that came to no end.
+    ``waiting`` are the trials that are open; ``spent``: effort on searches without a schedule.
     ``unsettled``: groups that are not refuted in the widest class, of those seen so far;
     ``listed``: whether all were seen.
     """
@@ -82,6 +86,11 @@ class ScheduleSearch:
     sums: SumSchedule | None = None
     over: bool = False
     interrupted: bool = False
+
+    @property
+    def slice(self) -> int:
+        """The effort of a search that began in the first turn."""
+        return int(self.first_slice * GROWTH**self.turns)
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -148,8 +157,13 @@ class ScheduleSearch:
                 return []
             if late:
                 again.append(trial)
-                self.spent += limits.effort or 0
+            self.spent += self._cost(found, limits.effort if late else None)
         return again
+
+    def _cost(self, found: Result[SumSchedule], effort: int | None) -> int:
+        """What a search in vain took: its slice, or a part of one; and to state its model."""
+        variables = dict(found.stats.counters).get("variables", 0)
+        return (effort or self.first_slice // VAIN_PART) + variables // STATED
 
     def _slice(self, trial: Trial) -> int | None:
         """The effort of a trial in this turn; None: it is not its turn."""

@@ -17,6 +17,7 @@ from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.certificate.certificate import BoundKind
+from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import (
     Answer,
     ScheduleSize,
@@ -146,6 +147,15 @@ def answered(
     )
     if climb.sums is not None:
         found = _lowered(found, climb.sums)
+    return replace(found, wall_s=watch.elapsed_s())
+
+
+def seeded(setting: SynthesisSetting, seed: Seed, bound: RateBound, watch: StopWatch) -> Synthesis:
+    """What was known before any search, with its schedule lowered and checked."""
+    schedule, report = lower(setting, seed.size, seed.sums)
+    word = Answer.SCHEDULE
+    found = Synthesis(setting, seed.size, word, word.value, sums=seed.sums, bound=bound)
+    found = replace(found, schedule=schedule, report=report, origin=seed.origin)
     return replace(found, wall_s=watch.elapsed_s())
 
 

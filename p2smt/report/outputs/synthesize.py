@@ -80,6 +80,9 @@ class SynthesisAnswer(OutputPart):
     optimal: Annotated[bool, Said("The rate is the bound.")]
     class_: ClassText
     group_order: GroupOrder | None
+    origin: Annotated[
+        str | None, Said("Of what it was made, where no search found it; null: one did, or none.")
+    ]
     verdict: Annotated[
         Literal[Verdict.VALID, Verdict.UNKNOWN] | None, Said("In every interleaving.")
     ]

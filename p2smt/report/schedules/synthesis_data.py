@@ -82,6 +82,7 @@ def answer_data(found: Synthesis, files: SynthesisFileNames) -> SynthesisAnswer:
         optimal=found.optimal,
         class_=found.family,
         group_order=found.group_order,
+        origin=found.origin or None,
         verdict=None if found.report is None else cast(_Shown, found.report.verdict),
         schedule=_schedule(found) if files.get("output") is None else None,
         files=SynthesisFiles(
@@ -201,6 +202,7 @@ def _unanswered(size: ScheduleSize, wall_s: float) -> SynthesisAnswer:
         optimal=False,
         class_=None,
         group_order=None,
+        origin=None,
         verdict=None,
         schedule=None,
         files=SynthesisFiles(output=None, certificate=None, svg=None),
@@ -303,6 +305,8 @@ def bound_words(bound: RateBound, steps: int | None) -> str:
 
 def found_words(found: Synthesis) -> str:
     """By which search it was found."""
+    if found.origin:
+        return f"made without a search: {printable(found.origin)}"
     order = found.group_order or 1
     how = f"with a group of {order} symmetries" if order > 1 else "without symmetry"
     return f"found {how}" + (f", class {_family_text(found.family)}" if found.family else "")
@@ -333,18 +337,31 @@ def frontier_tables(found: ScheduleFrontier) -> RenderableType:
     of = CHUNKS_OF[found.setting.collective]
     columns = [">steps", ">bound", ">R/C", ">rounds", ">chunks", "class", "symmetries", "proof"]
     made = table(f"rounds a chunk by steps; chunks {of}", columns, map(_row, found.points))
-    return Group(setting_words(found.setting), "", made, "", *_ending_lines(found))
+    return Group(
+        setting_words(found.setting), "", made, "", *_made_lines(found), *_ending_lines(found)
+    )
+
+
+def _made_lines(found: ScheduleFrontier) -> Iterator[str]:
+    """Of what the schedules were made that no search found."""
+    for one in found.schedules:
+        if one.origin:
+            yield f"{_many(one.size.steps, 'step')}, made of {printable(one.origin)}"
 
 
 def _row(point: FrontierPoint) -> list[str]:
     one = point.found
     if one is None:
         return [str(point.steps), str(point.bound.value), *[""] * 5, proof_words(point)]
-    order = one.group_order or 1
+    if one.origin:
+        how = "made"
+    else:
+        order = one.group_order or 1
+        how = "none" if order == 1 else f"group of {order}"
     return [
         *(str(point.steps), str(point.bound.value), str(one.rate)),
         *(str(one.size.rounds), str(one.size.chunks), _family_text(one.family)),
-        *("none" if order == 1 else f"group of {order}", proof_words(point)),
+        *(how, proof_words(point)),
     ]
 
 
