@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from p2smt.units import format_gigabytes
-
 FITS_PERCENT = 77
 """Of a device's memory: runs that are predicted to need no more have fitted."""
 USABLE_PERCENT = 92
@@ -29,13 +27,6 @@ class MemoryVerdict(Enum):
 def usable_bytes(device_bytes: int) -> int:
     """Bytes of a device that a training may take: all but the reserve."""
     return device_bytes * USABLE_PERCENT // 100
-
-
-def usable_words(capacity_bytes: int, device_bytes: int) -> str:
-    """What a training may take, and of what: ``78.7 GB usable (92 % of 85.5 GB)``."""
-    part = f"{USABLE_PERCENT} % of {format_gigabytes(device_bytes)}"
-    part = part if capacity_bytes == usable_bytes(device_bytes) else "as given"
-    return f"{format_gigabytes(capacity_bytes)} usable ({part})"
 
 
 def memory_verdict(needed_bytes: int, capacity_bytes: int) -> MemoryVerdict:

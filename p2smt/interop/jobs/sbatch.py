@@ -78,8 +78,8 @@ def _needs(plan: PlacedPlan, asked: AskedJob) -> Iterator[str]:
     if asked.pinned:
         yield "# It needs the hosts of its plan, by the names that Slurm has of them, and no p2smt."
     else:
-        yield "# It needs p2smt on the first of its nodes, where p2smt order orders them, and the"
-        yield f"# plan there: {shlex.quote(asked.plan)}, or what PLAN names."
+        yield "# It needs p2smt on the first of its nodes, as p2smt order puts these in order,"
+        yield f"# and the plan there: {shlex.quote(asked.plan)}, or what PLAN names."
         if plan.problem.topology.hosts is not None:
             yield "# Its hosts must be in the plan's topology, or in a file that TOPOLOGY names."
     yield ""

@@ -27,7 +27,7 @@ from p2smt.report.page.story import (
     sentence,
 )
 from p2smt.report.page.words import count, format_time3, links_rest, part_words
-from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict, usable_words
+from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
 from p2smt.training.plan_block import run_of
 from p2smt.training.strategy import EXPERT_AXES, strategy_text
 from p2smt.units import counted, format_gigabytes, plain
@@ -155,9 +155,7 @@ def _figures(found: Trained) -> Iterator[Figure]:
     if found.tokens_per_s is not None:
         used = "" if found.mfu is None else f"{found.mfu:.0%} of peak FLOP/s (MFU)"
         yield Figure(count(found.tokens_per_s), "tokens a second, all devices", used)
-    usable = " usable" if found.device_bytes else ""
-    share = f"{found.memory_bytes / found.capacity_bytes:.0%}"
-    share += f" of {format_gigabytes(found.capacity_bytes)}{usable}"
+    share = f"{found.memory_bytes / found.capacity_bytes:.0%} of {_usable(found)}"
     yield Figure(format_gigabytes(found.memory_bytes), "memory of the fullest device", share)
 
 
@@ -189,11 +187,10 @@ def _time_section(found: Trained) -> Section:
     return Section("Where the time goes", lead, tuple(stacks), (table,))
 
 
-def _given_words(found: Trained) -> str:
-    """What a training may take, as `plan` says it; of what, where the file says it."""
-    if found.device_bytes is None:
-        return format_gigabytes(found.capacity_bytes)
-    return usable_words(int(found.capacity_bytes), int(found.device_bytes))
+def _usable(found: Trained) -> str:
+    """What a training may take, as `plan` says it; the rest of a device is kept free."""
+    usable = " usable" if found.device_bytes else ""
+    return f"{format_gigabytes(found.capacity_bytes)}{usable}"
 
 
 def _share(part: float) -> str:
@@ -219,7 +216,7 @@ def _memory_section(found: Trained) -> Section:
     needed, left = found.memory_bytes, found.capacity_bytes - found.memory_bytes
     fullest = "" if found.stage is None else f"Stage {found.stage} is the fullest: "
     fits = f"{format_gigabytes(left)} to spare" if left >= 0 else "it does not fit"
-    lead = f"{fullest}{format_gigabytes(needed)} of {_given_words(found)}, {fits}."
+    lead = f"{fullest}{format_gigabytes(needed)} of {_usable(found)}, {fits}."
     parts = tuple(
         BarPart(clean(name), value, format_gigabytes(value)) for name, value in found.memory.items()
     )

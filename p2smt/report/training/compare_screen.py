@@ -54,7 +54,7 @@ def compare_screen(
             ScreenBlock("scaled", _scaled(found, own), 8, 2),
             ScreenBlock(YOURS, (_yours(found),), 9, 3),
             ScreenBlock(BEST, (proof if best is None else short_strategy(best.run.strategy),), 9),
-            ScreenBlock("proof", (proof,) * (best is not None), 6, 2),
+            ScreenBlock("proof", (proof,) * (best is not None), 7, 1),
             ScreenBlock(NEAREST, tuple(_near(found)), 7, 1),
             *_rows(found),
             ScreenBlock("change", (change_words(found),), 8, 2),

@@ -33,7 +33,7 @@ from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
 from p2smt.training.measured.errors import iteration_range
-from p2smt.training.memory_verdict import MemoryVerdict, usable_words
+from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.hosts.answer import HostsNearBest
@@ -121,8 +121,10 @@ def rate_words(found: RunEstimate) -> str:
 def memory_words(found: RunEstimate) -> str:
     """Whether it fits: ``fits``, ``tight`` or ``does not fit``, of what, and by how much."""
     needed, given = found.prediction.memory.total, found.capacity_bytes
-    usable = usable_words(given, found.topology.known_device.memory_bytes)
-    of = f"{format_gigabytes(needed)} of {usable}"
+    whole = found.topology.known_device.memory_bytes
+    part = f"{USABLE_PERCENT} % of {format_gigabytes(whole)}"
+    part = part if given == usable_bytes(whole) else "as given"
+    of = f"{format_gigabytes(needed)} of {format_gigabytes(given)} usable ({part})"
     after = {
         MemoryVerdict.NOT: f", {format_gigabytes(found.missing_bytes)} over",
         MemoryVerdict.TIGHT: ", may run out",

@@ -131,7 +131,7 @@ def test_what_a_script_needs_stands_on_top() -> None:
     text = script_of(plan_of(TENSOR))
     top = text.partition("set -eo pipefail")[0]
     assert "# It needs p2smt on the first of its nodes" in top
-    assert "# plan there: 'my plan.json', or what PLAN names." in top
+    assert "# and the plan there: 'my plan.json', or what PLAN names." in top
     assert "p2smt order" in text.partition("set -eo pipefail")[2]
     pinned = script_of(plan_of(TENSOR), pinned=True)
     assert "and no p2smt." in pinned.partition("set -eo pipefail")[0]

@@ -22,7 +22,6 @@ from p2smt.report.page.sources import story_of
 from p2smt.report.page.story import PlotPoint, clean
 from p2smt.report.page.words import format_time3
 from p2smt.schedules.classics import classic
-from p2smt.training.memory_verdict import usable_words
 from p2smt.units import format_gigabytes
 from tests.cli.tools import assert_one_error, cli
 from tests.report.page.inputs import KINDS, read
@@ -235,7 +234,7 @@ def test_what_is_to_spare_is_of_what_a_training_may_use(inputs: Path) -> None:
     block = plan["training"]
     memory = block["prediction"]["memory"]
     needed = sum(value for key, value in memory.items() if key != "stage")
-    usable = usable_words(block["memory_bytes"], 80 * 10**9)
     (lead,) = [one.lead for one in story.sections if one.title.startswith("Memory")]
     left = format_gigabytes(block["memory_bytes"] - needed)
-    assert f"{format_gigabytes(needed)} of {usable}, {left} to spare." in lead
+    usable = format_gigabytes(block["memory_bytes"])
+    assert f"{format_gigabytes(needed)} of {usable} usable, {left} to spare." in lead
