@@ -41,19 +41,13 @@ def greatest_load(claim: ForestClaim) -> Fraction:
     arcs = claim.network.arcs
     here = {(a, b, c): n for n, (a, b, c) in enumerate(arcs)}
     assert len(here) == len(arcs), "no two arcs between the same vertices are alike"
-    of_vertex = _orbits(
-        range(len(claim.network.vertices)),
-        [lambda v, m=moves: m.get(v, v) for moves in claim.symmetries],
-    )
-    of_arc = _orbits(
-        range(len(arcs)),
-        [
-            lambda n, m=moves: here[
-                m.get(arcs[n][0], arcs[n][0]), m.get(arcs[n][1], arcs[n][1]), arcs[n][2]
-            ]
-            for moves in claim.symmetries
-        ],
-    )
+    moved = [
+        {v: moves.get(v, v) for v in range(len(claim.network.vertices))}
+        for moves in claim.symmetries
+    ]
+    of_vertex = _orbits(range(len(claim.network.vertices)), [moves.__getitem__ for moves in moved])
+    images = [{n: here[v[a], v[b], c] for n, (a, b, c) in enumerate(arcs)} for v in moved]
+    of_arc = _orbits(range(len(arcs)), [image.__getitem__ for image in images])
     sizes = Counter(of_vertex[rank] for rank in range(claim.network.ranks))
     weights: dict[tuple[bool, int], Fraction] = defaultdict(Fraction)
     loads: dict[int, Fraction] = defaultdict(Fraction)
