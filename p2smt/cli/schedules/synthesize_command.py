@@ -13,6 +13,7 @@ from p2smt.cli.parameters import Text, flag, opened, option
 from p2smt.cli.schedules.size_options import SizeOptions, size_search
 
 if TYPE_CHECKING:
+    from p2smt.cluster.topology import Topology
     from p2smt.errors import InputError
     from p2smt.result import SearchLimits, StopWatch
     from p2smt.solvers.ask import Solver
@@ -127,8 +128,10 @@ class QuestionOptions:
             raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
         return synthesized_collective(self.collective)
 
-    def setting(self, rates: o.FabricOptions, watch: StopWatch) -> SynthesisSetting:
-        """What is asked about; ``watch``: of the making of the fabric.
+    def setting(
+        self, rates: o.FabricOptions, watch: StopWatch, levels: Topology | None = None
+    ) -> SynthesisSetting:
+        """What is asked about; ``watch``: of the making of the fabric, ``levels``: as for that.
 
         Raises:
             InputError: an option is missing or not understood, or they do not go together.
@@ -140,7 +143,7 @@ class QuestionOptions:
         root = self.from_rank()
         text = self.messages
         many = 1 if text is None else given.count_of(text, "messages", _MOST_MESSAGES)
-        made = rates.fabric(str(self.fabric), watch)
+        made = rates.fabric(str(self.fabric), watch, levels)
         return SynthesisSetting(made, collective, root, self.symmetry == "auto", many)
 
     def from_rank(self) -> int:
@@ -483,7 +486,8 @@ def show_sizes(
     for path in (files.output, files.certificate, files.svg):
         o.check_kept(path, sizes.topology, sizes.library, asked.fabric)
     try:
-        setting = asked.setting(rates, watch)
+        own = topology if asked.fabric == sizes.topology else None
+        setting = asked.setting(rates, watch, own)
     except OutOfTimeError:
         return show_unmade(asked, watch.elapsed_s(), shown.json, (topology.name, payloads))
     files = files.in_folder(setting)
