@@ -116,20 +116,27 @@ class FabricOptions:
         "RATE", "Of one NVLink in each direction, for what nvidia-smi topo -m printed."
     )
 
-    def fabric(self, spec: str, watch: StopWatch | None = None) -> Fabric:
-        """The fabric of that name or file.
+    def fabric(
+        self, spec: str, watch: StopWatch | None = None, levels: Topology | None = None
+    ) -> Fabric:
+        """The fabric of that name or file; ``levels``: of what is one where no fabric is called so.
 
         Raises:
             InputError: there is none, or a rate is not understood.
             OutOfTimeError: the time of ``watch`` came before it was made.
         """
+        from p2smt.fabric.fabric_file import fabric_names, fabric_of_levels
         from p2smt.interop.fabrics import read_fabric
         from p2smt.units import exact_rate
 
-        unit, link = self.unit, self.link_bandwidth
+        link = self.link_bandwidth
+        unit = None if self.unit is None else exact_rate(self.unit, "--unit")
+        known = spec.partition(":")[0] in fabric_names()
+        if levels is not None and link is None and not known:
+            return replace(fabric_of_levels(levels, unit, watch), name=spec[:60])
         return read_fabric(
             spec,
-            unit=None if unit is None else exact_rate(unit, "--unit"),
+            unit=unit,
             link_bandwidth=None if link is None else exact_rate(link, "--link-bandwidth"),
             watch=watch,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
@@ -76,6 +76,14 @@ class SizedPiece:
     low: int
     high: int
     found: Synthesis
+
+    @property
+    def meant(self) -> Synthesis:
+        """The same, its schedule said to be meant for these payloads."""
+        schedule = self.found.schedule
+        if schedule is None:
+            return self.found
+        return replace(self.found, schedule=replace(schedule, payloads=(self.low, self.high)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Examples of each command, two or three: its help shows them, and a test runs all of them."""
+"""Two examples of each command: its help shows them, and a test runs all of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "synthesize": (
             "p2smt synthesize --fabric ring:4 --collective all-gather --steps 2 --rounds 3 "
             "--chunks 2 -o schedule.xml",
-            "p2smt synthesize --fabric ring:4 --collective all-gather --pareto -o frontier.xml",
             "p2smt synthesize -t dgx-a100:1 --collective all-gather --size 1KiB..1GiB -o sized.xml",
             "p2smt synthesize --fabric ring:4 --collective all-gather --objective throughput "
             "--pieces 8 -o pieces.xml",

@@ -63,9 +63,9 @@ def cost_schedules(
         writable(plot)
         plot_format(plot)
         o.check_kept(plot, *paths, cluster.topology, library)
-    payloads = parse_sizes(sizes, "--sizes")
+    payloads, schedules = parse_sizes(sizes, "--sizes"), _read(paths)
     topology = priced_under(cluster.topology, library, cluster.use)
-    found = TimedSchedules.of(_read(paths), topology, payloads)
+    found = TimedSchedules.of(schedules, topology, payloads)
     if plot is not None:
         write_timed_plot(found, plot)
     lines = [] if plot is None else [f"\nplot written to {printable(plot)}"]

@@ -111,13 +111,15 @@ def size_search(
     """The search of a question; ``most``: steps and chunks.  Other schedules can be offered to it.
 
     Raises:
-        InputError: fabric and topology do not fit, the fabric has no unit, or too few are allowed.
+        InputError: fabric and topology do not fit, one has no prices, or too few are allowed.
     """
+    from p2smt.cluster.topology import check_even
     from p2smt.errors import InputError
     from p2smt.schedules.cost.against import step_s
     from p2smt.synthesis.by_size import RoundPrices, SizeSearch
     from p2smt.synthesis.frontier import RateQuestion, most_chunks_of, steps_of
 
+    check_even(topology)
     if setting.fabric.ranks != topology.devices:
         fabric = f"fabric {setting.fabric.name[:60]} of {setting.fabric.ranks} ranks"
         rule = f"is not on {topology.name[:60]}, which has {topology.devices} devices"

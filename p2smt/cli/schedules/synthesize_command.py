@@ -15,11 +15,13 @@ from p2smt.cli.schedules.size_options import SizeOptions, size_search
 from p2smt.cli.schedules.throughput_options import AskedForest, ThroughputOptions, show_throughput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from p2smt.cluster.topology import Topology
     from p2smt.errors import InputError
     from p2smt.result import SearchLimits, StopWatch
     from p2smt.solvers.ask import Solver
     from p2smt.synthesis.bounds import RateBound
-    from p2smt.synthesis.by_size import SizedSchedules
     from p2smt.synthesis.frontier import ScheduleFrontier
     from p2smt.synthesis.setting import Answer, ScheduleSize, Synthesis, SynthesisSetting
 
@@ -129,8 +131,10 @@ class QuestionOptions:
             raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
         return synthesized_collective(self.collective)
 
-    def setting(self, rates: o.FabricOptions, watch: StopWatch) -> SynthesisSetting:
-        """What is asked about; ``watch``: of the making of the fabric.
+    def setting(
+        self, rates: o.FabricOptions, watch: StopWatch, levels: Topology | None = None
+    ) -> SynthesisSetting:
+        """What is asked about; ``watch``: of the making of the fabric, ``levels``: as for that.
 
         Raises:
             InputError: an option is missing or not understood, or they do not go together.
@@ -142,7 +146,7 @@ class QuestionOptions:
         root = self.from_rank()
         text = self.messages
         many = 1 if text is None else given.count_of(text, "messages", _MOST_MESSAGES)
-        made = rates.fabric(str(self.fabric), watch)
+        made = rates.fabric(str(self.fabric), watch, levels)
         return SynthesisSetting(made, collective, root, self.symmetry == "auto", many)
 
     def from_rank(self) -> int:
@@ -251,23 +255,20 @@ class FileOptions:
             return self
         return replace(self, output=os.path.join(self.output, f"{question_name(setting)}.xml"))
 
-    def write_pieces(self, found: SizedSchedules) -> tuple[dict[int, Written], list[InputError]]:
-        """Write a schedule a piece; of a range each says for which payloads it is.
+    def write_all(
+        self, found: Sequence[Synthesis], *, named: bool = True
+    ) -> tuple[dict[int, Written], list[InputError]]:
+        """Write what there is to write of each; ``named``: its size before the ending of files.
 
         Returns the paths by steps, and why some schedules were not written.
         """
         from p2smt.errors import InputError
 
-        written: dict[int, Written] = {one.found.size.steps: {} for one in found.pieces}
+        written: dict[int, Written] = {one.size.steps: {} for one in found}
         refused: list[InputError] = []
-        ranging, apart = found.low < found.high, replace(self, certificate=None)
-        for piece in found.pieces:
-            one, files = piece.found, apart.of(piece.found.size) if ranging else apart
-            if one.schedule is not None and ranging:
-                meant = replace(one.schedule, payloads=(piece.low, piece.high))
-                one = replace(one, schedule=meant)
+        for one in found:
             try:
-                files.write(one, written[one.size.steps])
+                (self.of(one.size) if named else self).write(one, written[one.size.steps])
             except InputError as error:
                 refused.append(error)
         return written, refused
@@ -458,19 +459,12 @@ def show_frontier(
     """
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
-    from p2smt.errors import InputError
     from p2smt.report.schedules.synthesis_data import frontier_data, frontier_tables
     from p2smt.report.text import printable
     from p2smt.synthesis.frontier import Ending, frontier
 
     found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell_sizes)
-    written: dict[int, Written] = {one.size.steps: {} for one in found.schedules}
-    refused: list[InputError] = []
-    for one in found.schedules:
-        try:
-            files.of(one.size).write(one, written[one.size.steps])
-        except InputError as error:
-            refused.append(error)
+    written, refused = files.write_all(found.schedules)
     bounds = files.write_bounds(found)
     lines = [line for each in written.values() for line in written_lines(each)]
     lines += [f"certificate written to {printable(path)}" for path in bounds.values()]
@@ -515,18 +509,21 @@ def show_sizes(
     for path in (files.output, files.certificate, files.svg):
         o.check_kept(path, sizes.topology, sizes.library, asked.fabric)
     try:
-        setting = asked.setting(rates, watch)
+        own = topology if asked.fabric == sizes.topology else None
+        setting = asked.setting(rates, watch, own)
     except OutOfTimeError:
         return show_unmade(asked, watch.elapsed_s(), shown.json, (topology.name, payloads))
     files = files.in_folder(setting)
     files.check(setting.collective, setting.root)
     most = asked.most_steps(), asked.most_chunks()
     found = size_search(setting, topology, payloads, most, solver, watch).run()
-    priced = PricedSchedules.of(found, LibraryPrices(topology, setting.collective), payloads)
-    written, refused = files.write_pieces(found)
+    ranging = len(payloads) > 1
+    meant = [one.meant if ranging else one.found for one in found.pieces]
+    written, refused = replace(files, certificate=None).write_all(meant, named=ranging)
     proof = None
     if files.certificate is not None and (claim := found.certificate) is not None:
         proof = _put(files.certificate, claim.text())
+    priced = PricedSchedules.of(found, LibraryPrices(topology, setting.collective), payloads)
     lines = [
         *full_width([LEFT_OUT]),
         *(line for each in written.values() for line in written_lines(each)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -224,14 +225,18 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
 
 
 def _span_words(span: ProvedSpan) -> str:
-    over = f"at most {plain(_above(span.ratio))} times the least time in the model"
+    over = f"{_least_words(span.ratio)} in the model"
     said = "proved optimal in the model" if span.ratio == 1 else over
     return f"{said} {_payload_words(span.low, span.high)}"
 
 
-def _above(ratio: Fraction) -> float:
-    """A ratio that is rounded up at the third decimal, as it is claimed not to be larger."""
-    return float(Fraction(-(-ratio.numerator * 1000 // ratio.denominator), 1000))
+def _least_words(ratio: Fraction) -> str:
+    return "the least time" if ratio == 1 else f"at most {_ratio_words(ratio)} times the least time"
+
+
+def _ratio_words(ratio: Fraction) -> str:
+    """A ratio with two decimals, rounded up, as none is larger."""
+    return plain(math.ceil(100 * ratio) / 100, 12)
 
 
 def _payload_words(low: Fraction, high: Fraction) -> str:
@@ -274,7 +279,7 @@ def _times(priced: PricedSchedules, short: bool) -> RenderableType:
 def _time_cells(row: SizedRow) -> Iterator[str]:
     yield format_bytes(row.payload)
     yield format_time(float(row.corner.time_s))
-    yield plain(_above(row.corner.ratio))
+    yield _ratio_words(row.corner.ratio)
     yield from (format_time(row.price.seconds), row.price.way)
 
 
@@ -311,8 +316,7 @@ def size_report_lines(report: SizeReport, fabric: str | None = None) -> Iterator
     yield printable(
         f"{'valid' if report.valid else 'invalid'}: {claim.least.collective} on {name} "
         f"({claim.fabric.ranks} ranks): {_payload_words(low, high)} schedules of "
-        f"{', '.join(map(_triple_words, claim.schedules))} take at most "
-        f"{plain(_above(claim.ratio))} times the least time"
+        f"{', '.join(map(_triple_words, claim.schedules))} take {_least_words(claim.ratio)}"
     )
     if not report.valid:
         return

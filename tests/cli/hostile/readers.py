@@ -112,6 +112,8 @@ READERS: Mapping[str, Reader] = {
         ),
         Reader("set.json", "verify FILE", _saved("set.json")),
         Reader("rounds.json", "verify FILE --fabric ring:5", _saved("rounds.json")),
+        Reader("sizes.json", "verify FILE", _saved("sizes.json")),
+        Reader("ring-cost.xml", "cost FILE -t three.yaml --sizes 1KiB", _saved("ring.xml")),
         Reader("list.jsonl", "verify FILE", _saved("list.jsonl")),
         Reader("best.jsonl", "verify FILE", _saved("best.jsonl")),
         Reader("trained.jsonl", "verify FILE --all", _saved("trained.jsonl")),
@@ -188,6 +190,7 @@ READERS: Mapping[str, Reader] = {
 def write_files(folder: Path) -> None:
     """What the command lines name beside the file, and what the readers' texts are taken from."""
     for name, text in (
+        ("three.yaml", TINY.replace("size: 2", "size: 1").replace("size: 4", "size: 3")),
         ("tiny.yaml", TINY),
         ("two.yaml", TINY),
         ("gpus.yaml", TINY + H100),
@@ -217,6 +220,7 @@ WRITERS = (
     f"solve {SCENE} --journal best.jsonl",
     "synthesize --fabric ring:3 --collective broadcast --steps 2 --rounds 2 --chunks 1 "
     "--symmetry none --journal made.jsonl",
+    "synthesize -t dgx-a100:1 --collective all-gather --size 1KiB --certificate sizes.json",
     "classics ring-all-reduce --ranks 3 -o ring.xml",
     "classics ring-all-reduce --ranks 3 -o ring.yaml",
 )

@@ -90,6 +90,18 @@ def test_schedules_of_another_source_join() -> None:
     assert found.proved
 
 
+def test_offered_schedules_may_have_more_steps_than_are_searched() -> None:
+    """One of three steps where two are the most: the bound beyond two steps proves it."""
+    asked = search(most_steps=2)
+    asked.offer(gathered().schedules[1])
+    found = asked.run()
+    assert asked.searched == {2}
+    assert [one.size.steps for one in found.schedules] == [2, 3]
+    assert found.certificate is not None
+    assert check_sizes(found.certificate).valid
+    assert found.proved
+
+
 def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*given: object) -> object:
         if given[1] == 3:
