@@ -113,8 +113,8 @@ def sweep_screen(sweep: Sweep) -> list[str]:
         lines += full_width([_verdict(sweep, request)])
         lines += table_lines(request_sweep(shown, request, short=True), COLUMNS)
     left = len(sweep.sizes) - len(shown.sizes)
-    more = [f"{counted(left, 'more size')}: --details"] if left else []
-    more.append(library_words(sweep.problem.topology))
+    more = [library_words(sweep.problem.topology)]
+    more += [f"{counted(left, 'more size')}: --details"] if left else []
     return [*fitted(lines, LINES - len(more)), *more]
 
 
