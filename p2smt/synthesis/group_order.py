@@ -337,34 +337,50 @@ def grids(ranks: int, dims: int) -> list[tuple[int, ...]]:
     return [(first, *rest) for first in firsts for rest in grids(ranks // first, dims - 1)]
 
 
-def level_shifts(fabric: Fabric, most: int) -> tuple[tuple[FabricSymmetry, ...], ...]:
-    """Generators of groups of shifts that take every rank to every other one by one element.
+@dataclass(slots=True)
+class LevelShifts:
+    """The shifts of the digits of rank numbers: maps that add one to a digit of all of them."""
 
-    A shift adds one to a digit of all rank numbers, which are written with the fewest digits of
-    which all shifts are symmetries; in the second group its digits are split into primes, as far as
-    that is possible.  Empty: there are none, or they have more than ``most`` elements.
-    """
-    if fabric.ranks > min(most, MOST_IMAGES // len(fabric.edges)):
-        return ()
-    known: dict[tuple[int, int], FabricSymmetry | None] = {}
+    fabric: Fabric
+    known: dict[tuple[int, int], FabricSymmetry | None] = field(default_factory=dict)
 
-    def shifts(shape: Sequence[int], last: int = 1) -> tuple[FabricSymmetry, ...]:
+    def of(self, shape: Sequence[int], last: int = 1) -> tuple[FabricSymmetry, ...]:
+        """Of digits of so many values, the last worth ``last``; empty: one is no symmetry."""
         found = []
         for at, size in enumerate(shape):
             digit = size, last * prod(shape[at + 1 :])
-            if digit not in known:
-                known[digit] = _shift(fabric, *digit)
-            found.append(known[digit])
+            if digit not in self.known:
+                self.known[digit] = _shift(self.fabric, *digit)
+            found.append(self.known[digit])
         return tuple(one for one in found if one is not None) if None not in found else ()
 
-    shapes = [(fabric.ranks,), *grids(fabric.ranks, 2), *grids(fabric.ranks, 3)]
-    coarse = next((shape for shape in shapes if shifts(shape)), ())
-    fine: list[int] = []
-    for at, size in enumerate(coarse):
-        primes = tuple(_primes(size))
-        fine += primes if shifts(primes, prod(coarse[at + 1 :])) else (size,)
-    found = (shifts(coarse), shifts(fine)) if len(fine) > len(coarse) else (shifts(coarse),)
-    return tuple(one for one in found if one)
+    def shape(self) -> tuple[int, ...]:
+        """The fewest digits, three at most, of which all shifts are symmetries; empty: none."""
+        ranks = self.fabric.ranks
+        shapes = [(ranks,), *grids(ranks, 2), *grids(ranks, 3)]
+        return next((shape for shape in shapes if self.of(shape)), ())
+
+    def primes(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The digits split into primes, as far as all shifts stay symmetries."""
+        fine: list[int] = []
+        for at, size in enumerate(shape):
+            primes = tuple(_primes(size))
+            fine += primes if self.of(primes, prod(shape[at + 1 :])) else (size,)
+        return tuple(fine)
+
+
+def level_shifts(fabric: Fabric, most: int) -> tuple[tuple[FabricSymmetry, ...], ...]:
+    """Generators of groups of shifts that take every rank to every other one by one element.
+
+    Those of the fewest digits, and of digits that are primes.  Empty: there are none, or they have
+    more than ``most`` elements.
+    """
+    if fabric.ranks > min(most, MOST_IMAGES // len(fabric.edges)):
+        return ()
+    shifts = LevelShifts(fabric)
+    coarse = shifts.shape()
+    shapes = dict.fromkeys((coarse, shifts.primes(coarse)))
+    return tuple(found for shape in shapes if (found := shifts.of(shape)))
 
 
 def _shift(fabric: Fabric, size: int, stride: int) -> FabricSymmetry | None:

@@ -22,7 +22,7 @@ from p2smt.fabric.symmetries import Effort, FabricSymmetry, fabric_symmetries, p
 from p2smt.problems.schedule import Arrival, FinalSum, StepSends, SumSchedule, SumSend, SumStep
 from p2smt.result import StopWatch
 from p2smt.synthesis.classics_in_steps import WaysOf, classics_in_steps
-from p2smt.synthesis.group_order import grids
+from p2smt.synthesis.group_order import LevelShifts, grids
 from p2smt.synthesis.keeping import Part
 from p2smt.synthesis.reversal import reversed_sums, sums_of
 from p2smt.synthesis.schedule_replay import dissemination_problem, spreads
@@ -32,10 +32,10 @@ MOST_MESSAGES = 150_000
 """Of a seed: more take minutes to lower and to check."""
 MOST_TOGETHER = 12
 """So many copies of a schedule at once are tried, which fill rounds that one leaves half empty."""
-SOLVED_RANKS = 32
-"""All-gathers of more ranks are only put together, not searched for."""
+SOLVED_RANKS, SOLVED_PART = 32, 8
+"""All-gathers of more ranks, and over larger parts, are only put together, not searched for."""
 KEPT = 2
-"""Of the all-gathers with the same steps so many are kept, the best first."""
+"""Of the all-gathers with the same steps so many are kept, the best first; of many ranks one."""
 ALL_GATHER = "allgather"
 
 
@@ -326,12 +326,12 @@ class _Levels:
     watch: StopWatch
     known: dict[object, list[Gather]] = field(default_factory=dict)
 
-    def of(self, fabric: Fabric) -> list[Gather]:
-        """Those that are put together, and those that a search finds."""
+    def of(self, fabric: Fabric, most_ranks: int = SOLVED_RANKS) -> list[Gather]:
+        """Those that are put together, and up to so many ranks those that a search finds."""
         key = fabric.edge_rows, fabric.bandwidths
         if key not in self.known:
             made = self.made(fabric)
-            if fabric.ranks <= SOLVED_RANKS and not self.watch.expired():
+            if fabric.ranks <= most_ranks and not self.watch.expired():
                 setting = SynthesisSetting(fabric, ALL_GATHER)
                 sketches = [_gathered(fabric, one) for one in made]
                 best = _best(fabric, sketches, self.most_steps, MOST_TOGETHER)
@@ -342,7 +342,7 @@ class _Levels:
     def made(self, fabric: Fabric) -> list[Gather]:
         """Those that are put together of all-gathers over parts of the fabric."""
         found = [one for one in [_direct(fabric)] if one is not None]
-        for outer, inner in grids(fabric.ranks, 2):
+        for outer, inner in _splits(fabric):
             if not self.watch.expired():
                 found += self._products(fabric, outer, inner)
         return _few(fabric, [one for one in found if len(one.steps) <= self.most_steps])
@@ -353,13 +353,21 @@ class _Levels:
         node = part_of(fabric, range(inner))
         if rail is None or node is None:
             return
-        for one in self.of(rail):
-            for two in self.of(node):
+        for one in self.of(rail, SOLVED_PART):
+            for two in self.of(node, SOLVED_PART):
                 if len(one.steps) + len(two.steps) <= self.most_steps + 1:
                     made = product_of(fabric, (rail, one), (node, two))
                     if made is not None:
                         yield made
                         yield earliest(fabric, made)
+
+
+def _splits(fabric: Fabric) -> list[tuple[int, int]]:
+    """Ranks as nodes and ranks of a node: all ways; of many ranks those between levels."""
+    if fabric.ranks <= SOLVED_RANKS:
+        return [(outer, inner) for outer, inner in grids(fabric.ranks, 2)]
+    shape = LevelShifts(fabric).shape()
+    return [(math.prod(shape[:at]), math.prod(shape[at:])) for at in range(1, len(shape))]
 
 
 def _as_gather(seed: Seed) -> Gather:
@@ -370,6 +378,7 @@ def _as_gather(seed: Seed) -> Gather:
 def _few(fabric: Fabric, every: Iterable[Gather]) -> list[Gather]:
     """Of those with the same steps the best, by the time that their fullest capacities take."""
     bandwidths = np.array([float(one) for one in fabric.bandwidths])
+    kept = KEPT if fabric.ranks <= SOLVED_RANKS else 1
     rated: dict[int, list[tuple[float, int, int, Gather]]] = {}
     for number, one in enumerate(every):
         time = sum(
@@ -378,7 +387,7 @@ def _few(fabric: Fabric, every: Iterable[Gather]) -> list[Gather]:
         )
         rate = round(float(time) / one.chunks, 9)
         rated.setdefault(len(one.steps), []).append((rate, one.chunks, number, one))
-    return [row[-1] for steps in sorted(rated) for row in sorted(rated[steps])[:KEPT]]
+    return [row[-1] for steps in sorted(rated) for row in sorted(rated[steps])[:kept]]
 
 
 def _loaded(fabric: Fabric, step: Iterable[tuple[int, int]]) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.synthesis.classics_in_steps import classics_in_steps, in_steps
 from p2smt.synthesis.frontier import ScheduleFrontier
-from p2smt.synthesis.group_order import level_shifts
+from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
 from p2smt.synthesis.seeds import Gather, earliest, part_of, product_of, seeds_of, staggered
 from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, broken_synthesis, least_rate
@@ -234,3 +234,22 @@ def test_shifts_of_nodes_and_of_their_ranks_are_found(name: str) -> None:
     assert nodes.ranks[0] == 8
     assert gpus.ranks[:8] == (1, 2, 3, 4, 5, 6, 7, 0)
     assert len(primes) > 2
+
+
+@pytest.mark.exhaustive
+def test_all_reduces_over_six_nodes_have_groups_as_large_as_the_ranks() -> None:
+    """And more of each order; the group of all symmetries is too large to list."""
+    fabric = load_fabric("dgx-h100:6")
+    orders = [group.order for group, _ in ladder(fabric, "allreduce", fabric.ranks)]
+    assert orders.count(fabric.ranks) > 1
+    assert orders[0] == 2 * fabric.ranks
+
+
+@pytest.mark.exhaustive
+def test_an_all_reduce_of_128_ranks_is_made_without_a_search() -> None:
+    """Within a fifth of what no number of steps is below, 15/64."""
+    setting = SynthesisSetting(load_fabric("dgx-h100:16"), "allreduce")
+    watch = StopWatch.start(SearchLimits())
+    seed = seeds_of(setting, 7, 24 * 128, lambda *_: (), watch)[7]
+    assert seed.size.rate == Fraction(9, 32)
+    assert broken_synthesis(setting, seed.size, seed.sums) is None
