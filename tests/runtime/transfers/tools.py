@@ -70,6 +70,20 @@ def random_job(seed: int, *, buckets: int = 1) -> TransferJob:
     return job_of(case, item_bytes=[2, 4, 1][seed % 3], buckets=buckets)
 
 
+def relayed(pieces: Sequence[TreePiece], by: int) -> tuple[TreePiece, ...]:
+    """The same, each first sent to a device that has no other part in it."""
+    found = []
+    for piece in pieces:
+        (source, target), *rest = piece.edges
+        edges = ((source, by), (by, target), *rest)
+        found.append(replace(piece, edges=edges if by not in _devices(piece) else piece.edges))
+    return tuple(found)
+
+
+def _devices(piece: TreePiece) -> set[int]:
+    return {device for edge in piece.edges for device in edge}
+
+
 MUTANTS = ("lost", "shifted", "early", "edge lost", "stranger")
 
 
