@@ -172,7 +172,7 @@ def _owners(
     cells = np.zeros(counts, dtype=np.int64)
     for box, devices in boxes:
         where = cells_of(box, borders)
-        here = cells[(*where, ...)]  # of a scalar an array, too
+        here = np.asarray(cells[where])  # of a scalar an array, too
         known = list(sets)
         for old in np.unique(here).tolist():
             both = tuple(sorted({*known[old], *devices}))
