@@ -34,6 +34,15 @@ def test_a_device_that_has_an_element_keeps_it() -> None:
     assert (one.holders, one.needers, one.elements) == ((0, 1), (2,), 2)
 
 
+def test_a_scalar_is_one_element() -> None:
+    sides = (Shards((((), (0,)),)), Shards((((), (0, 1)),)))
+    first, second = (WeightLayout(2, {"s": Tensor("s", ())}, {"s": one}) for one in sides)
+    moves = find_moves(first, second, [0, 1], [0, 1])
+    (one,) = moves.classes
+    assert (one.holders, one.needers, one.elements) == ((0,), (1,), 1)
+    assert dict(moves.kept) == {0: 1}
+
+
 def test_like_tensors_are_one_pattern() -> None:
     """45,000 tensors are as many look-ups, not as many searches for cells."""
     before = Shards(tuple((((8 * r, 8 * r + 8), (0, 64)), (r, r + 8)) for r in range(8)))

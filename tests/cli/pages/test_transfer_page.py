@@ -14,7 +14,9 @@ import torch
 from tests.cli.tools import cli
 from tests.runtime.forked import fork_ranks, join
 
-PAGE = (Path(__file__).parents[3] / "docs" / "transfer.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "transfer.md").read_text(encoding="utf-8")
+PICTURE = DOCS / "figures" / "transfer.svg"
 COMMANDS = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
 PIECES = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 RANKS = 12
@@ -37,6 +39,12 @@ def test_the_commands_print_what_is_shown() -> None:
         done = cli(*shlex.split(command))
         assert (done.code, done.err) == (0, "")
         assert done.out.splitlines() == shown.splitlines()
+
+
+def test_the_picture_is_that_of_the_first_command(folder: Path) -> None:
+    done = cli(*shlex.split(COMMANDS[0][0]), "--memory", "4GiB", "--svg", "drawn.svg")
+    assert done.code == 0, done.err
+    assert (folder / "drawn.svg").read_text() == PICTURE.read_text()
 
 
 @pytest.mark.cluster

@@ -23,7 +23,7 @@ from p2smt.transfer.question import TransferQuestion
 from p2smt.transfer.search import plan_moves
 from tests.cli.tools import cli
 from tests.runtime.forked import fork_ranks, join
-from tests.runtime.transfers.tools import interleaved
+from tests.runtime.transfers.tools import interleaved, relayed
 from tests.tiers import but_the_first
 from tests.transfer.cases import Case, cluster, random_case
 
@@ -134,6 +134,16 @@ def test_stars_are_broadcast(tmp_path: Path) -> None:
     sizes = [len(one.needers) for one in case.moves().classes]
     assert max(sizes) > 1
     assert {1 + len(receivers) for _, receivers in stars} <= {1 + size for size in sizes}
+    assert moved_by_ranks(path, plan, case, torch.bfloat16) == 0
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
+def test_others_pass_on_what_they_neither_have_nor_need(tmp_path: Path) -> None:
+    case = interleaved()
+    plan = coded(case, pieces=relayed(coded(case).pieces, 8))
+    assert 8 in plan.devices
+    path = written(tmp_path, plan)
     assert moved_by_ranks(path, plan, case, torch.bfloat16) == 0
 
 

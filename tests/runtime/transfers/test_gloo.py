@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.runtime.transfers.tools import MUTANTS, interleaved, job_of, mutant, on_gloo, random_job
+from p2smt.runtime.transfers.numpy_transfer import run_transfer_reference
+from tests.runtime.transfers.tools import (
+    MUTANTS,
+    interleaved,
+    job_of,
+    mutant,
+    on_gloo,
+    random_job,
+    relayed,
+)
 from tests.tiers import but_the_first
 
 
@@ -30,6 +40,18 @@ def test_interleaved_uneven_and_replicated_parts_arrive(tmp_path: Path, buckets:
     runs = [report.requests[0] for report in on_gloo(job, tmp_path)]
     assert [run.errors for run in runs] == [[]] * job.ranks
     assert max(run.memory_bytes or 0 for run in runs) == job.staging_bytes
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("by", but_the_first(8, 7))
+def test_others_pass_on_what_they_neither_have_nor_need(tmp_path: Path, by: int) -> None:
+    """A device of neither mesh, or one that needs other tensors alone."""
+    whole = job_of(interleaved(), item_bytes=4, buckets=2)
+    job = replace(whole, pieces=relayed(whole.pieces, by))
+    assert job.ranks == whole.ranks + (by == 8)
+    assert run_transfer_reference(job) == []
+    runs = [report.requests[0] for report in on_gloo(job, tmp_path)]
+    assert [run.errors for run in runs] == [[]] * job.ranks
 
 
 @pytest.mark.cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import random
 from collections.abc import Sequence
@@ -70,6 +71,20 @@ def random_job(seed: int, *, buckets: int = 1) -> TransferJob:
     return job_of(case, item_bytes=[2, 4, 1][seed % 3], buckets=buckets)
 
 
+def relayed(pieces: Sequence[TreePiece], by: int) -> tuple[TreePiece, ...]:
+    """The same, each first sent to a device that has no other part in it."""
+    found = []
+    for piece in pieces:
+        (source, target), *rest = piece.edges
+        edges = ((source, by), (by, target), *rest)
+        found.append(replace(piece, edges=edges if by not in _devices(piece) else piece.edges))
+    return tuple(found)
+
+
+def _devices(piece: TreePiece) -> set[int]:
+    return {device for edge in piece.edges for device in edge}
+
+
 MUTANTS = ("lost", "shifted", "early", "edge lost", "stranger")
 
 
@@ -113,6 +128,7 @@ def _strangers(job: TransferJob, piece: TreePiece) -> list[int]:
 
 def on_gloo(job: TransferJob, folder: Path, **more: object) -> list[RankReport]:
     """What the ranks of a job report."""
+    importlib.import_module("torch._dynamo")  # else every rank imports it as it watches its memory
     options = RunOptions(**{"repeat": 2, "warmup": 0, **more})  # type: ignore[arg-type]
 
     def work(rank: int) -> None:
