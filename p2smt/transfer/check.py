@@ -52,7 +52,9 @@ def check_transfer(model: TransferModel, source: str) -> TransferReport:
         before, after = layouts_of(model)
         places = model.source_devices, model.target_devices
         nominal = model.rates == "nominal"
-        question = TransferQuestion(topology, before, after, *places, model.item_bytes, nominal)
+        question = TransferQuestion(
+            topology, before, after, *places, model.item_bytes, nominal, relay=model.relayed
+        )
         pieces = pieces_of(model)
         made = replay(question.moves, pieces, question.ports, model.item_bytes)
     except InputError as fault:
