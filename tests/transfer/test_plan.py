@@ -11,6 +11,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits
+from p2smt.transfer import search
 from p2smt.transfer.chains import apart
 from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.plan import TreePiece, index_of, replay
@@ -124,3 +125,13 @@ def test_a_device_draws_what_it_may() -> None:
     assert (ports.rate(card), ports.rate(own)) == (Fraction(50 * 10**9), Fraction(25 * 10**9, 2))
     assert ports.words(own) == "device 3, in of its node"
     assert ports.node_of(own) == 0
+
+
+@pytest.mark.parametrize("seed", [2, 24, 48])
+def test_few_pieces_are_chosen_by_a_solver(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows the averages alone is rounded, and takes longer."""
+    moves = random_case(seed, 8, [8, 6, 12, 4][seed // 2 % 4], same=True, small=True).moves()
+    chosen = plan_moves(moves, PORTS, 2, SearchLimits())
+    monkeypatch.setattr(search, "FEW_PIECES", 0)
+    rounded = plan_moves(moves, PORTS, 2, SearchLimits())
+    assert rounded.replay.bandwidth_s > chosen.replay.bandwidth_s * Fraction(11, 10)

@@ -67,7 +67,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "transfer": (
             "p2smt transfer -t dgx-h100:16 -m llama-3-70b --from megatron:tp=8,pp=4,dp=2 "
             "--to vllm:tp=8,engines=8 --to-device-ids 64-127 -o plan.json",
-            "p2smt transfer -t dgx-h100:4 --from before.json --to after.json",
+            "p2smt transfer -t dgx-h100:4 --from before.json --to after.json --relay",
         ),
         "verify": ("p2smt verify plan.json --prove", _VERIFY),
         "convert": (

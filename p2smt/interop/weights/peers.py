@@ -253,7 +253,7 @@ def _at_once(rule: Callable[[_Asked], _Sends]) -> Callable[[_Asked], Iterator[_S
 
 
 RULES: Mapping[str, Mapping[str, Callable[[_Asked], Iterator[_Sends]]]] = {
-    "megatron": {"Megatron-LM's planner": _at_once(_megatron)},
+    "megatron": {"Megatron's planner": _at_once(_megatron)},
     "awex": {"awex": _at_once(_awex)},
     "alpa": {
         "Alpa's sends": _at_once(_alpa_sends),

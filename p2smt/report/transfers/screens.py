@@ -89,7 +89,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         what = "plans that borrow cards of neighbours, not sought here,"
         yield ScreenBlock("relays", (f"{what} take {ms_text(relayed)} or more",), 6)
     if data.compared:
-        yield ScreenBlock("others", tuple(map(_rule_text, data.compared)), 7, len(data.compared))
+        yield ScreenBlock("others", tuple(map(_rule_text, data.compared)), 7, 8)
     yield ScreenBlock(
         "plan",
         (
@@ -101,9 +101,9 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
 
 
 def _rule_text(one: ComparedRuleEntry) -> str:
-    """Such as ``awex: 363.4 ms, 1.03 times the bound, at port 0 of node 9, in``."""
-    times = "" if one.times_bound is None else f", {plain(one.times_bound, 3)} times the bound"
-    return f"{one.rule}: {ms_text(one.seconds)}{times}{f', at {one.port}' if one.port else ''}"
+    """Such as ``awex: 1.03 x the bound, 363.4 ms, port 0 of node 9, in``."""
+    times = "" if one.times_bound is None else f"{one.times_bound:,.2f} x the bound, "
+    return f"{one.rule}: {times}{ms_text(one.seconds)}{f', {one.port}' if one.port else ''}"
 
 
 def transfer_details(

@@ -155,12 +155,12 @@ def test_rules_of_others_are_compared() -> None:
     assert done.code == 0, done.err
     found = done.json()["compared"]
     assert [one["rule"] for one in found] == [
-        "Megatron-LM's planner",
+        "Megatron's planner",
         "Alpa's sends",
         "Alpa's broadcasts",
     ]
     assert all(one["times_bound"] >= 1 - 1e-9 and one["port"] for one in found)
-    assert "times the bound, at" in cli(*ASKED, "--compare", "first").out
+    assert "the first holder: 1.00 x the bound, " in cli(*ASKED, "--compare", "first").out
     refused(cli(*ASKED, "--compare", "nobody"), "--compare 'nobody': is none of megatron")
 
 

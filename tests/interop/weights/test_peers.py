@@ -39,7 +39,7 @@ def taken(
 def test_two_replicas_on_nodes_of_their_own() -> None:
     found = taken(layout((0, 1)), layout((0, 1)), [0, 2], [4, 6])
     assert found == {
-        "Megatron-LM's planner": 2,  # one data-parallel group: the first owner
+        "Megatron's planner": 2,  # one data-parallel group: the first owner
         "awex": 1,
         "Alpa's sends": 1,
         "Alpa's broadcasts": 1,
@@ -63,14 +63,14 @@ def test_two_replicas_in_a_node() -> None:
 def test_the_planner_goes_round_its_data_parallel_groups() -> None:
     """Ranks 0 and 1 are one copy, 2 and 3 the other; receivers 4 and 5 take the first of them."""
     found = taken(layout((0, 2), (1, 3)), layout((0, 1, 2, 3)), range(4), range(4, 8))
-    assert found["Megatron-LM's planner"] == 1
+    assert found["Megatron's planner"] == 1
     assert found["the first holder"] == 2
 
 
 def test_a_receiver_takes_its_own_copy_of_the_model() -> None:
     """It holds a half, and the other half is that of the holder beside it, inside the node."""
     found = taken(layout((0, 2), (1, 3)), layout((0, 1)), range(4), [2, 3])
-    assert found["Megatron-LM's planner"] == Fraction(CARD, 2 * INSIDE)
+    assert found["Megatron's planner"] == Fraction(CARD, 2 * INSIDE)
     assert found["the first holder"] == Fraction(1, 2)
 
 
