@@ -2,6 +2,8 @@
 
 Each rule is written anew from its source, and says who sends which part of a tensor to whom; all
 of it goes at once, so that the busiest port is its time.  (``gather`` alone goes step by step.)
+Under a cap on memory rules take tensors in the order of the model, as the tools do: as many at once
+as no device gets more bytes than the cap, or one that is larger alone; times of these steps add up.
 
 * ``megatron``: the planner of Megatron-LM's refit (megatron/core/resharding/planner.py and
   utils.py at d98e8a64, ``_round_robin_dp``): every receiver pulls from one owner of the tensor, by
@@ -67,9 +69,10 @@ class PeerCell:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A transfer as rules see it."""
+    """A transfer as rules see it; ``counts``: tensors of each pattern, by number (None: all)."""
 
     question: TransferQuestion
+    counts: Mapping[int, int] | None = None
 
     @property
     def ports(self) -> PortMap:
@@ -78,18 +81,57 @@ class _Asked:
     @cached_property
     def cells(self) -> Sequence[PeerCell]:
         """The cells, those that are alike together."""
-        found = Counter[tuple[Devices, Devices, Devices, Devices, tuple[int, int]]]()
-        for pattern in self.question.moves.patterns:
-            count = len(pattern.tensors) * self.question.item_bytes
-            before, after = self._boxes(pattern.tensors[0])
-            owners, receivers = _all(before), _all(after)
-            for box, wanters in after:
-                both = ((overlap(box, other), holders) for other, holders in before)
-                shared = [(volume(cell), holders) for cell, holders in both if cell is not None]
-                for at, (size, holders) in enumerate(shared):
-                    key = (owners, receivers, holders, wanters, (at, len(shared)))
-                    found[key] += size * count
+        found = Counter[_CellKey]()
+        for number, pattern in enumerate(self.question.moves.patterns):
+            count = len(pattern.tensors) if self.counts is None else self.counts.get(number, 0)
+            for key, size in self.alike[number] if count else ():
+                found[key] += size * count * self.question.item_bytes
         return [PeerCell(*key, payload) for key, payload in found.items()]
+
+    @cached_property
+    def alike(self) -> Sequence[Sequence[tuple[_CellKey, int]]]:
+        """By pattern, the cells of one of its tensors with their elements."""
+        return [list(self._of(one.tensors[0])) for one in self.question.moves.patterns]
+
+    def _of(self, tensor: str) -> Iterator[tuple[_CellKey, int]]:
+        before, after = self._boxes(tensor)
+        owners, receivers = _all(before), _all(after)
+        for box, wanters in after:
+            both = ((overlap(box, other), holders) for other, holders in before)
+            shared = [(volume(cell), holders) for cell, holders in both if cell is not None]
+            for at, (size, holders) in enumerate(shared):
+                yield (owners, receivers, holders, wanters, (at, len(shared))), size
+
+    def in_order(self, cap_bytes: int) -> Iterator[_Asked]:
+        """Steps that keep to a cap, tensors in the order of the first layout."""
+        number = {
+            tensor: n
+            for n, one in enumerate(self.question.moves.patterns)
+            for tensor in one.tensors
+        }
+        gets = [self._received(n) for n in range(len(self.question.moves.patterns))]
+        counts, filled = Counter[int](), Counter[int]()
+        for tensor in self.question.before.tensors:
+            more = gets[number[tensor]]
+            if counts and any(filled[d] + size > cap_bytes for d, size in more.items()):
+                yield self._step(counts)
+                counts, filled = Counter(), Counter()
+            counts[number[tensor]] += 1
+            filled.update(more)
+        yield self._step(counts)
+
+    def _step(self, counts: Mapping[int, int]) -> _Asked:
+        made = _Asked(self.question, counts)
+        made.__dict__.update(alike=self.alike, dense=self.dense)
+        return made
+
+    def _received(self, pattern: int) -> Mapping[int, int]:
+        """Bytes that each device gets of a tensor."""
+        found = Counter[int]()
+        for key, size in self.alike[pattern]:
+            for _, device in PeerCell(*key, size).needers:
+                found[device] += size * self.question.item_bytes
+        return found
 
     def _boxes(self, tensor: str) -> tuple[_Boxes, _Boxes]:
         asked = self.question
@@ -116,6 +158,8 @@ class _Asked:
         return {d: own for d, (_, _, own) in found.items()}
 
 
+_CellKey = tuple[Devices, Devices, Devices, Devices, tuple[int, int]]
+"""Owners, receivers, holders, wanters and place of a cell."""
 _Boxes = list[tuple[tuple[tuple[int, int], ...], Devices]]
 _Sends = Iterator[tuple[Edge, int]]
 """Who sends to whom, and how many bytes."""
@@ -285,19 +329,23 @@ def rule_names(text: str) -> tuple[str, ...]:
 
 def compared_rules(question: TransferQuestion, names: Sequence[str]) -> tuple[ComparedRule, ...]:
     """What each of the named rules takes."""
-    asked = _Asked(question)
+    cap, whole = question.memory_bytes, _Asked(question)
+    parts = [whole] if cap is None or not names else list(whole.in_order(cap))
     return tuple(
-        _priced(asked, label, steps) for name in names for label, steps in RULES[name].items()
+        _priced(parts, label, rule) for name in names for label, rule in RULES[name].items()
     )
 
 
-def _priced(asked: _Asked, label: str, steps: Callable[[_Asked], Iterator[_Sends]]) -> ComparedRule:
+def _priced(
+    parts: Sequence[_Asked], label: str, rule: Callable[[_Asked], Iterator[_Sends]]
+) -> ComparedRule:
     total, worst, binding = Fraction(0), Fraction(0), None
-    for sends in steps(asked):
-        seconds, port = _busiest(asked.ports, sends)
-        total += seconds
-        if seconds > worst:
-            worst, binding = seconds, port
+    for asked in parts:
+        for sends in rule(asked):
+            seconds, port = _busiest(asked.ports, sends)
+            total += seconds
+            if seconds > worst:
+                worst, binding = seconds, port
     return ComparedRule(label, total, binding)
 
 

@@ -18,7 +18,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(code, {})
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     for command, shown in COMMANDS:
         done = cli(*shlex.split(command))
         assert (done.code, done.err) == (0, "")

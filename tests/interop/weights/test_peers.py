@@ -123,3 +123,15 @@ def test_nothing_moves() -> None:
 def test_unknown_rules_are_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         rule_names(text)
+
+
+def test_under_a_cap_tensors_go_in_order() -> None:
+    """Two senders that would work at once work one after the other, unless the cap has room."""
+    both = {name: Tensor(name, (ROWS,)) for name in "vw"}
+    before = WeightLayout(2, both, {n: Shards(((((0, ROWS),), (r,)),)) for r, n in enumerate("vw")})
+    after = WeightLayout(2, both, {n: Shards(((((0, ROWS),), (0, 1)),)) for n in "vw"})
+    places = before, after, [0, 2], [4, 6]
+    for cap, wanted in ((None, 2), (2 * BYTES, 2), (2 * BYTES - 1, 4), (1, 4)):
+        asked = TransferQuestion(cluster(4, 2), *places, 2, nominal=True, memory_bytes=cap)
+        (found,) = compared_rules(asked, ("first",))
+        assert found.seconds * CARD / BYTES == wanted
