@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.weights.peers import RULES, ComparedRule, compared_rules, rule_names
+from p2smt.interop.weights.peers import RULES, compared_rules, rule_names
+from p2smt.transfer.answer import ComparedRule
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
 from p2smt.transfer.ports import IN, OUT
 from p2smt.transfer.question import TransferQuestion
