@@ -81,13 +81,15 @@ def mutants(chance: random.Random, pieces: Sequence[TreePiece]) -> tuple[str, li
 
 @pytest.mark.parametrize("seed", range(40))
 def test_broken_plans_are_refused(seed: int) -> None:
+    """Every fourth of them relays."""
     moves: TransferMoves = random_case(seed, 8, 12, same=seed % 2 == 0).moves()
-    pieces = plan_moves(moves, PORTS, 2, SearchLimits()).pieces
+    ports = replace(PORTS, relayed=seed % 4 == 0)
+    pieces = plan_moves(moves, ports, 2, SearchLimits()).pieces
     chance = random.Random(seed)
     for _ in range(25):
         _, broken = mutants(chance, pieces)
         with pytest.raises(InputError, match="element"):
-            replay(moves, broken, PORTS, 2)
+            replay(moves, broken, ports, 2)
 
 
 def test_who_sends_too_early_is_named() -> None:
