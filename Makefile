@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study mpi-study study study-full gains allocations redistributions redistribution-ranks training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
+.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study mpi-study study study-full gains allocations redistributions redistribution-ranks transfers training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -109,6 +109,10 @@ allocations: setup $(VENV)/.stamp-dev ## solve the jobs of the study of allocati
 redistributions: setup-dev ## plan the redistributions of frameworks' tests again, beside their planners (minutes)
 	$(BIN)/python -m experiments.redistribution.study $(TIMES) $(if $(SHARDY),--shardy $(SHARDY))
 	$(BIN)/python -m experiments.redistribution.page
+
+transfers: setup-dev ## recompute experiments/transfer: the twelve cases, the gaps of random transfers (TIMES=--times renews times)
+	$(BIN)/python -m experiments.transfer.study $(TIMES)
+	$(BIN)/python -m experiments.transfer.random_layouts
 
 training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again, and fit the efficiencies that ship
 	$(BIN)/python -m experiments.training_runs.study

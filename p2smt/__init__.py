@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from p2smt.api.anchoring import anchor as anchor
     from p2smt.api.anchoring import parse_measured as parse_measured
     from p2smt.api.arrays import array_type as array_type
+    from p2smt.api.arrays import compare_transfer as compare_transfer
     from p2smt.api.arrays import read_redistribution as read_redistribution
     from p2smt.api.arrays import redistribute as redistribute
+    from p2smt.api.arrays import transfer_weights as transfer_weights
+    from p2smt.api.arrays import weight_layout as weight_layout
     from p2smt.api.arrays import write_redistribution as write_redistribution
+    from p2smt.api.arrays import write_transfer as write_transfer
     from p2smt.api.calibrate import calibrate as calibrate
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
@@ -177,6 +181,9 @@ if TYPE_CHECKING:
     from p2smt.training.training_plan import TrainingPlan as TrainingPlan
     from p2smt.training.training_plan import training_plan as training_plan
     from p2smt.training.transformer import Transformer as Transformer
+    from p2smt.transfer.answer import ComparedRule as ComparedRule
+    from p2smt.transfer.answer import TransferAnswer as TransferAnswer
+    from p2smt.transfer.layouts import WeightLayout as WeightLayout
 
 _HOMES = {
     "p2smt.search.solve": ("solve",),
@@ -304,10 +311,16 @@ _HOMES = {
     "p2smt.resharding.backward": ("backward_plan",),
     "p2smt.api.arrays": (
         "array_type",
+        "compare_transfer",
         "read_redistribution",
         "redistribute",
+        "transfer_weights",
+        "weight_layout",
         "write_redistribution",
+        "write_transfer",
     ),
+    "p2smt.transfer.answer": ("ComparedRule", "TransferAnswer"),
+    "p2smt.transfer.layouts": ("WeightLayout",),
     "p2smt.resharding.types": (
         "ArrayType",
         "Layout",

@@ -1,4 +1,4 @@
-"""The public functions on arrays: their types from texts, and redistributions."""
+"""The public functions on arrays: their types from texts, redistributions, transfers of weights."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.arrays.notations import read_layout
+from p2smt.interop.weights.peers import compared_rules, rule_names
+from p2smt.interop.weights.table import layout_of
 from p2smt.resharding import plan_file
 from p2smt.resharding.cuts import Cuts
 from p2smt.resharding.plan_check import check_redistribution
@@ -25,7 +27,10 @@ from p2smt.resharding.types import (
     parse_mesh,
 )
 from p2smt.result import SearchLimits
+from p2smt.transfer.answer import ComparedRule, TransferAnswer, find_transfer
 from p2smt.transfer.layouts import IndexBox, Shards, Tensor, WeightLayout
+from p2smt.transfer.plan_file import transfer_text
+from p2smt.transfer.question import TransferQuestion
 from p2smt.units import parse_bytes
 
 
@@ -145,6 +150,101 @@ def _on_mesh_of(source: ArrayType, layout: Layout | str) -> ArrayType:
     count = len(source.shape)
     made = read_layout(layout, source.mesh, count)[0] if isinstance(layout, str) else layout
     return ArrayType(source.mesh, source.shape, source.element, made, source.uneven)
+
+
+# Many tensors between two meshes.
+
+
+def weight_layout(text: str, model: str = "") -> WeightLayout:
+    """Who holds which box of which tensor.
+
+    Args:
+        text: ``megatron:tp=8,pp=4,dp=2``, ``vllm:tp=8,engines=8`` and so on, or a ``layout.json``.
+        model: whose weights: a name, or a ``config.json``; a file of boxes needs none.
+
+    Raises:
+        InputError: the framework or an option is unknown, or there are no rules for what is asked.
+    """
+    return layout_of(text, model)
+
+
+def transfer_weights(
+    source: WeightLayout | str,
+    target: WeightLayout | str,
+    topology: Topology,
+    *,
+    model: str = "",
+    devices: Sequence[int] | None = None,
+    target_devices: Sequence[int] | None = None,
+    dtype: str = "bf16",
+    memory: int | str | None = None,
+    relay: bool = False,
+    limits: SearchLimits | None = None,
+) -> TransferAnswer:
+    """The fastest plan found for many tensors from one mesh to another, with a bound and its proof.
+
+    Args:
+        source: who holds what before: a layout, or its text for ``model``.
+        target: who is to hold what.
+        topology: the cluster.
+        model: whose weights, where a layout is a text.
+        devices: the device of each rank of the source; None: 0, 1, 2 and so on.
+        target_devices: the same of the target.
+        dtype: the type in which elements are sent.
+        memory: the most that a device stages at once, beside both copies of the weights.
+        relay: devices may pass on for others of their nodes what they neither hold nor need.
+        limits: of the search; a plan that is not proved best has the status ``FEASIBLE``.
+
+    Raises:
+        InputError: layouts that do not fit each other or the topology, a type with scales, or a cap
+            that no number of buckets keeps to.
+    """
+    before, after = (
+        layout_of(one, model) if isinstance(one, str) else one for one in (source, target)
+    )
+    question = TransferQuestion(
+        topology,
+        before,
+        after,
+        range(before.devices) if devices is None else devices,
+        range(after.devices) if target_devices is None else target_devices,
+        item_bytes_of(dtype, "dtype"),
+        memory_bytes=parse_bytes(memory, "memory") if isinstance(memory, str) else memory,
+        limits=SearchLimits() if limits is None else limits,
+        relay=relay,
+    )
+    return find_transfer(question)
+
+
+def item_bytes_of(dtype: str, name: str) -> int:
+    """Bytes of an element that is sent; ``name``: of what says its type.
+
+    Raises:
+        InputError: there is no such type, or its values have scales.
+    """
+    element = ElementType.parse(dtype)
+    if not element.floating:
+        rule = "is none that weights are sent in: quantised ones have scales beside them"
+        raise InputError(f"{name} {dtype[:40]!r}", rule, "give bf16, f16, f32 or f64")
+    return element.item_bytes
+
+
+def compare_transfer(answer: TransferAnswer, rules: str) -> tuple[ComparedRule, ...]:
+    """What rules of other tools take for the same transfer, such as ``megatron,awex,alpa,m2n``.
+
+    Raises:
+        InputError: a rule is unknown.
+    """
+    return compared_rules(answer.question, rule_names(rules))
+
+
+def write_transfer(answer: TransferAnswer, path: str) -> None:
+    """Write a plan as a file that ``verify`` takes: whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    write_atomically(path, transfer_text(answer))
 
 
 # One array between two meshes, as a transfer.

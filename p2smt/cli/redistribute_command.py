@@ -203,13 +203,14 @@ class BesideOptions:
             check_differentiable(source)
         self.peers()
 
-    def refuse_for_meshes(self, svg: Text) -> None:
+    def refuse_for_meshes(self, svg: Text, algorithm: Text) -> None:
         """Refuse what is told of one mesh alone."""
         for name, said in (
             ("--compare", self.compare is not None),
             ("--shardy-file", self.shardy_file is not None),
             ("--backward", self.backward),
             ("--svg", svg is not None),
+            ("--algorithm", algorithm is not None),
         ):
             if said:
                 rule = "is told of steps on one mesh, and --to-mesh names another"
@@ -256,7 +257,7 @@ def redistribute(
 
     topology = running(cluster.under(prices), prices.algorithms())
     if arrays.to_mesh is not None:
-        beside.refuse_for_meshes(svg)
+        beside.refuse_for_meshes(svg, prices.algorithm)
         o.plan_writable(output)
         asked = arrays.transfer(topology, prices.nominal, how)
         return finish(find_transfer(asked), output, shown)

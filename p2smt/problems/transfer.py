@@ -7,6 +7,8 @@ problems have counts of 1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -97,3 +99,61 @@ class TransferFlows:
     seconds: float
     shares: tuple[tuple[tuple[FlowShares, ...], ...], ...]
     prices: tuple[float, ...]
+
+
+# Whole pieces, each along one tree.
+
+
+MAX_TICKS = 2**50
+
+
+@dataclass(frozen=True, slots=True)
+class PieceProblem:
+    """Pieces of classes that go along one tree each, in whole numbers; all counts are 1.
+
+    Times are in ticks of ``tick_s`` seconds, rounded up; ``at_most``: no port takes more of them.
+    """
+
+    rates: tuple[Fraction, ...]
+    pieces: tuple[ClassRow, ...]
+    tick_s: Fraction
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        if any(rate <= 0 for rate in self.rates) or self.tick_s <= 0:
+            raise InputError("a port without a rate", "must pass more than 0 bytes per second")
+        for row in self.pieces:
+            counts = {row.count, *(part.count for part in row.parts)}
+            counts |= {member.count for part in row.parts for member in part.members}
+            if counts != {1} or not any(part.held for part in row.parts):
+                raise InputError("a piece", "must stand for one alone, and have a holder")
+
+    def ticks(self, port: int, piece: int) -> int:
+        """What one copy of a piece takes at a port."""
+        return math.ceil(self.pieces[piece].payload_bytes / self.rates[port] / self.tick_s)
+
+
+def tick_of(rates: Sequence[Fraction], pieces: Sequence[ClassRow]) -> Fraction:
+    """Seconds of a tick: an exact one where sums of ticks stay small enough, else a short one."""
+    numerators = math.lcm(*(rate.numerator for rate in rates))
+    exact = Fraction(math.gcd(*(rate.denominator for rate in rates)), numerators)
+    most = sum(
+        row.payload_bytes * sum(len(part.members) for part in row.parts) for row in pieces
+    ) / min(rates)
+    return max(exact, most / MAX_TICKS)
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSends:
+    """Whether a piece enters a device over the network, how often it sends it, and gives it on.
+
+    ``sending``: over the network; ``giving``: inside its node.
+    """
+
+    enters: bool
+    sending: int
+    giving: int
+
+
+PieceFlows = tuple[tuple[tuple[PieceSends, ...], ...], ...]
+"""By piece, part and member."""

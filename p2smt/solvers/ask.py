@@ -31,7 +31,7 @@ from p2smt.problems.schedule import (
     StepSends,
     SumSchedule,
 )
-from p2smt.problems.transfer import TransferFlows, TransferProblem
+from p2smt.problems.transfer import PieceFlows, PieceProblem, TransferFlows, TransferProblem
 from p2smt.result import Result, SearchLimits
 
 # What can be asked about a problem, as frozen data: the second half of a question to a solver.
@@ -126,6 +126,7 @@ AnyProblem = (
     | CrossingProblem
     | DisseminationProblem
     | AllReduceProblem
+    | PieceProblem
 )
 
 
@@ -219,6 +220,12 @@ def ask(
 ) -> Result[SumSchedule]: ...
 
 
+@overload
+def ask(
+    problem: PieceProblem, question: Optimum, solver: Solver, limits: SearchLimits
+) -> Result[PieceFlows]: ...
+
+
 def ask(
     problem: AnyProblem, question: Question, solver: Solver, limits: SearchLimits
 ) -> Result[Any]:
@@ -290,6 +297,10 @@ DOORS: Mapping[type[AnyProblem], Door] = {
     ),
     DisseminationProblem: Door(
         *("a dissemination", "disseminations", "schedule.dissemination", _BOTH), _ANY_SCHEDULE
+    ),
+    PieceProblem: Door(
+        *("a transfer of pieces", "transfers of pieces", "transfer", _BOTH),
+        {Optimum: "best_pieces"},
     ),
 }
 ALL_REDUCE_DOORS: Mapping[ScheduleClass, Door] = {

@@ -4,7 +4,8 @@ In reading order: ``layouts`` says who holds which box of which tensor, ``classe
 ``ports`` what messages load.  ``certificate`` proves what no plan beats, by prices, and ``plan``
 holds trees of pieces, with their replay; both know nothing of the search: ``fill`` and ``chains``
 where holders and needers are apart, ``colours`` and ``bound`` the linear program, ``trees`` what
-follows its shares, ``search`` the best of these; ``buckets`` keep to a cap on memory.
+follows its shares, ``whole`` the trees that a solver chooses, ``relays`` the cards of neighbours,
+``search`` the best of these; ``buckets`` keep to a cap on memory.
 ``question`` is what is asked, ``answer`` what is found; ``layout_file``, ``plan_file`` and
 ``file_model`` are its files, ``check`` what a plan file is held to.
 """

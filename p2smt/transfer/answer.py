@@ -23,6 +23,7 @@ from p2smt.result import Status
 from p2smt.transfer.bound import relayed_bound_s
 from p2smt.transfer.buckets import BucketTimes, bucket_count, bucket_times, fill_s
 from p2smt.transfer.certificate import OPTIMAL_WITHIN, gap_of
+from p2smt.transfer.ports import Port
 from p2smt.transfer.question import TransferQuestion
 from p2smt.transfer.search import PlannedMoves, plan_moves
 
@@ -62,9 +63,11 @@ class TransferAnswer:
     def relayed_bound_s(self) -> Fraction | None:
         """Seconds that no plan is below, not even one whose devices pass on for their neighbours.
 
-        None: the time ran out.
+        None: the time ran out, or the plan is one of these itself.
         """
         asked = self.question
+        if asked.relay:
+            return None
         known = self.found.certificate
         return relayed_bound_s(asked.moves, asked.ports, asked.item_bytes, known, asked.limits)
 
@@ -104,6 +107,18 @@ def _range(answer: TransferAnswer) -> PriceRange | None:
     if answer.question.nominal:
         return replace(found, basis=PriceBasis.ASSUMED, why=TEXTBOOK)
     return found
+
+
+@dataclass(frozen=True)
+class ComparedRule:
+    """What the rule of another tool takes for the same transfer.
+
+    ``port``: the busiest one; None: nothing moves.
+    """
+
+    rule: str
+    seconds: Fraction
+    port: Port | None
 
 
 def find_transfer(question: TransferQuestion) -> TransferAnswer:

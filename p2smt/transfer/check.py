@@ -78,7 +78,8 @@ def _question(model: TransferModel, topology: Topology) -> TransferQuestion:
     before, after = layouts_of(model)
     places = model.source_devices, model.target_devices
     nominal = model.rates == "nominal"
-    return TransferQuestion(topology, before, after, *places, model.item_bytes, nominal)
+    shape = (model.item_bytes, nominal)
+    return TransferQuestion(topology, before, after, *places, *shape, relay=model.relayed)
 
 
 def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:

@@ -76,12 +76,12 @@ class TransferPieceModel(StrictModel):
 class PortPriceModel(StrictModel):
     """The ``price`` of a byte at a port of an ``entity`` of a ``level``; ``way``: 0 out, 1 in.
 
-    ``number`` is that of the port, or -1: what the device may draw in all.
+    ``number`` is that of the port, or -1: what the device may draw in all; -2: all ports of a node.
     """
 
     level: HeldIndex
     entity: HeldIndex
-    number: Annotated[int, Field(ge=-1, lt=2**31)]
+    number: Annotated[int, Field(ge=-2, lt=2**31)]
     way: Annotated[int, Field(ge=0, le=1)]
     price: FractionText
 
@@ -91,8 +91,9 @@ class TransferModel(StrictModel):
 
     ``item_bytes``: of an element.
     ``source_devices`` and ``target_devices`` are the devices of both layouts' ranks, ``rates`` how
-    fast ports are: at nominal rates, or at what sends reach.  ``buckets``: every piece is sent in
-    so many equal parts, and ``staging_bytes`` is what a device has of them at once at most.
+    fast ports are: at nominal rates, or at what sends reach.  ``relayed``: devices
+    pass on what they neither hold nor need.  ``buckets``: every piece is sent in so many equal
+    parts, and ``staging_bytes`` is what a device has of them at once at most.
     ``bandwidth_s`` is the time of the busiest port, bucket by bucket, and ``fill_s`` what latencies
     and the filling of the longest chain add; ``bound_s`` is what the prices prove, exactly.
     """
@@ -101,6 +102,7 @@ class TransferModel(StrictModel):
     kind: Literal["transfer"]
     topology: TopologyModel
     rates: Literal["nominal", "send"]
+    relayed: bool = False
     item_bytes: Annotated[int, Field(ge=1, le=16)]
     source_devices: WholeNumbers
     target_devices: WholeNumbers

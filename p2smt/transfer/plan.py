@@ -1,7 +1,8 @@
 """A plan of a transfer: which elements go along which tree, and the replay that holds it to that.
 
 The replay knows no search.  It takes the classes that ``classes`` derives from both layouts, lets
-the pieces of each move along their edges, and adds up the bytes that every port passes.
+the pieces of each move along their edges, and adds up the bytes that every port passes.  Where
+ports are those of plans that relay, other devices of the same nodes may pass a piece on.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def replay(
     for number in range(len(moves.classes)):
         _check_cover(moves, number, by_class[number])
         for piece in by_class[number]:
-            _check_tree(moves, piece)
+            _check_tree(moves, piece, ports)
             for edge in piece.edges:
                 sent[edge] += (piece.stop - piece.start) * item_bytes
                 messages[edge] += 1
@@ -89,19 +90,21 @@ def _check_cover(moves: TransferMoves, number: int, pieces: Sequence[TreePiece])
         _refuse(moves, number, at, "is in no piece")
 
 
-def _check_tree(moves: TransferMoves, piece: TreePiece) -> None:
-    """Who sends has the piece by then, and every needer gets it once."""
+def _check_tree(moves: TransferMoves, piece: TreePiece, ports: PortMap) -> None:
+    """Who sends has the piece by then, and every needer gets it once, and so do those who relay."""
     one = moves.classes[piece.number]
     has, lacks = set(one.holders), set(one.needers)
+    nodes = {ports.node(device) for device in (*has, *lacks)} if ports.relayed else set()
+    relays = {d for d in ports.topology.places if ports.node(d) in nodes} if nodes else set()
     for source, target in piece.edges:
         if source not in has:
             rule = f"is sent by device {source}, which does not have it yet"
             _refuse(moves, piece.number, piece.start, rule)
-        if target not in lacks:
+        if target in has or not (target in lacks or target in relays):
             rule = f"is sent to device {target}, which has it or does not need it"
             _refuse(moves, piece.number, piece.start, rule)
         has.add(target)
-        lacks.remove(target)
+        lacks.discard(target)
     if lacks:
         rule = f"does not reach device {min(lacks)}"
         _refuse(moves, piece.number, piece.start, rule)

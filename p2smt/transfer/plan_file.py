@@ -38,6 +38,7 @@ def transfer_plan_data(answer: TransferAnswer) -> dict[str, Any]:
         "kind": KIND,
         "topology": dump_topology(question.topology),
         "rates": question.ports.rates,
+        "relayed": question.relay,
         "item_bytes": question.item_bytes,
         "source_devices": list(question.sources),
         "target_devices": list(question.targets),

@@ -22,6 +22,7 @@ class TransferQuestion:
     """Two layouts of the same tensors, the devices of their ranks, and the bytes of an element.
 
     ``nominal``: ports pass what their links are said to, not what sends were measured to reach.
+    ``relay``: devices may pass on for others of their nodes what they neither hold nor need.
     ``memory_bytes``: the most that a device stages at once, beside both copies of the weights.
 
     Raises:
@@ -38,6 +39,7 @@ class TransferQuestion:
     nominal: bool = False
     memory_bytes: int | None = None
     limits: SearchLimits = field(default_factory=SearchLimits)
+    relay: bool = False
 
     def __post_init__(self) -> None:
         if self.item_bytes < 1:
@@ -62,7 +64,7 @@ class TransferQuestion:
     @cached_property
     def ports(self) -> PortMap:
         """The ports, at the rates that are asked for."""
-        return PortMap(self.topology, "nominal" if self.nominal else "send")
+        return PortMap(self.topology, "nominal" if self.nominal else "send", self.relay)
 
     @cached_property
     def moves(self) -> TransferMoves:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from p2smt.errors import EncodingBug
@@ -15,13 +15,18 @@ from p2smt.transfer.chains import apart, filled_chains, flow_chains
 from p2smt.transfer.classes import TransferClass, TransferMoves
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.ports import PortMap
+from p2smt.transfer.relays import spread
 from p2smt.transfer.trees import flow_trees
+from p2smt.transfer.whole import cut_evenly, solved_pieces
 
 PIECES = ((8, 0), *((64, 100 * turn) for turn in range(8)))
 """So many of a class at most, with the first of the orders of nodes, tried one after the other."""
 NEAR = Fraction(1, 1000)
 """So near to the bound nothing more is tried."""
 MOST_EDGES = 1_000_000
+FAR = Fraction(1, 100)
+"""A plan further from the bound is sought anew by a solver, if pieces and their devices are few."""
+FEW_PIECES, FEW_DEVICES, EFFORT = 200, 5_000, 500
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,29 @@ def plan_moves(
         chain = filled_chains(moves, ports)
         bound = proved_bound_s(moves, item_bytes, ports, chain.prices)
         certificate = TransferCertificate(bound, chain.prices if bound else {})
-        best = PlannedMoves(
-            chain.pieces, replay(moves, chain.pieces, ports, item_bytes), certificate
-        )
+        best = _planned(moves, ports, item_bytes, chain.pieces, certificate)
         if best.optimal:
             return _no_faster(best)
     flow = flow_bound(moves, ports, item_bytes, watch.left())
-    return _followed(moves, ports, item_bytes, flow, best)
+    found = _followed(moves, ports, item_bytes, flow, best, watch)
+    if ports.relayed and not found.within(FAR):
+        direct = plan_moves(moves, replace(ports, relayed=False), item_bytes, watch.left()).pieces
+        again = _planned(moves, ports, item_bytes, direct, found.certificate)
+        found = min(found, again, key=lambda one: one.replay.bandwidth_s)
+    return _no_faster(found)
+
+
+def _planned(
+    moves: TransferMoves,
+    ports: PortMap,
+    item_bytes: int,
+    pieces: tuple[TreePiece, ...],
+    bound: TransferCertificate,
+) -> PlannedMoves:
+    """Pieces, by the cards of neighbours where they may go by these, replayed."""
+    if ports.relayed:
+        pieces = spread(moves, ports, pieces, item_bytes, bound.bound_s)
+    return PlannedMoves(pieces, replay(moves, pieces, ports, item_bytes), bound)
 
 
 def _followed(
@@ -72,17 +93,17 @@ def _followed(
     item_bytes: int,
     flow: FlowBound | None,
     best: PlannedMoves | None,
+    watch: StopWatch,
 ) -> PlannedMoves:
     """The best of what follows the linear program, with the better bound."""
     bounds = [one.certificate for one in (flow, best) if one is not None]
     bound = max(bounds, key=lambda one: one.bound_s, default=TransferCertificate(Fraction(0), {}))
     found = [] if best is None else [PlannedMoves(best.pieces, best.replay, bound)]
-    for pieces in _candidates(moves, ports, flow):
-        made = replay(moves, pieces, ports, item_bytes)
-        found.append(PlannedMoves(pieces, made, bound))
-        if found[-1].within(NEAR):
+    for pieces in _candidates(moves, ports, item_bytes, flow, watch, found):
+        found.append(_planned(moves, ports, item_bytes, pieces, bound))
+        if found[-1].within(NEAR) or watch.expired():
             break
-    return _no_faster(min(found, key=lambda one: one.replay.bandwidth_s))
+    return min(found, key=lambda one: one.replay.bandwidth_s)
 
 
 def _no_faster(found: PlannedMoves) -> PlannedMoves:
@@ -98,8 +119,14 @@ def _no_faster(found: PlannedMoves) -> PlannedMoves:
 
 
 def _candidates(
-    moves: TransferMoves, ports: PortMap, flow: FlowBound | None
+    moves: TransferMoves,
+    ports: PortMap,
+    item_bytes: int,
+    flow: FlowBound | None,
+    watch: StopWatch,
+    found: Sequence[PlannedMoves],
 ) -> Iterator[tuple[TreePiece, ...]]:
+    """Pieces to be tried; what they came to is in ``found`` when the next are asked for."""
     if flow is not None and apart(moves, ports):
         yield flow_chains(moves, ports, flow.shares)
     shares = [no_shares(one) for one in moves.classes] if flow is None else flow.shares
@@ -107,6 +134,21 @@ def _candidates(
     for most, first in PIECES:
         if most == PIECES[0][0] or most * edges <= MOST_EDGES:
             yield flow_trees(moves, ports, shares, most, first)
+    if not ports.relayed and not any(one.within(FAR) for one in found):
+        yield from _solved(moves, ports, item_bytes, watch.left())
+
+
+def _solved(
+    moves: TransferMoves, ports: PortMap, item_bytes: int, limits: SearchLimits
+) -> Iterator[tuple[TreePiece, ...]]:
+    """Whole trees by a solver, if pieces are few enough for one."""
+    devices = sum(len(one.holders) + len(one.needers) for one in moves.classes)
+    ways = min(FEW_PIECES // len(moves.classes), FEW_DEVICES // devices) if devices else 0
+    if ways:
+        cut = cut_evenly(moves, ways)
+        _, pieces = solved_pieces(moves, ports, item_bytes, cut, replace(limits, effort=EFFORT))
+        if pieces:
+            yield pieces
 
 
 def no_shares(one: TransferClass) -> dict[int, FlowShares]:

@@ -161,6 +161,20 @@ def _tree(
     return grown
 
 
+def grown_tree(
+    one: TransferClass,
+    ports: PortMap,
+    entering: Counter[int],
+    sends: Counter[int],
+    gives: Counter[int],
+) -> tuple[Edge, ...]:
+    """A tree in which devices enter, send and give so often; where there is none, one near it."""
+    node = {d: ports.node(d) for d in (*one.holders, *one.needers)}
+    grown = _Growth(node, sends, gives, Counter())
+    grown.grow(one, entering)
+    return tuple(grown.edges)
+
+
 @dataclass
 class _Growth:
     """A tree while it grows: what devices may still send, and who waits."""

@@ -107,6 +107,14 @@ UNRECORDED = {
     "cost --topology dgx-h100:1 --axes dp=8 --placement '[[1,8]]' --reduce dp=64MiB": OWN,
     "transfer -t dgx-h100:16 --from megatron:tp=8,pp=4,dp=2 --to vllm:tp=4,engines=16 "
     "--to-device-ids 64-127 --model llama-3-70b --nominal": OWN,
+    "transfer -t dgx-h100:16 --from megatron:tp=8,pp=4,dp=2 --to vllm:tp=4,engines=16 "
+    "--to-device-ids 64-127 --model llama-3-70b --nominal "
+    "--compare megatron,awex,alpa,m2n,gather": OWN,
+    "transfer -t dgx-h100:4 --from fsdp:dp=32 --to fsdp:dp=24 --model llama-3-70b --nominal "
+    "--relay": OWN,
+    "transfer -t dgx-h100:16 --from megatron:tp=8,pp=4,dp=2 --to vllm:tp=8,engines=8 "
+    "--to-device-ids 64-127 --model llama-3-70b --nominal --memory 1GiB "
+    "--compare megatron,awex,alpa,m2n": OWN,
     "transfer -t dgx-h100:3 --from trainer.json --to engines.json --to-device-ids 16-23 --nominal "
     "-o plan.json": OWN,
     "transfer -t dgx-h100:2 --from megatron:tp=2,pp=2,dp=2 --to vllm:tp=2,engines=2 "

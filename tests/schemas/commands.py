@@ -103,6 +103,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "transfer": (
         "-t tiny.yaml --from rows.json --to columns.json",
         "-t tiny.yaml --from rows.json --to columns.json --time-limit 0",
+        "-t tiny.yaml --from rows.json --to columns.json --compare alpa",
         "-t tiny.yaml --from rows.json --to rows.json",
     ),
     "estimate": (

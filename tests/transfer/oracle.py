@@ -108,11 +108,22 @@ def choices(moves: TransferMoves) -> int:
     )
 
 
-def best_whole_s(moves: TransferMoves, ports: PortMap, item_bytes: int) -> Fraction:
-    """The least time if each class goes along one tree."""
+def best_whole_s(
+    moves: TransferMoves,
+    ports: PortMap,
+    item_bytes: int,
+    cut: Sequence[tuple[int, int, int]] | None = None,
+) -> Fraction:
+    """The least time if each class goes along one tree, or each piece of a cut."""
+    whole = [(number, 0, one.elements) for number, one in enumerate(moves.classes)]
     choices = [
-        sorted({_profile(tree, ports, one.elements * item_bytes) for tree in trees(one)})
-        for one in moves.classes
+        sorted(
+            {
+                _profile(tree, ports, (stop - start) * item_bytes)
+                for tree in trees(moves.classes[number])
+            }
+        )
+        for number, start, stop in (whole if cut is None else cut)
     ]
     return min(_time(chosen, ports) for chosen in itertools.product(*choices))
 

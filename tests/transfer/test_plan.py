@@ -11,6 +11,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits
+from p2smt.transfer import search
 from p2smt.transfer.chains import apart
 from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.plan import TreePiece, index_of, replay
@@ -80,13 +81,15 @@ def mutants(chance: random.Random, pieces: Sequence[TreePiece]) -> tuple[str, li
 
 @pytest.mark.parametrize("seed", range(40))
 def test_broken_plans_are_refused(seed: int) -> None:
+    """Every fourth of them relays."""
     moves: TransferMoves = random_case(seed, 8, 12, same=seed % 2 == 0).moves()
-    pieces = plan_moves(moves, PORTS, 2, SearchLimits()).pieces
+    ports = replace(PORTS, relayed=seed % 4 == 0)
+    pieces = plan_moves(moves, ports, 2, SearchLimits()).pieces
     chance = random.Random(seed)
     for _ in range(25):
         _, broken = mutants(chance, pieces)
         with pytest.raises(InputError, match="element"):
-            replay(moves, broken, PORTS, 2)
+            replay(moves, broken, ports, 2)
 
 
 def test_who_sends_too_early_is_named() -> None:
@@ -124,3 +127,13 @@ def test_a_device_draws_what_it_may() -> None:
     assert (ports.rate(card), ports.rate(own)) == (Fraction(50 * 10**9), Fraction(25 * 10**9, 2))
     assert ports.words(own) == "device 3, in of its node"
     assert ports.node_of(own) == 0
+
+
+@pytest.mark.parametrize("seed", [2, 24, 48])
+def test_few_pieces_are_chosen_by_a_solver(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows the averages alone is rounded, and takes longer."""
+    moves = random_case(seed, 8, [8, 6, 12, 4][seed // 2 % 4], same=True, small=True).moves()
+    chosen = plan_moves(moves, PORTS, 2, SearchLimits())
+    monkeypatch.setattr(search, "FEW_PIECES", 0)
+    rounded = plan_moves(moves, PORTS, 2, SearchLimits())
+    assert rounded.replay.bandwidth_s > chosen.replay.bandwidth_s * Fraction(11, 10)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
-from p2smt.cli.parameters import Text, option
+from p2smt.cli.parameters import Text, flag, option
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
+    from p2smt.transfer.layouts import WeightLayout
     from p2smt.transfer.question import TransferQuestion
 
 MAX_IDS = 2**20
@@ -36,6 +37,7 @@ class LayoutOptions:
     memory: Text = option(
         "SIZE", "Cap on what a device stages at once, beside both copies of the weights."
     )
+    relay: bool = flag("Devices may pass on what they neither hold nor need, by idle cards.")
     dtype: str = option(
         "NAME", "Type in which elements are sent: bf16, f16, f32, f64.", default="bf16"
     )
@@ -46,13 +48,13 @@ class LayoutOptions:
         Raises:
             InputError: an option is missing, or its value does not fit.
         """
-        from p2smt.interop.weights.table import layout_of
+        from p2smt.api.arrays import item_bytes_of
         from p2smt.transfer.question import TransferQuestion
         from p2smt.units import parse_bytes
 
-        item_bytes = item_bytes_of(self.dtype)
+        item_bytes = item_bytes_of(self.dtype, "--dtype")
         before, after = (
-            layout_of(_needed(text, name), self.model or "")
+            _layout(text, self.model or "", name)
             for text, name in ((self.source, "--from"), (self.target, "--to"))
         )
         return TransferQuestion(
@@ -65,28 +67,22 @@ class LayoutOptions:
             nominal,
             None if self.memory is None else parse_bytes(self.memory, "--memory"),
             how.limits(),
+            self.relay,
         )
 
 
-def item_bytes_of(dtype: str) -> int:
-    """Bytes of an element that is sent.
+def _layout(text: str | None, model: str, name: str) -> WeightLayout:
+    """The layout of an option; what is wrong with it is told with the option and its value."""
+    from p2smt.interop.weights.table import layout_of
 
-    Raises:
-        InputError: there is no such type, or its values have scales.
-    """
-    from p2smt.resharding.types import ElementType
-
-    element = ElementType.parse(dtype)
-    if not element.floating:
-        rule = "is none that weights are sent in: quantised ones have scales beside them"
-        raise InputError(f"--dtype {dtype[:40]!r}", rule, "give bf16, f16, f32 or f64")
-    return element.item_bytes
-
-
-def _needed(text: str | None, name: str) -> str:
     if text is None:
         raise InputError(name, "is missing", f"give it like {name} layout.json")
-    return text
+    try:
+        return layout_of(text, model)
+    except InputError as fault:
+        if text in fault.given:
+            raise
+        raise type(fault)(f"{name} {text[:80]}: {fault.given}", fault.rule, fault.remedy) from None
 
 
 def _ids(text: str | None, option: str, count: int) -> Sequence[int]:

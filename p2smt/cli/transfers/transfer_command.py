@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
-from p2smt.cli.parameters import Text, opened, part
+from p2smt.cli.parameters import Text, opened, option, part
 from p2smt.cli.transfers.layout_options import LayoutOptions
 from p2smt.cli.transfers.transfer_files import TransferFiles
 
 if TYPE_CHECKING:
-    from p2smt.transfer.answer import TransferAnswer
+    from p2smt.transfer.answer import ComparedRule, TransferAnswer
 
 
 @opened
@@ -21,18 +21,24 @@ def transfer(
     layouts: LayoutOptions,
     prices: o.PriceOptions = part("library", "nominal"),
     how: o.SearchOptions = part("time_limit"),
+    compare: Text = option(
+        "NAME,..", "What rules of other tools take: megatron, awex, alpa, m2n, gather, first."
+    ),
     output: Text = o.PLAN_FILE,
     files: TransferFiles,
     shown: o.ShownOptions,
 ) -> int:
     """Move a model's tensors from one mesh to another, with a bound and its proof."""
+    from p2smt.interop.weights.peers import compared_rules, rule_names
     from p2smt.transfer.answer import find_transfer
 
+    names = () if compare is None else rule_names(compare)
     topology = cluster.under(prices)
     question = layouts.question(topology, prices.nominal, how)
     files.check(output, layouts.source, layouts.target, layouts.model, cluster.topology)
     answer = find_transfer(question)
-    return finish(answer, output, shown, files.write(answer, layouts.dtype))
+    written = files.write(answer, layouts.dtype)
+    return finish(answer, output, shown, written, compared_rules(question, names))
 
 
 def finish(
@@ -40,6 +46,7 @@ def finish(
     output: str | None,
     shown: o.ShownOptions,
     others: Sequence[str] = (),
+    compared: Sequence[ComparedRule] = (),
 ) -> int:
     """Write the file first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import exit_code
@@ -57,5 +64,7 @@ def finish(
         written.append(f"plan written to {printable(output)}")
     written += others
     said = transfer_details if shown.details else transfer_screen
-    tell(shown.json, lambda: transfer_data(answer), lambda: said(answer, written))
+    tell(
+        shown.json, lambda: transfer_data(answer, compared), lambda: said(answer, written, compared)
+    )
     return exit_code(answer.status)

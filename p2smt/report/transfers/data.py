@@ -9,30 +9,31 @@ from typing import Literal, cast
 
 from p2smt.report.outputs.shape import range_data
 from p2smt.report.transfers.output import (
+    ComparedRuleEntry,
     TransferLevelEntry,
     TransferOutput,
     VerifyTransferOutput,
 )
 from p2smt.result import Status
-from p2smt.transfer.answer import TransferAnswer
+from p2smt.transfer.answer import ComparedRule, TransferAnswer
 from p2smt.transfer.certificate import PortPrices, gap_of
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.transfer.plan import Replay
 from p2smt.transfer.ports import IN, PortMap
 
 
-def transfer_data(answer: TransferAnswer) -> TransferOutput:
+def transfer_data(answer: TransferAnswer, compared: Sequence[ComparedRule] = ()) -> TransferOutput:
     """All numbers of the answer."""
     question, found = answer.question, answer.found
     seconds, gap = float(answer.buckets.bandwidth_s), answer.gap
-    item_bytes = question.item_bytes
+    item_bytes, bound = question.item_bytes, found.certificate.bound_s
     return TransferOutput(
         status=cast(Literal[Status.OPTIMAL, Status.FEASIBLE], answer.status),
         total_s=answer.total_s,
         **range_data(answer.within),
         bandwidth_s=seconds,
         fill_s=answer.fill_s,
-        bound_s=float(found.certificate.bound_s),
+        bound_s=float(bound),
         relayed_bound_s=_seconds(answer.relayed_bound_s),
         gap=None if gap is None else float(gap),
         binding=binding_words(question.ports, found.certificate.prices),
@@ -48,6 +49,17 @@ def transfer_data(answer: TransferAnswer) -> TransferOutput:
         buckets=answer.buckets.count,
         staging_bytes=answer.buckets.staging_bytes,
         levels=level_entries(question.ports, found.replay),
+        relayed=question.relay,
+        compared=[_rule_entry(question.ports, one, bound) for one in compared],
+    )
+
+
+def _rule_entry(ports: PortMap, one: ComparedRule, bound_s: Fraction) -> ComparedRuleEntry:
+    return ComparedRuleEntry(
+        rule=one.rule,
+        seconds=float(one.seconds),
+        times_bound=float(one.seconds / bound_s) if bound_s else None,
+        port="" if one.port is None else ports.words(one.port),
     )
 
 

@@ -31,6 +31,15 @@ class TransferLevelEntry(OutputPart):
     port: Annotated[str, Said("That port.")]
 
 
+class ComparedRuleEntry(OutputPart):
+    """What the rule of another tool takes for the same transfer."""
+
+    rule: Annotated[str, Said("What it is called.")]
+    seconds: Annotated[Seconds, Said("Of the bytes, at its busiest port.")]
+    times_bound: Annotated[float | None, Said("Over the bound; null: nothing is proved.", ge=0)]
+    port: Annotated[str, Said("Its busiest port; empty: nothing moves.")]
+
+
 class TransferOutput(Output):
     """The plan of a transfer from one mesh to another, its time and its proof."""
 
@@ -61,6 +70,8 @@ class TransferOutput(Output):
     buckets: Annotated[Count, Said("Rounds, each with the same part of every piece.")]
     staging_bytes: Annotated[PayloadBytes, Said("The most that a device stages in one of them.")]
     levels: Annotated[Sequence[TransferLevelEntry], Said("Those that messages cross.")]
+    relayed: Annotated[bool, Said("Devices may pass on what they neither hold nor need.")]
+    compared: Annotated[Sequence[ComparedRuleEntry], Said("What was asked to be compared.")]
 
 
 class VerifyTransferOutput(WhatChecked, Output):

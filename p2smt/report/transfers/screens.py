@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from p2smt.report.screen import ScreenBlock, full_width, room, screen
 from p2smt.report.tables import table, table_lines
 from p2smt.report.transfers.data import checked_transfer_data, transfer_data
-from p2smt.report.transfers.output import TransferOutput
+from p2smt.report.transfers.output import ComparedRuleEntry, TransferOutput
 from p2smt.result import Status
-from p2smt.transfer.answer import TransferAnswer
+from p2smt.transfer.answer import ComparedRule, TransferAnswer
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.units import counted, format_bytes, format_time, format_time_range, plain
 
@@ -19,9 +19,11 @@ _LOWER = 0.999
 """So much lower another bound is told."""
 
 
-def transfer_screen(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
+def transfer_screen(
+    answer: TransferAnswer, below: Sequence[str], compared: Sequence[ComparedRule] = ()
+) -> list[str]:
     """The first screen: the verdict, where time and bytes go, and what comes next."""
-    data = transfer_data(answer)
+    data = transfer_data(answer, compared)
     first, last = full_width([verdict_text(data)]), full_width(below)
     return [*first, *screen(_blocks(data), room(last, first)), *last]
 
@@ -95,6 +97,8 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
     if relayed is not None and relayed < data.bound_s * _LOWER:
         what = "plans that borrow cards of neighbours, not sought here,"
         yield ScreenBlock("relays", (f"{what} take {ms_text(relayed)} or more",), 6)
+    if data.compared:
+        yield ScreenBlock("others", tuple(map(_rule_text, data.compared)), 7, 8)
     yield ScreenBlock(
         "plan",
         (
@@ -112,7 +116,15 @@ def _within(data: TransferOutput) -> Iterator[str]:
         yield f"in all {format_time(data.total_s)}, {ends}: {data.basis}"
 
 
-def transfer_details(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
+def _rule_text(one: ComparedRuleEntry) -> str:
+    """Such as ``awex: 1.03 x the bound, 363.4 ms, port 0 of node 9, in``."""
+    times = "" if one.times_bound is None else f"{one.times_bound:,.2f} x the bound, "
+    return f"{one.rule}: {times}{ms_text(one.seconds)}{f', {one.port}' if one.port else ''}"
+
+
+def transfer_details(
+    answer: TransferAnswer, below: Sequence[str], compared: Sequence[ComparedRule] = ()
+) -> list[str]:
     """The screen, then every class and the busiest pairs."""
     question, found = answer.question, answer.found
     pieces = Counter(piece.number for piece in found.pieces)
@@ -129,7 +141,7 @@ def transfer_details(answer: TransferAnswer, below: Sequence[str]) -> list[str]:
     columns = ("class", "held by", "needed by", ">bytes", ">pieces")
     title = "elements with equal holders and equal needers"
     made = table(title, columns, rows)
-    return [*transfer_screen(answer, ()), "", *table_lines(made, _WIDE), *below]
+    return [*transfer_screen(answer, (), compared), "", *table_lines(made, _WIDE), *below]
 
 
 def _devices(devices: Sequence[int]) -> str:

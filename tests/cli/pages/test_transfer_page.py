@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 def test_the_commands_print_what_is_shown() -> None:
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 8
     for command, shown in COMMANDS:
         done = cli(*shlex.split(command))
         assert (done.code, done.err) == (0, "")

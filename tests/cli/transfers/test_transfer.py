@@ -143,7 +143,7 @@ def renamed(layout: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lost, "element [0, 4] of tensor 'w': is held by no device"),
+        (lost, "--to columns.json: element [0, 4] of tensor 'w': is held by no device"),
         (doubled, "element [5, 4] of tensor 'w': is held by device 2 twice"),
         (renamed, "tensor 'v': is missing in the first layout"),
     ],
@@ -160,6 +160,38 @@ def test_a_bad_layout_is_named(
 def test_links_without_a_switch_are_refused(folder: Path) -> None:
     (folder / "tiny.yaml").write_text(TINY.replace("kind: switch", "kind: ring"))
     refused(cli(*ASKED), "switched links alone")
+
+
+@pytest.mark.usefixtures("folder")
+def test_rules_of_others_are_compared() -> None:
+    done = cli(*ASKED, "--compare", "megatron,alpa", "--json")
+    assert done.code == 0, done.err
+    found = done.json()["compared"]
+    assert [one["rule"] for one in found] == [
+        "Megatron's planner",
+        "Alpa's sends",
+        "Alpa's broadcasts",
+    ]
+    assert all(one["times_bound"] >= 1 - 1e-9 and one["port"] for one in found)
+    assert "the first holder: 1.00 x the bound, " in cli(*ASKED, "--compare", "first").out
+    refused(cli(*ASKED, "--compare", "nobody"), "--compare 'nobody': is none of megatron")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_that_relays_is_verified_as_one() -> None:
+    """Columns on every other device: the cards between them are idle."""
+    words = ("--device-ids", "0,2,4,6", "--to-device-ids", "8,10,12,14", "--nominal")
+    asked = [*ASKED, *words]
+    asked[2] = "dgx-h100:2"
+    direct = cli(*asked, "--json").json()
+    relayed = cli(*asked, "--relay", "-o", "plan.json", "--json").json()
+    assert relayed["relayed"]
+    assert relayed["bandwidth_s"] < 0.6 * direct["bandwidth_s"]
+    assert relayed["relayed_bound_s"] is None
+    assert cli("verify", "plan.json").code == 0
+    data = json.loads(Path("plan.json").read_text())
+    Path("plan.json").write_text(json.dumps(data | {"relayed": False}))
+    assert "is sent to device" in cli("verify", "plan.json").out
 
 
 # Broken plan files.
@@ -254,6 +286,7 @@ def test_an_array_goes_onto_another_mesh(
         (("--cuts", "levels"), "--cuts: is of steps on one mesh"),
         (("--compare", "dtensor"), "--compare: is told of steps on one mesh"),
         (("--backward",), "--backward: is told of steps on one mesh"),
+        (("--algorithm", "ring"), "--algorithm: is told of steps on one mesh"),
         (("--svg", "made.svg"), "--svg: is told of steps on one mesh"),
         (("--to-device-ids", "0-14"), "15 target devices: the layout has 16"),
         (("--to-device-ids", "30-45"), "target device 32"),
