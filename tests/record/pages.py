@@ -133,6 +133,12 @@ UNRECORDED = {
     "verify -t dgx-a100:2 --program 'reduce-scatter inside node; all-reduce parallel node in root; "
     "all-gather inside node'": OWN,
     "synthesize --fabric ring:4 --collective all-gather --pareto": OWN,
+    "synthesize --fabric dgx-a100:2 --collective all-gather --objective throughput "
+    "-o forest.json": OWN,
+    "verify forest.json --fabric dgx-a100:2": OWN,
+    "synthesize --fabric dgx1 --collective all-gather --objective throughput --pieces 24 "
+    "-o algo.xml": OWN,
+    "verify algo.xml": OWN,
     "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 -o nccl_tuner.conf": OWN,
     "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 --measured own=own.txt "
     "--measured ring/ll128=ring-ll128.txt -o nccl_tuner.conf": OWN,

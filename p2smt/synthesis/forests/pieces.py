@@ -9,28 +9,31 @@ lowered and verified like every synthesized schedule.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from random import Random
+from typing import Any
+
+import numpy as np
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key
+from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.problems.schedule import Arrival, EdgeRow, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.result import SearchLimits
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import BoundedCollective
 from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, TreeNetwork
-from p2smt.synthesis.forests.cheapest import TreeSearch
 from p2smt.synthesis.forests.network import ForestGround
-from p2smt.synthesis.forests.packing import ForestPacking, Ways
-from p2smt.synthesis.forests.rate import least_time
+from p2smt.synthesis.forests.packing import ForestPacking, RootedTrees, Ways
 from p2smt.synthesis.forests.throughput import Throughput
 from p2smt.synthesis.setting import CHUNKS_OF, NAMES, ScheduleSize, SynthesisSetting, lower
 
 MAX_MESSAGES = 200_000
+_SHARP, _MOVES, _BUSY = 64, 1000, 0.98
 _LONGEST, _SPREAD = 8, 20
 """Rounds of a step, at most; by how many messages a random order may put back the longest way."""
 
@@ -65,61 +68,68 @@ def in_pieces(
         EncodingBug: the schedule is wrong.
     """
     net, claim = ground.network, found.claim
-    halves = [out for out in (True, False) if claim.collective in (OUTWARD if out else INWARD)]
-    many = len(ground.roots) * pieces * (net.ranks - 1) * len(halves)
+    halves = sum(claim.collective in kinds for kinds in (OUTWARD, INWARD))
+    many = len(ground.roots) * pieces * (net.ranks - 1) * halves
     if many > MAX_MESSAGES:
         given = f"{pieces} pieces of {net.ranks} ranks"
         rule = f"are {many} messages, and a schedule has at most {MAX_MESSAGES} here"
         raise InputError(given, rule, "ask for fewer pieces, or a smaller fabric")
-    watch, dealt = StopWatch.start(limits), dict[bool, list[Ways]]()
-    for outward in halves:
-        turned = ground if outward else ground.reversed()
-        trees = _dealt(replace(turned, symmetries=()), pieces, watch)
-        if trees is None:
-            return None
-        dealt[outward] = trees
+    dealt = _dealt(replace(ground, symmetries=()), found, pieces, limits)
+    if dealt is None:
+        return None
     jobs = _Jobs(net)
-    for chunk in range(len(ground.roots) * pieces):
-        root = ground.roots[chunk // pieces]
-        inward = jobs.adding(chunk, dealt[False][chunk]) if False in dealt else []
-        if True in dealt:
-            jobs.copying(chunk, root, dealt[True][chunk], inward)
-    return _schedule(ground, claim.collective, jobs, pieces)
+    for chunk, tree in enumerate(dealt):
+        inward = jobs.adding(chunk, tree.ways[False]) if False in tree.ways else []
+        if True in tree.ways:
+            jobs.copying(chunk, tree.root, tree.ways[True], inward)
+    return _schedule(ground, claim.collective, jobs, [tree.root for tree in dealt], pieces)
 
 
 # Which tree each piece takes.
 
 
-def _dealt(ground: ForestGround, pieces: int, watch: StopWatch) -> list[Ways] | None:
-    """The tree of each piece, root by root; of the packing without symmetries."""
-    packing = ForestPacking(ground, least_time(ground).time)
-    shares = packing.grow(watch.left())
+def _dealt(
+    ground: ForestGround, found: Throughput, pieces: int, limits: SearchLimits
+) -> list[RootedTrees] | None:
+    """The trees of each piece, root by root; of the packing without symmetries."""
+    packing = ForestPacking(ground, found.claim.collective, found.claim.time)
+    shares = packing.grow(limits)
     if shares is None:
         return None
-    counts = [int(weight * pieces + 1e-6) for weight in shares.weights]
-    loads: dict[int, Fraction] = defaultdict(Fraction)
-    by_kind: dict[int, list[int]] = defaultdict(list)
+    each = pieces * len(packing.roots) // packing.kinds
+    kinds = np.array([tree.kind for tree in packing.trees])
+    takes = np.zeros((len(kinds), len(packing.rooms)))
     for n, tree in enumerate(packing.trees):
-        by_kind[tree.kind].append(n)
         for k, load in tree.loads.items():
-            loads[k] += load * counts[n]
+            takes[n, k] = float(load) / each
+    counts = np.floor(np.array(shares.weights) * each + 1e-6).astype(int)
+    for kind in range(packing.kinds):
+        own = np.flatnonzero(kinds == kind)
+        for _ in range(each - int(counts[own].sum())):
+            counts[own[np.argmin(_unevenness(counts @ takes + takes[own]))]] += 1
+    _even_out(counts, takes, kinds)
+    return [packing.trees[n] for n in np.argsort(kinds, kind="stable") for _ in range(counts[n])]
 
-    def busiest(n: int) -> tuple[Fraction, Fraction]:
-        ends = [loads[k] + load for k, load in packing.trees[n].loads.items()]
-        return max(ends), sum(ends, Fraction(0))
 
-    for kind in range(len(packing.kinds)):
-        for _ in range(pieces - sum(counts[n] for n in by_kind[kind])):
-            best = min(by_kind[kind], key=busiest)
-            counts[best] += 1
-            for k, load in packing.trees[best].loads.items():
-                loads[k] += load
-    return [
-        packing.trees[n].ways
-        for kind in range(len(packing.kinds))
-        for n in by_kind[kind]
-        for _ in range(counts[n])
-    ]
+def _even_out(counts: IntArray, takes: FloatArray, kinds: IntArray) -> None:
+    """Move pieces from tree to tree, as long as loads come nearer to each other."""
+    for _ in range(_MOVES):
+        loads = counts @ takes
+        best, move = _unevenness(loads) * (1 - 1e-9), None
+        for n in np.flatnonzero((counts > 0) & (takes[:, np.argmax(loads)] > 0)):
+            own = np.flatnonzero(kinds == kinds[n])
+            uneven = _unevenness(loads - takes[n] + takes[own])
+            if uneven.min() < best:
+                best, move = uneven.min(), (n, own[np.argmin(uneven)])
+        if move is None:
+            return
+        counts[move[0]] -= 1
+        counts[move[1]] += 1
+
+
+def _unevenness(loads: FloatArray) -> Any:
+    """Of loads, the last axis: the busiest counts for most."""
+    return (loads**_SHARP).sum(axis=-1)
 
 
 # Messages, each after those that bring what it sends.
@@ -196,9 +206,15 @@ class _Jobs:
         for job in reversed(self.all):
             job.left = 1 + max((self.all[n].left for n in job.after), default=0)
 
-    def orders(self) -> Iterator[Sequence[float]]:
-        """Places of the messages in a queue: the longest way first; pieces in a random order."""
+    def orders(self, rooms: Sequence[int]) -> Iterator[Sequence[float]]:
+        """Places of the messages in a queue: the longest way first, of all or of those over the
+        busiest arcs; pieces in a random order.
+        """
+        uses = Counter(arc for job in self.all for arc in job.arcs)
+        busy = max(uses[arc] / rooms[arc] for arc in uses) * _BUSY
         yield [-job.left for job in self.all]
+        tight = {arc for arc in uses if uses[arc] > busy * rooms[arc]}
+        yield [-job.left - len(self.all) * (not tight.isdisjoint(job.arcs)) for job in self.all]
         turns = list(range(1 + max(job.chunk for job in self.all)))
         Random(len(turns)).shuffle(turns)
         yield [_SPREAD * turns[job.chunk] / len(turns) - job.left for job in self.all]
@@ -233,11 +249,17 @@ class _Jobs:
 
 
 def _schedule(
-    ground: ForestGround, collective: BoundedCollective, jobs: _Jobs, pieces: int
+    ground: ForestGround,
+    collective: BoundedCollective,
+    jobs: _Jobs,
+    roots: Sequence[int],
+    pieces: int,
 ) -> PieceSchedule:
     net, name = ground.network, NAMES[collective.value]
     jobs.count_down()
-    ways = {(job.source, job.target, job.arcs) for job in jobs.all} | _back(ground, collective)
+    ways = {(job.source, job.target, job.arcs) for job in jobs.all}
+    if ground.root is not None:  # nothing goes back, and in a fabric every rank reaches every other
+        ways |= {(target, source, arcs) for source, target, arcs in ways}
     used = {arc for _, _, arcs in ways for arc in arcs}
     rates = {arc: rate for arc in used if (rate := net.arcs[arc][2]) is not None}
     slowest = min(rates.values())
@@ -245,7 +267,7 @@ def _schedule(
     even = all((rate / slowest).denominator == 1 for rate in rates.values())
     for rounds in range(1, 2 if even else _LONGEST + 1):
         rooms = [int(rates.get(arc, 0) / slowest * rounds) for arc in range(len(net.arcs))]
-        for place in jobs.orders():
+        for place in jobs.orders(rooms):
             steps = jobs.steps(rooms, place)
             tries.append((rounds * len(steps), rounds, steps))
     whole, rounds, steps = min(tries, key=lambda one: one[:2])
@@ -256,28 +278,11 @@ def _schedule(
     unit = slowest if net.measured else None
     fabric = Fabric(net.name, net.ranks, capacities, edges, unit)
     setting = SynthesisSetting(fabric, name, ground.root or 0)
-    every = pieces * net.ranks if CHUNKS_OF[name] == "in all" and ground.root is None else pieces
-    size = ScheduleSize(len(steps), whole, every)
+    size = ScheduleSize(len(steps), whole, len(roots) if CHUNKS_OF[name] == "in all" else pieces)
     numbers = {edge_key(edge): e for e, edge in enumerate(edges)}
-    sums = _sums(ground, collective, jobs, pieces, steps, rounds, numbers, order)
+    sums = _sums(ground, collective, jobs, roots, steps, rounds, numbers, order)
     schedule, report = lower(setting, size, sums)
     return PieceSchedule(setting, size, pieces, slowest, schedule, report)
-
-
-def _back(
-    ground: ForestGround, collective: BoundedCollective
-) -> set[tuple[int, int, tuple[int, ...]]]:
-    """Ways that a rooted collective takes none of: in a fabric every rank reaches every other."""
-    if ground.root is None:
-        return set()
-    net = ground.network.reversed() if collective in OUTWARD else ground.network
-    jobs = _Jobs(ground.network)
-    ways = TreeSearch(net).tree(ground.root, [1.0] * len(net.arcs))
-    if collective in OUTWARD:
-        jobs.adding(0, ways)
-    else:
-        jobs.copying(0, ground.root, ways, [])
-    return {(job.source, job.target, job.arcs) for job in jobs.all}
 
 
 def _arc_name(net: TreeNetwork, arc: int) -> str:
@@ -293,7 +298,7 @@ def _sums(
     ground: ForestGround,
     collective: BoundedCollective,
     jobs: _Jobs,
-    pieces: int,
+    roots: Sequence[int],
     steps: Sequence[Sequence[int]],
     rounds: int,
     numbers: dict[EdgeRow, int],
@@ -314,8 +319,7 @@ def _sums(
             sends.append(SumSend(job.chunk, edge, parts))
         made.append(SumStep(rounds, tuple(sorted(sends, key=lambda s: (s.chunk, s.edge, s.slot)))))
     results = []
-    for chunk in range(len(ground.roots) * pieces):
-        root = ground.roots[chunk // pieces]
+    for chunk, root in enumerate(roots):
         for rank in range(ground.network.ranks):
             if collective not in INWARD and rank == root:
                 continue

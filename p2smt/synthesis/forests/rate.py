@@ -60,32 +60,32 @@ def _too_narrow(
     net: TreeNetwork, roots: Sequence[int], target: int, time: Fraction
 ) -> frozenset[int] | None:
     """Beyond the narrowest cut between roots and a rank, if too little flows; else None."""
-    rates = [None if rate is None else rate * time for _, _, rate in net.arcs]
-    unit = lcm(*(rate.denominator for rate in rates if rate is not None))
-    source, plenty = len(net.vertices), len(roots) * unit
-    flow = Network(source + 1)
-    for (tail, head, _), rate in zip(net.arcs, rates, strict=True):
-        flow.join(tail, head, plenty if rate is None else min(plenty, int(rate * unit)))
+    flow, unit = _rooms(net, time, len(roots))
+    source = len(net.vertices)
     for root in roots:
         flow.join(source, root, unit)
-    if flow.fill(source, target) >= plenty:
+    if flow.fill(source, target) >= len(roots) * unit:
         return None
     return frozenset(range(source)) - flow.reached(source)
 
 
 def narrowest_around(net: TreeNetwork, ranks: frozenset[int]) -> frozenset[int]:
     """The vertices on the side of some ranks, where least enters from the other ranks."""
-    rates = [rate for _, _, rate in net.arcs if rate is not None]
-    unit = lcm(*(rate.denominator for rate in rates))
-    plenty = int(sum(rates) * unit) + 1
+    plenty = sum((rate for _, _, rate in net.arcs if rate is not None), Fraction(1))
+    flow, unit = _rooms(net, Fraction(1), plenty)
     source, target = len(net.vertices), len(net.vertices) + 1
-    flow = Network(target + 1)
-    for tail, head, rate in net.arcs:
-        flow.join(tail, head, plenty if rate is None else int(rate * unit))
     for rank in range(net.ranks):
-        if rank in ranks:
-            flow.join(rank, target, plenty)
-        else:
-            flow.join(source, rank, plenty)
+        ends = (rank, target) if rank in ranks else (source, rank)
+        flow.join(*ends, int(plenty * unit))
     flow.fill(source, target)
     return frozenset(range(source)) - flow.reached(source)
+
+
+def _rooms(net: TreeNetwork, time: Fraction, plenty: Fraction | int) -> tuple[Network, int]:
+    """What arcs carry in a time as whole numbers, and how many 1 is; at most ``plenty``."""
+    rates = [plenty if rate is None else min(plenty, rate * time) for _, _, rate in net.arcs]
+    unit = lcm(*(Fraction(rate).denominator for rate in rates))
+    flow = Network(len(net.vertices) + 2)
+    for (tail, head, _), rate in zip(net.arcs, rates, strict=True):
+        flow.join(tail, head, int(rate * unit))
+    return flow, unit
