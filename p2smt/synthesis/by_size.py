@@ -30,7 +30,14 @@ from p2smt.synthesis.certificate.sizes import (
     corners_of,
     lower_envelope,
 )
-from p2smt.synthesis.frontier import BOUND_PART, Ending, RateQuestion, best_rate
+from p2smt.synthesis.frontier import (
+    BOUND_PART,
+    SEEDS_PART,
+    Ending,
+    RateQuestion,
+    best_rate,
+    known_seeds,
+)
 from p2smt.synthesis.setting import Synthesis, SynthesisSetting, fewest_steps, least_rate
 
 
@@ -213,6 +220,9 @@ class SizeSearch:
         try:
             part = self._part(BOUND_PART)
             self.limit = least_rate(self.question.setting, None, part, self.watch)
+            if self.limit is not None:
+                known = known_seeds(self.question, self.most_steps, self._part(SEEDS_PART))
+                self.question = replace(self.question, seeds=known)
             ending = SizesEnding.TIME if self.limit is None else self._improve(self.limit)
         except KeyboardInterrupt:
             pass
