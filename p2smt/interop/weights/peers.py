@@ -11,8 +11,9 @@ as no device gets more bytes than the cap, or one that is larger alone; times of
 * ``awex``: replica i of the receiver pulls from replica i mod n (awex/transfer/transfer_plan.py of
   inclusionAI/Awex at 4e19c60).
 * ``alpa``: of all replicas the least loaded sends, to every receiver, or once to the first of a
-  chain over all receivers (alpa/pipeline_parallel/cross_mesh_resharding.py of alpa-projects/alpa at
-  b8078a9f, ``_generate_send_recv_resharding_strategy_by_loads`` and the one by broadcasts).
+  chain over all receivers; the all-gather that it may put after sends is left out
+  (alpa/pipeline_parallel/cross_mesh_resharding.py of alpa-projects/alpa at b8078a9f,
+  ``_generate_send_recv_resharding_strategy_by_loads`` and the one by broadcasts).
 * ``m2n``: replicas of the source take nodes of the receiver in turn, or runs of nodes; the sources
   of a block are dealt out to the replicas of it in the first of them, go on from node to node, and
   inside to the others (contrib/nccl_m2n/src/reshard_loadbalance.cc and reshard_prepare.cc of
