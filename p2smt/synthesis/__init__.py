@@ -2,6 +2,7 @@
 
 ``synthesize`` answers one size, ``frontier`` all of them; ``bounds`` (by ``min_cuts``) say what no
 schedule can beat, and ``certificate`` proves it.  ``symmetry_search`` asks the solver, group by
-group (``group_order``, ``subgroups``); ``schedule_replay`` checks what it finds, ``lowering`` makes
+group (``group_order``, ``subgroups``); ``seeds`` (with ``classics_in_steps``) are what needs no
+solver; ``schedule_replay`` checks what it finds, ``lowering`` makes
 thread blocks of it.
 """

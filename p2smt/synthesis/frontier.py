@@ -216,7 +216,7 @@ class PointEffort:
 
     bound: int = 8
     orbits: int = 16
-    between: int = 2
+    between: int = 8
     timeless: bool = False
 
 
@@ -230,6 +230,9 @@ PARTS = 2
 """A size has so small a part of the time that is left .."""
 LEAST_S = 1.0
 """.. but so many seconds, as long as there are any."""
+MOST_POINTS = 1_000_000
+"""Messages by chunk, edge and step of an all-reduce of as many chunks as ranks, halved:
+of more no search is begun, as every model would be too large."""
 SEEDS_PART = 4
 """What is to be known before any search has so small a part of the time."""
 
@@ -311,10 +314,14 @@ def best_rate(
 
 @dataclass(slots=True)
 class _SymmetrySearches:
-    """The climbs of some sizes, and the first slices that they may spend in vain together."""
+    """The climbs of some sizes, and the first slices that they may spend in vain together.
+
+    ``each``: those that one of them spends in a pass, at least.
+    """
 
     setting: SynthesisSetting
     slices: int
+    each: int = SIZE_SLICES
     of: dict[ScheduleSize, ScheduleSearch] = field(default_factory=dict)
 
     def spent(self, first_slice: int) -> bool:
@@ -344,10 +351,15 @@ class _Improving:
         )
         plain = self._climbs(replace(setting, symmetry=False), effort.between)
         exact = self._climbs(setting, effort.bound)
-        orbits = self._climbs(setting, effort.orbits)
+        orbits = self._climbs(setting, effort.orbits, 1)
         between = self._climbs(setting, effort.between)
         if self.best is None:
             self._each(plain, easy(self.steps, self.bound))
+        if (
+            setting.adds
+            and self.steps * setting.fabric.ranks * len(setting.edges) // 2 > MOST_POINTS
+        ):
+            return
         sizes = tuple(meeting(self.steps, self.bound, most))
         tried, again = sizes[:1], True
         while again and not self._ended():
@@ -364,8 +376,10 @@ class _Improving:
         """The best that was found, and its size."""
         return (None, None) if self.found is None else (self.found[0], self.found[1].sums)
 
-    def _climbs(self, setting: SynthesisSetting, slices: int) -> _SymmetrySearches:
-        self.known.append(_SymmetrySearches(setting, slices))
+    def _climbs(
+        self, setting: SynthesisSetting, slices: int, each: int = SIZE_SLICES
+    ) -> _SymmetrySearches:
+        self.known.append(_SymmetrySearches(setting, slices, each))
         return self.known[-1]
 
     def _each(self, climbs: _SymmetrySearches, sizes: Iterable[ScheduleSize]) -> bool:
@@ -417,7 +431,7 @@ class _Improving:
         return tried
 
     def _try(self, climbs: _SymmetrySearches, size: ScheduleSize, watch: StopWatch) -> bool:
-        """A turn of a size; whether it found a schedule."""
+        """Turns of a size until they spent its slices in vain; whether one found a schedule."""
         part = _watch_of_one(watch)
         climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
         before = climb.spent
@@ -425,7 +439,13 @@ class _Improving:
         def enough() -> bool:
             return self._enough(climbs) or climb.spent - before >= SIZE_SLICES * climb.slice
 
-        climb.turn(part, enough)
+        while True:
+            climb.turn(part, enough)
+            least = climb.first_slice * climbs.each
+            if climb.over or climb.spent >= before + least or part.expired():
+                break
+            if self._enough(climbs):
+                break
         self.stopped = climb.interrupted
         if climb.sums is not None:
             self.found, self.best = (size, climb), size.rate

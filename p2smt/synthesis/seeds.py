@@ -73,6 +73,7 @@ def _sketches(setting: SynthesisSetting, most_steps: int, level: _Levels) -> Ite
         case "reduce_scatter":
             yield from _scattered(fabric, level.made)
         case "allreduce":
+            yield from _exchanged(fabric)
             halves = list(_scattered(fabric, level.of))
             for one in level.of(fabric):
                 gathered = _gathered(fabric, one)
@@ -403,6 +404,20 @@ def _direct(fabric: Fabric) -> Gather | None:
     except InputError:
         return None
     return Gather(1, (tuple(sorted(sends)),), "direct")
+
+
+def _exchanged(fabric: Fabric) -> Iterator[_Sketch]:
+    """The all-reduce in which every rank sends its input to every other one, where it can."""
+    made = _direct(fabric)
+    if made is not None:
+        ends = [(0, edge) for _, edge in made.steps[0]]
+        came: dict[int, list[Part]] = {rank: [None] for rank in range(fabric.ranks)}
+        for _, edge in sorted(ends):
+            came[fabric.edges[edge].target].append(Arrival(0, edge))
+        sends = tuple(SumSend(0, edge, (None,)) for _, edge in sorted(ends))
+        results = tuple(FinalSum(0, rank, tuple(parts)) for rank, parts in came.items())
+        sums = SumSchedule((SumStep(1, sends),), results)
+        yield _Sketch.of(fabric, 1, sums, "all inputs sent to all ranks")
 
 
 def part_of(fabric: Fabric, ranks: Sequence[int]) -> Fabric | None:
