@@ -306,13 +306,12 @@ def time_of_trees(claim: ForestClaim) -> Fraction:
         NoProof: trees are none, do not bring everything, or load an arc that carries nothing.
     """
     orbits = orbits_of(claim.network, claim.symmetries, claim.root)
+    every = range(claim.network.ranks) if claim.root is None else (claim.root,)
+    roots = Counter(orbits.vertices[rank] for rank in every)
     loads: dict[int, Fraction] = defaultdict(Fraction)
-    for outward, trees in ((True, claim.copying), (False, claim.adding)):
-        wanted = claim.collective in (OUTWARD if outward else INWARD)
-        net = claim.network if outward else claim.network.reversed()
-        _add_loads(claim, net, trees if wanted else (), orbits, loads)
-        if trees and not wanted:
-            raise NoProof(f"{claim.collective} has no trees of that kind")
+    copied = _add_loads(claim.network, claim.copying, orbits, roots, loads)
+    added = _add_loads(claim.network.reversed(), claim.adding, orbits, roots, loads)
+    _check_whole(claim, roots, copied, added)
     sizes, most = Counter(orbits.arcs), Fraction(0)
     for arc, load in loads.items():
         bandwidth = claim.network.arcs[arc][2]
@@ -429,30 +428,51 @@ def proved_time(
 
 
 def _add_loads(
-    claim: ForestClaim,
     net: TreeNetwork,
     trees: Sequence[WeightedTree],
     orbits: Orbits,
+    roots: Mapping[int, int],
     loads: dict[int, Fraction],
-) -> None:
-    """Add what trees load to arcs; ``net``: turned round where they add up."""
+) -> dict[int, Fraction]:
+    """Add what trees load to arcs; returns the weights in all of each orbit of roots."""
     sums: dict[int, Fraction] = defaultdict(Fraction)
-    sizes = Counter(orbits.vertices[rank] for rank in range(net.ranks))
     for number, tree in enumerate(trees, 1):
         if (fault := fault_of_tree(net, tree)) is not None:
             raise NoProof(f"tree {number} {fault}")
         orbit = orbits.vertices[tree.root]
         sums[orbit] += tree.weight
-        many = tree.weight * (1 if claim.collective.rooted else sizes[orbit])
         for way in tree.ways:
             for arc in way:
-                loads[orbits.arcs[arc]] += many
-    copies = claim.collective in (OUTWARD if net is claim.network else INWARD)
-    roots = sizes if claim.root is None else {orbits.vertices[claim.root]: 1}
-    for orbit in (*roots, *sums) if copies else ():
-        if orbit not in roots or sums[orbit] != 1:
-            rule = f"of rank {orbit} add up to {plain.words(sums[orbit])}, not to 1"
-            raise NoProof(f"the trees {rule}")
+                loads[orbits.arcs[arc]] += tree.weight * roots.get(orbit, 0)
+    return sums
+
+
+def _check_whole(
+    claim: ForestClaim,
+    roots: Mapping[int, int],
+    copied: Mapping[int, Fraction],
+    added: Mapping[int, Fraction],
+) -> None:
+    """Every root has trees for its unit; of an all-reduce all have trees for one each, in all.
+
+    Raises:
+        NoProof: it is not so.
+    """
+    both = claim.collective is _OWN.ALL_REDUCE
+    for sums, of in ((copied, OUTWARD), (added, INWARD)):
+        wanted = claim.collective in of
+        if wanted and set(sums) - set(roots):
+            raise NoProof("a tree has a root that has no data")
+        if not wanted and sums:
+            raise NoProof(f"{claim.collective} has no trees of that kind")
+        if wanted and not both and any(sums.get(orbit) != 1 for orbit in roots):
+            raise NoProof("the trees of a root do not add up to 1")
+    if both and {k: v for k, v in copied.items() if v} != {k: v for k, v in added.items() if v}:
+        raise NoProof("a root copies another part than it adds up")
+    if both and sum(roots[orbit] * weight for orbit, weight in copied.items()) != sum(
+        roots.values()
+    ):
+        raise NoProof("the trees of all roots do not add up to 1 for each")
 
 
 def fault_of_tree(net: TreeNetwork, tree: WeightedTree) -> str | None:

@@ -17,7 +17,8 @@ from functools import cached_property
 from p2smt.problems.packing import PackedColumn, PackingProblem, PackingShares
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_packing
-from p2smt.synthesis.certificate.forest import Orbits, WeightedTree
+from p2smt.synthesis.certificate.certificate import BoundedCollective
+from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, Orbits, WeightedTree
 from p2smt.synthesis.forests.cheapest import TreeSearch
 from p2smt.synthesis.forests.network import ForestGround
 
@@ -31,29 +32,35 @@ Ways = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PackedForest:
-    """Trees, 1 in all for the roots of each orbit, and the time of the busiest arc, exactly."""
+class RootedTrees:
+    """A tree from a root, a tree to it, or both; by kind of arc what they take of the time.
 
-    trees: tuple[WeightedTree, ...]
-    time: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """A tree of a kind of roots; by kind of arc what it takes of the least time there."""
+    ``ways``: by whether they lead outwards.  ``share``: of a root of this kind, for a weight of 1.
+    """
 
     kind: int
-    ways: Ways
+    root: int
+    ways: Mapping[bool, Ways]
     loads: Mapping[int, Fraction]
+    share: Fraction
 
 
 class ForestPacking:
-    """The trees known so far, and weights of them that load the busiest arc least."""
+    """The trees known so far, and weights of them that load the busiest arc least.
 
-    def __init__(self, ground: ForestGround, least: Fraction) -> None:
+    Each root has trees for one unit; in an all-reduce roots are free: all have one for each in all.
+    ``least``: the time that is hoped for.
+    """
+
+    def __init__(
+        self, ground: ForestGround, collective: BoundedCollective, least: Fraction
+    ) -> None:
         self.ground, self.least = ground, least
-        self.search = TreeSearch(ground.network)
-        self.trees: list[_Tree] = []
+        nets = {True: ground.network, False: ground.network.reversed()}
+        used = {True: collective in OUTWARD, False: collective in INWARD}
+        self._searches = {out: TreeSearch(net) for out, net in nets.items() if used[out]}
+        self.free = len(self._searches) == 2
+        self.trees: list[RootedTrees] = []
         self._known: set[tuple[int, frozenset[tuple[int, Fraction]]]] = set()
         self._prices: Sequence[float] = [1 / len(self.rooms)] * len(self.rooms)
 
@@ -63,9 +70,14 @@ class ForestPacking:
         return self.ground.orbits
 
     @cached_property
-    def kinds(self) -> list[tuple[int, int]]:
+    def roots(self) -> list[tuple[int, int]]:
         """The first root of each orbit, and how many there are."""
         return sorted(Counter(self.orbits.vertices[root] for root in self.ground.roots).items())
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of trees have weights of 1 in all."""
+        return 1 if self.free else len(self.roots)
 
     @cached_property
     def rooms(self) -> dict[int, tuple[int, Fraction]]:
@@ -80,65 +92,80 @@ class ForestPacking:
     def grow(self, limits: SearchLimits) -> PackingShares | None:
         """Add trees until no arc takes longer than the least time, or none helps; None: no time."""
         watch, shares = StopWatch.start(limits), None
-        self._add(self._prices)
+        bound = self._add(self._prices)
         while not watch.expired():
             columns = tuple(
                 PackedColumn(tree.kind, {k: float(load) for k, load in tree.loads.items()})
                 for tree in self.trees
             )
-            problem = PackingProblem(len(self.kinds), len(self.rooms), columns)
+            problem = PackingProblem(self.kinds, len(self.rooms), columns)
             found = ask_packing(problem, watch.left()).value
-            if found is None:
-                return shares
-            shares = found
-            if shares.load <= 1 + _NEAR:
-                return shares
-            between = [(a + b) / 2 for a, b in zip(self._prices, shares.prices, strict=True)]
-            self._prices = between
-            if not self._add(between) and not self._add(shares.prices):
+            if found is None or found.load <= max(1.0, bound) + _NEAR:
+                return found or shares
+            shares, known = found, len(self.trees)
+            self._prices = [(a + b) / 2 for a, b in zip(self._prices, found.prices, strict=True)]
+            bound = max(bound, self._add(self._prices))
+            if len(self.trees) == known:
+                bound = max(bound, self._add(found.prices))
+            if len(self.trees) == known:
                 return shares
         return shares
 
-    def _add(self, prices: Sequence[float]) -> bool:
-        """Add a cheapest tree for each kind of root; whether one of them is new."""
+    def _add(self, prices: Sequence[float]) -> float:
+        """Add a cheapest tree for each kind of root; what no weights load less, at these prices."""
         even = _LONG / len(self.rooms)
         per_arc = [even] * len(self.orbits.arcs)
         for arc, orbit in enumerate(self.orbits.arcs):
             if orbit in self.rooms:
                 number, part = self.rooms[orbit]
                 per_arc[arc] = (prices[number] + even) * float(part)
-        new = False
-        for kind, (root, count) in enumerate(self.kinds):
-            new |= self._keep(kind, count, self.search.tree(root, per_arc))
-        return new
+        costs = []
+        for number, (root, count) in enumerate(self.roots):
+            ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
+            loads = self._keep(number, root, count, ways)
+            costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
+        return (min if self.free else sum)(costs) - 2 * _LONG
 
-    def _keep(self, kind: int, count: int, ways: Ways) -> bool:
+    def _keep(
+        self, number: int, root: int, count: int, ways: Mapping[bool, Ways]
+    ) -> Mapping[int, Fraction]:
         loads: dict[int, Fraction] = defaultdict(Fraction)
-        for way in ways:
+        many = self.ground.network.ranks if self.free else count
+        for way in (way for each in ways.values() for way in each):
             for arc in way:
                 if (orbit := self.orbits.arcs[arc]) in self.rooms:
-                    number, part = self.rooms[orbit]
-                    loads[number] += part * count
-        key = (kind, frozenset(loads.items()))
-        if key in self._known:
-            return False
-        self._known.add(key)
-        self.trees.append(_Tree(kind, ways, dict(loads)))
-        return True
+                    k, part = self.rooms[orbit]
+                    loads[k] += part * many
+        key = (number, frozenset(loads.items()))
+        if key not in self._known:
+            self._known.add(key)
+            kind = 0 if self.free else number
+            self.trees.append(RootedTrees(kind, root, ways, dict(loads), Fraction(many, count)))
+        return loads
 
     # From floats to fractions.
 
-    def exact(self, shares: PackingShares) -> PackedForest:
-        """Weights as fractions: of the least time, where some are found; else nearly so."""
+    def exact(self, shares: PackingShares) -> Mapping[bool, tuple[WeightedTree, ...]]:
+        """Trees with weights as fractions: of the least time, or of the least that was found."""
+        tried: list[tuple[Fraction, int, dict[int, Fraction]]] = []
         for weights in self._candidates(shares):
-            if self._load(weights) <= 1:
-                return self._forest(weights)
-        return self._forest(self._rounded(shares.weights, _FINEST))
+            tried.append((self._load(weights), len(tried), weights))
+            if tried[-1][0] <= 1:
+                break
+        _, _, best = min(tried)
+        return {
+            out: tuple(
+                WeightedTree(tree.root, weight * tree.share, tree.ways[out])
+                for tree, weight in ((self.trees[n], w) for n, w in sorted(best.items()) if w)
+            )
+            for out in self._searches
+        }
 
     def _candidates(self, shares: PackingShares) -> Iterator[dict[int, Fraction]]:
         for finest in _DENOMINATORS:
             yield self._rounded(shares.weights, finest)
         yield self._solved(shares)
+        yield self._rounded(shares.weights, _FINEST)
 
     def _rounded(self, weights: Sequence[float], finest: int) -> dict[int, Fraction]:
         """Near fractions, made 1 in all for each kind."""
@@ -146,7 +173,7 @@ class ForestPacking:
         sums: dict[int, Fraction] = defaultdict(Fraction)
         for tree, weight in zip(self.trees, near, strict=True):
             sums[tree.kind] += weight
-        if any(sums[kind] == 0 for kind in range(len(self.kinds))):
+        if any(sums[kind] == 0 for kind in range(self.kinds)):
             return self._rounded(weights, finest * 10)
         return {n: weight / sums[self.trees[n].kind] for n, weight in enumerate(near) if weight > 0}
 
@@ -158,13 +185,13 @@ class ForestPacking:
             sums[self.trees[n].kind] += weight
             for k, load in self.trees[n].loads.items():
                 loads[k] += load * weight
-        whole = all(sums[kind] == 1 for kind in range(len(self.kinds)))
+        whole = all(sums[kind] == 1 for kind in range(self.kinds))
         if not whole or min(weights.values()) < 0:
             return Fraction(len(self.trees) + 10**9)
         return max(loads.values())
 
     def _solved(self, shares: PackingShares) -> dict[int, Fraction]:
-        """The weights at which all arcs that take the whole time do so exactly."""
+        """The weights at which all arcs that are as busy as the busiest are so exactly."""
         used = [n for n, weight in enumerate(shares.weights) if weight > _NEAR]
         loads: dict[int, float] = defaultdict(float)
         rows: dict[int, dict[int, Fraction]] = defaultdict(dict)
@@ -172,21 +199,18 @@ class ForestPacking:
             for k, load in self.trees[n].loads.items():
                 loads[k] += float(load) * shares.weights[n]
                 rows[k][n] = load
+        time, one = len(self.trees), Fraction(1)
         equations = [
-            ({n: Fraction(1) for n in used if self.trees[n].kind == kind}, Fraction(1))
-            for kind in range(len(self.kinds))
+            ({n: one for n in used if self.trees[n].kind == kind}, one)
+            for kind in range(self.kinds)
         ]
-        equations += [(rows[k], Fraction(1)) for k in sorted(rows) if loads[k] > 1 - 1e-7]
+        full = max(loads.values()) - 1e-7
+        equations += [
+            ({**rows[k], time: -one}, Fraction(0)) for k in sorted(rows) if loads[k] > full
+        ]
         start = {n: Fraction(shares.weights[n]).limit_denominator(1000) for n in used}
-        return _solution(equations, start)
-
-    def _forest(self, weights: Mapping[int, Fraction]) -> PackedForest:
-        trees = tuple(
-            WeightedTree(self.kinds[self.trees[n].kind][0], weight, self.trees[n].ways)
-            for n, weight in sorted(weights.items())
-            if weight
-        )
-        return PackedForest(trees, self._load(weights) * self.least)
+        found = _solution(equations, {**start, time: one})
+        return {n: weight for n, weight in found.items() if n != time}
 
 
 _Equation = tuple[dict[int, Fraction], Fraction]
@@ -212,10 +236,3 @@ def _solution(equations: Sequence[_Equation], free: Mapping[int, Fraction]) -> d
     for pivot, other, value in reversed(solved):
         found[pivot] = value - sum((x * found[n] for n, x in other.items()), Fraction(0))
     return found
-
-
-def packed(ground: ForestGround, least: Fraction, limits: SearchLimits) -> PackedForest | None:
-    """A forest of the least time, or as near as was found; None: the time came before any."""
-    packing = ForestPacking(ground, least)
-    shares = packing.grow(limits)
-    return None if shares is None else packing.exact(shares)

@@ -22,14 +22,13 @@ from p2smt.errors import InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.problems.schedule import Arrival, EdgeRow, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.result import SearchLimits
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import BoundedCollective
 from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, TreeNetwork
 from p2smt.synthesis.forests.network import ForestGround
-from p2smt.synthesis.forests.packing import ForestPacking, Ways
-from p2smt.synthesis.forests.rate import least_time
+from p2smt.synthesis.forests.packing import ForestPacking, RootedTrees, Ways
 from p2smt.synthesis.forests.throughput import Throughput
 from p2smt.synthesis.setting import CHUNKS_OF, NAMES, ScheduleSize, SynthesisSetting, lower
 
@@ -69,51 +68,47 @@ def in_pieces(
         EncodingBug: the schedule is wrong.
     """
     net, claim = ground.network, found.claim
-    halves = [out for out in (True, False) if claim.collective in (OUTWARD if out else INWARD)]
-    many = len(ground.roots) * pieces * (net.ranks - 1) * len(halves)
+    halves = sum(claim.collective in kinds for kinds in (OUTWARD, INWARD))
+    many = len(ground.roots) * pieces * (net.ranks - 1) * halves
     if many > MAX_MESSAGES:
         given = f"{pieces} pieces of {net.ranks} ranks"
         rule = f"are {many} messages, and a schedule has at most {MAX_MESSAGES} here"
         raise InputError(given, rule, "ask for fewer pieces, or a smaller fabric")
-    watch, dealt = StopWatch.start(limits), dict[bool, list[Ways]]()
-    for outward in halves:
-        turned = ground if outward else ground.reversed()
-        trees = _dealt(replace(turned, symmetries=()), pieces, watch)
-        if trees is None:
-            return None
-        dealt[outward] = trees
+    dealt = _dealt(replace(ground, symmetries=()), found, pieces, limits)
+    if dealt is None:
+        return None
     jobs = _Jobs(net)
-    for chunk in range(len(ground.roots) * pieces):
-        root = ground.roots[chunk // pieces]
-        inward = jobs.adding(chunk, dealt[False][chunk]) if False in dealt else []
-        if True in dealt:
-            jobs.copying(chunk, root, dealt[True][chunk], inward)
-    return _schedule(ground, claim.collective, jobs, pieces)
+    for chunk, tree in enumerate(dealt):
+        inward = jobs.adding(chunk, tree.ways[False]) if False in tree.ways else []
+        if True in tree.ways:
+            jobs.copying(chunk, tree.root, tree.ways[True], inward)
+    return _schedule(ground, claim.collective, jobs, [tree.root for tree in dealt], pieces)
 
 
 # Which tree each piece takes.
 
 
-def _dealt(ground: ForestGround, pieces: int, watch: StopWatch) -> list[Ways] | None:
-    """The tree of each piece, root by root; of the packing without symmetries."""
-    packing = ForestPacking(ground, least_time(ground).time)
-    shares = packing.grow(watch.left())
+def _dealt(
+    ground: ForestGround, found: Throughput, pieces: int, limits: SearchLimits
+) -> list[RootedTrees] | None:
+    """The trees of each piece, root by root; of the packing without symmetries."""
+    packing = ForestPacking(ground, found.claim.collective, found.claim.time)
+    shares = packing.grow(limits)
     if shares is None:
         return None
+    each = pieces * len(packing.roots) // packing.kinds
     kinds = np.array([tree.kind for tree in packing.trees])
     takes = np.zeros((len(kinds), len(packing.rooms)))
     for n, tree in enumerate(packing.trees):
         for k, load in tree.loads.items():
-            takes[n, k] = float(load) / pieces
-    counts = np.floor(np.array(shares.weights) * pieces + 1e-6).astype(int)
-    for kind in range(len(packing.kinds)):
+            takes[n, k] = float(load) / each
+    counts = np.floor(np.array(shares.weights) * each + 1e-6).astype(int)
+    for kind in range(packing.kinds):
         own = np.flatnonzero(kinds == kind)
-        for _ in range(pieces - int(counts[own].sum())):
+        for _ in range(each - int(counts[own].sum())):
             counts[own[np.argmin(_unevenness(counts @ takes + takes[own]))]] += 1
     _even_out(counts, takes, kinds)
-    return [
-        packing.trees[n].ways for n in np.argsort(kinds, kind="stable") for _ in range(counts[n])
-    ]
+    return [packing.trees[n] for n in np.argsort(kinds, kind="stable") for _ in range(counts[n])]
 
 
 def _even_out(counts: IntArray, takes: FloatArray, kinds: IntArray) -> None:
@@ -254,7 +249,11 @@ class _Jobs:
 
 
 def _schedule(
-    ground: ForestGround, collective: BoundedCollective, jobs: _Jobs, pieces: int
+    ground: ForestGround,
+    collective: BoundedCollective,
+    jobs: _Jobs,
+    roots: Sequence[int],
+    pieces: int,
 ) -> PieceSchedule:
     net, name = ground.network, NAMES[collective.value]
     jobs.count_down()
@@ -279,10 +278,9 @@ def _schedule(
     unit = slowest if net.measured else None
     fabric = Fabric(net.name, net.ranks, capacities, edges, unit)
     setting = SynthesisSetting(fabric, name, ground.root or 0)
-    every = pieces * net.ranks if CHUNKS_OF[name] == "in all" and ground.root is None else pieces
-    size = ScheduleSize(len(steps), whole, every)
+    size = ScheduleSize(len(steps), whole, len(roots) if CHUNKS_OF[name] == "in all" else pieces)
     numbers = {edge_key(edge): e for e, edge in enumerate(edges)}
-    sums = _sums(ground, collective, jobs, pieces, steps, rounds, numbers, order)
+    sums = _sums(ground, collective, jobs, roots, steps, rounds, numbers, order)
     schedule, report = lower(setting, size, sums)
     return PieceSchedule(setting, size, pieces, slowest, schedule, report)
 
@@ -300,7 +298,7 @@ def _sums(
     ground: ForestGround,
     collective: BoundedCollective,
     jobs: _Jobs,
-    pieces: int,
+    roots: Sequence[int],
     steps: Sequence[Sequence[int]],
     rounds: int,
     numbers: dict[EdgeRow, int],
@@ -321,8 +319,7 @@ def _sums(
             sends.append(SumSend(job.chunk, edge, parts))
         made.append(SumStep(rounds, tuple(sorted(sends, key=lambda s: (s.chunk, s.edge, s.slot)))))
     results = []
-    for chunk in range(len(ground.roots) * pieces):
-        root = ground.roots[chunk // pieces]
+    for chunk, root in enumerate(roots):
         for rank in range(ground.network.ranks):
             if collective not in INWARD and rank == root:
                 continue

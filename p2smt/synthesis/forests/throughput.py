@@ -1,11 +1,13 @@
 """The greatest throughput of a collective, with a forest that has it and what proves both.
 
 All-gathers and broadcasts copy along trees; reduce-scatters and reduces add up along the trees of
-the network turned round.  An all-reduce does one after the other, with as much for every root.
+the network turned round.  An all-reduce does one after the other; how much of it each root has is
+free.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,12 +21,15 @@ from p2smt.synthesis.certificate.forest import (
     OUTWARD,
     ForestClaim,
     Moves,
+    TreeNetwork,
     check_forest,
+    first_of,
+    join,
     proved_time,
     time_of_trees,
 )
 from p2smt.synthesis.forests.network import ForestGround
-from p2smt.synthesis.forests.packing import PackedForest, packed
+from p2smt.synthesis.forests.packing import ForestPacking
 from p2smt.synthesis.forests.rate import LeastTime, least_time, narrowest_around
 from p2smt.synthesis.setting import shown_collective
 
@@ -77,16 +82,16 @@ def throughput(
     Raises:
         EncodingBug: what was found does not hold.
     """
-    watch, halves = StopWatch.start(limits), dict[bool, tuple[LeastTime, PackedForest]]()
+    watch, found = StopWatch.start(limits), list[LeastTime]()
     for outward in (True, False):
         if collective in (OUTWARD if outward else INWARD):
-            turned = ground if outward else ground.reversed()
-            least = least_time(turned)
-            forest = packed(turned, least.time, watch.left())
-            if forest is None:
-                return None
-            halves[outward] = (least, forest)
-    parts, bound = _proof(ground, collective, [least for least, _ in halves.values()])
+            found.append(least_time(ground if outward else ground.reversed()))
+    parts, bound = _proof(ground, collective, found)
+    packing = ForestPacking(ground, collective, bound)
+    shares = packing.grow(watch.left())
+    if shares is None:
+        return None
+    trees = packing.exact(shares)
     claim = ForestClaim(
         collective,
         ground.root,
@@ -95,16 +100,16 @@ def throughput(
         ground.network,
         ground.symmetries,
         parts,
-        halves[True][1].trees if True in halves else (),
-        halves[False][1].trees if False in halves else (),
+        trees.get(True, ()),
+        trees.get(False, ()),
     )
     claim = replace(claim, time=time_of_trees(claim))
     if faults := check_forest(claim).faults:
         raise EncodingBug(f"the forest is wrong: {faults[0]}", ground, claim)
-    flows = sum(least.flows for least, _ in halves.values())
-    return Throughput(claim, flows, watch.elapsed_s())
+    return Throughput(claim, sum(one.flows for one in found), watch.elapsed_s())
 
 
+_Ranks = frozenset[int]
 _Parts = tuple[frozenset[int], ...]
 
 
@@ -125,20 +130,42 @@ def _proof(
 
 
 def _partitions(ground: ForestGround, found: list[LeastTime]) -> Iterator[_Parts]:
-    """The ranks one by one; narrow parts with their images, and the other ranks one by one."""
-    ranks, alone = range(ground.network.ranks), dict[int, frozenset[int]]()
-    for rank in ranks:
-        if rank not in alone:
-            part = narrowest_around(ground.network, frozenset([rank]))
-            for image in _images(part, ground.symmetries):
-                alone.setdefault(min(image), image)
-    yield tuple(alone[rank] for rank in ranks)
-    for part in dict.fromkeys(least.part for least in found):
-        inside = frozenset(vertex for vertex in part if vertex in ranks)
-        images = _images(narrowest_around(ground.network, inside), ground.symmetries)
-        covered = [vertex for image in images for vertex in image if vertex in ranks]
-        if len(set(covered)) == len(covered):
-            yield (*images, *(alone[rank] for rank in ranks if rank not in covered))
+    """The ranks that stay together without the slower arcs; narrow parts and their images, and the
+    other ranks one by one.
+    """
+    net, known = ground.network, dict[_Ranks, frozenset[int]]()
+    every = frozenset(range(net.ranks))
+
+    def around(groups: Iterable[_Ranks]) -> _Parts:
+        for ranks in groups:
+            if ranks not in known:
+                part = narrowest_around(net, ranks)
+                known.update((image & every, image) for image in _images(part, ground.symmetries))
+        return tuple(known[ranks] for ranks in groups)
+
+    yield from (around(groups) for groups in _together(net) if len(groups) > 1)
+    for part in dict.fromkeys(one.part for one in found):
+        images = {image & every for image in _images(part, ground.symmetries)}
+        covered = frozenset[int]().union(*images)
+        if len(covered) == sum(map(len, images)):
+            yield around(
+                [*sorted(images, key=min), *(frozenset([r]) for r in sorted(every - covered))]
+            )
+
+
+def _together(net: TreeNetwork) -> Iterator[list[_Ranks]]:
+    """The ranks one by one, and for every bandwidth those that faster arcs join."""
+    rates = sorted({rate for _, _, rate in net.arcs if rate is not None})
+    yield [frozenset([rank]) for rank in range(net.ranks)]
+    for least in rates:
+        leads = list(range(len(net.vertices)))
+        for tail, head, rate in net.arcs:
+            if rate is None or rate > least:
+                join(leads, tail, head)
+        groups = defaultdict[int, set[int]](set)
+        for rank in range(net.ranks):
+            groups[first_of(leads, rank)].add(rank)
+        yield list(map(frozenset, groups.values()))
 
 
 def _images(part: frozenset[int], symmetries: Iterable[Moves]) -> list[frozenset[int]]:

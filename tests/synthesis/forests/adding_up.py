@@ -64,9 +64,17 @@ def greatest_load(claim: ForestClaim) -> Fraction:
             for arc in way:
                 many = 1 if claim.root is not None else sizes[orbit]
                 loads[of_arc[arc]] += tree.weight * many
-    assert set(weights.values()) == {1}
-    roots = set(sizes) if claim.root is None else {of_vertex[claim.root]}
-    assert {orbit for _, orbit in weights} == roots
+    if claim.copying and claim.adding:
+        for turned in (False, True):
+            own = {orbit: weight for (way, orbit), weight in weights.items() if way is turned}
+            assert sum(sizes[orbit] * weight for orbit, weight in own.items()) == sum(
+                sizes.values()
+            )
+            assert all(weights[not turned, orbit] == weight for orbit, weight in own.items())
+    else:
+        assert set(weights.values()) == {1}
+        roots = set(sizes) if claim.root is None else {of_vertex[claim.root]}
+        assert {orbit for _, orbit in weights} == roots
     spread = Counter(of_arc.values())
     return max(
         load / rate / spread[arc]

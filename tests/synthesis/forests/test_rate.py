@@ -74,7 +74,7 @@ def test_known_rates(fabric: str, without: str, time: str) -> None:
 
 
 @pytest.mark.parametrize("collective", [OWN.REDUCE_SCATTER, OWN.ALL_REDUCE])
-@pytest.mark.parametrize("fabric", ["dgx-a100:2", "dgx-a100:4", "torus:4x4", "dgx1"])
+@pytest.mark.parametrize("fabric", ["dgx-a100:2", "dgx-a100:4", "torus:4x4", "dgx1", "mi250"])
 def test_sums_take_as_long_and_both_take_twice_as_long(
     fabric: str, collective: BoundedCollective
 ) -> None:
@@ -83,9 +83,21 @@ def test_sums_take_as_long_and_both_take_twice_as_long(
     assert found.claim.time == gathered.claim.time * (2 if collective is OWN.ALL_REDUCE else 1)
 
 
+@pytest.mark.parametrize(
+    ("fabric", "without", "time"),
+    [("dgx1", "link 0-4", "28/275"), ("torus:4x4", "link 0-1", "240/31")],
+)
+def test_an_all_reduce_whose_roots_are_not_alike(fabric: str, without: str, time: str) -> None:
+    found = forest(fabric, OWN.ALL_REDUCE, without)
+    unit = 10**9 if found.claim.network.measured else 1
+    assert found.claim.time * unit == found.claim.bound * unit == Fraction(time)
+    assert found.claim.time < 2 * forest(fabric, without=without).claim.time
+
+
 def test_an_all_reduce_whose_bound_is_open_tells_its_gap() -> None:
-    """Of an MI250 some pairs of dies are narrower than others: roots need not be alike."""
-    found = forest("mi250", OWN.ALL_REDUCE)
+    """Roots need not be alike: that without a card has less, and others more."""
+    found = forest("dgx-a100:2", OWN.ALL_REDUCE, "card 3")
+    assert found.claim.time < 2 * forest("dgx-a100:2", without="card 3").claim.time
     assert not found.claim.optimal
     assert 0 < found.gap < Fraction(1, 10)
 
