@@ -134,7 +134,7 @@ def _lines(found: Throughput) -> Iterator[str]:
     word = "optimal" if claim.optimal else f"gap {plain(100 * float(found.gap), 2)} %"
     yield f"{word}: {_rate(claim, found.rate)}"
     yield _subject(claim)
-    yield f"{_what(claim)} {_time(claim, claim.time)}"
+    yield f"takes {_time(claim, claim.time)}"
     if claim.optimal:
         yield f"no schedule that mixes no chunks is faster: {_cut(claim)}"
     else:
@@ -157,17 +157,13 @@ def _rate(claim: ForestClaim, rate: Fraction) -> str:
 
 
 def _time(claim: ForestClaim, time: Fraction) -> str:
-    if not claim.network.measured:
-        return f"{time} rounds a chunk"
-    return f"{time * _GIGA} s a GB"
-
-
-def _what(claim: ForestClaim) -> str:
-    if claim.root is not None:
-        return "the root's data takes"
+    """Such as ``3/65 s for a GB of each rank``."""
+    measured, ranks = claim.network.measured, claim.network.ranks
+    taken = f"{time * _GIGA} s" if measured else f"{time} rounds"
     if claim.adding and claim.copying:
-        return f"a vector of {claim.network.ranks} parts takes, for each part,"
-    return "each rank's data takes, all at once,"
+        return f"{taken} for {ranks} {'GB' if measured else 'chunks'}"
+    of_each = "" if claim.root is not None else " of each rank"
+    return f"{taken} for a {'GB' if measured else 'chunk'}{of_each}"
 
 
 def _cut(claim: ForestClaim) -> str:

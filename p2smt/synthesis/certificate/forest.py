@@ -498,9 +498,10 @@ def fault_of_tree(net: TreeNetwork, tree: WeightedTree) -> str | None:
 
 
 def binding(claim: ForestClaim) -> Iterator[str]:
-    """The arcs into the first part, in words: what no forest gets round."""
-    net = claim.network if claim.collective in OUTWARD else claim.network.reversed()
+    """The arcs into the first part (or out of it), in words: what no forest gets round."""
+    net, part = claim.network, claim.parts[0]
     for tail, head, bandwidth in net.arcs:
-        if bandwidth is not None and head in claim.parts[0] and tail not in claim.parts[0]:
+        far, near = (tail, head) if claim.collective in OUTWARD else (head, tail)
+        if bandwidth is not None and near in part and far not in part:
             ends = net.vertices[tail], net.vertices[head]
             yield ends[0] if ends[1] == ends[0] + END else f"{ends[0]} to {ends[1]}"

@@ -165,8 +165,8 @@ def test_levels_and_their_fabric_have_one_rate() -> None:
 
 @st.composite
 def linked(draw: st.DrawFn) -> Fabric:
-    """Four to six ranks, links of different bandwidth; a ring holds them together."""
-    ranks = draw(st.integers(4, 6))
+    """Four to eight ranks, links of different bandwidth; a ring holds them together."""
+    ranks = draw(st.integers(4, 8))
     pairs = {(r, (r + 1) % ranks) for r in range(ranks)}
     every = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     pairs |= set(draw(st.lists(st.sampled_from(every), max_size=12)))
