@@ -340,8 +340,8 @@ def asked_forest(
     collective, root = question.named_collective(needs_fabric=False), question.from_rank()
     if ask.many() is not None:
         files.check(collective, root)
-    where = (question.fabric, collective, root, files.output, files.certificate)
-    return AskedForest(*where, files.force, tuple(others))
+    where = (question.fabric, ask.topology, collective, root)
+    return AskedForest(*where, files.output, files.certificate, files.force, tuple(others))
 
 
 @opened

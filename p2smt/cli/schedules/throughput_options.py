@@ -26,6 +26,7 @@ class AskedForest:
     """
 
     fabric: Text
+    topology: Text
     collective: str
     root: int
     output: Text
@@ -82,9 +83,11 @@ class ThroughputOptions:
         if asked.others:
             rule = "does not go with --objective throughput, which needs no size"
             raise InputError(asked.others[0], rule, "drop one of them")
-        if (asked.fabric is None) == (self.topology is None):
+        if (asked.fabric is None) == (asked.topology is None):
             rule = "one of them says what carries the data"
             raise InputError("--fabric and --topology", rule, "give one of them")
+        for path in (asked.output, asked.certificate):
+            o.check_kept(path, asked.fabric, asked.topology)
         if self.many() is not None:
             return
         for path in (asked.output, asked.certificate):
@@ -127,7 +130,7 @@ def show_throughput(
     found = None if ground is None else throughput(ground, collective, watch.left())
     made = _pieces(ground, found, many, watch)
     written = _write(asked, found, made, many)
-    spec = str(asked.fabric or ask.topology)
+    spec = str(asked.fabric or asked.topology)
     words = {"output": "forest" if many is None else "schedule", "certificate": "forest"}
     lines = [f"{words[k]} written to {printable(path)}" for k, path in written.items() if path]
     tell_tables(
@@ -157,14 +160,14 @@ def _ground(
     if root and not rooted:
         raise InputError(f"root {root} of {asked.collective}", "it has no root", "leave it out")
     at = root if rooted else None
-    if ask.topology is not None:
+    if asked.topology is not None:
         for name, value in vars(rates).items():
             if value is not None:
                 rule = "goes with --fabric: a topology says its rates"
                 raise InputError(f"--{name.replace('_', '-')}", rule, "drop it")
         from p2smt.cluster.file import load_topology
 
-        topology = replace(load_topology(ask.topology), name=ask.topology)
+        topology = replace(load_topology(asked.topology), name=asked.topology)
         return ground_of_levels(topology, at, failed)
     try:
         return ground_of_fabric(rates.fabric(str(asked.fabric), watch), at, failed)
