@@ -58,8 +58,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt synthesize --fabric ring:4 --collective all-gather --steps 2 --rounds 3 "
             "--chunks 2 -o schedule.xml",
             "p2smt synthesize --fabric ring:4 --collective all-gather --pareto -o frontier.xml",
-            "p2smt synthesize --fabric ring:4 --collective all-gather --objective throughput "
-            "--pieces 8 -o pieces.xml",
         ),
         "redistribute": (
             _RESHARD,
