@@ -85,6 +85,8 @@ class ThroughputOptions:
         if (asked.fabric is None) == (asked.topology is None):
             rule = "one of them says what carries the data"
             raise InputError("--fabric and --topology", rule, "give one of them")
+        for path in (asked.output, asked.certificate):
+            o.check_kept(path, asked.fabric, asked.topology)
         if self.many() is not None:
             return
         for path in (asked.output, asked.certificate):

@@ -112,6 +112,15 @@ def test_bad_input_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    for options in (f"--certificate {path}", f"-o {path}", f"--pieces 2 -o {path}"):
+        done = asked(f"-t {path} --collective all-gather {options}")
+        assert_one_error(done)
+        assert path.read_text() == TINY
+
+
 @pytest.mark.parametrize("option", ["-t tiny.yaml", "--without 'link 0-1'", "--pieces 4"])
 def test_options_of_throughput_need_the_objective(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
