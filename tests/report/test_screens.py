@@ -67,7 +67,7 @@ COMMANDS = (
     ("topology fabric dgx1", "dgx1: 8 ranks, 32 edges"),
     ("topology fabric torus:4x4", "torus:4x4: 16 ranks"),
     ("models", "83 models: "),
-    ("schema", "59 schemas: "),
+    ("schema", "66 schemas: "),
     ("classics", "24 classic algorithms: "),
     ("convert plan.json made.xml", "4 files written"),
     (f"calibrate --from-nccl-tests {TABLES}/aws-p5-1n8g-batch-allreduce.txt -t aws-p5:1",
