@@ -51,6 +51,8 @@ REFUSED = (
     f"redistribute {ARRAY} -o new.json",
     "transfer -t even.yaml --from before.json --to after.json -o new.json",
     f"redistribute {ARRAY.replace('--to', '--to-mesh a=8 --to').replace('R,S(dp,tp)', 'R,S(a)')}",
+    "synthesize -t even.yaml --collective all-gather --size 1MiB -o new.xml",
+    "synthesize -t even.yaml --collective all-gather --objective throughput -o new.json",
     f"estimate {TRAINED} --strategy tp=2,dp=4,zero=1",
     f"plan {TRAINED} -o new.json --svg new.svg",
     "cost array.json",

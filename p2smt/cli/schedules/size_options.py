@@ -89,11 +89,13 @@ def priced_under(spec: Text, library: Text, use: Texts = None) -> Topology:
     """The topology under a library: the newest version of its own, unless it was calibrated.
 
     Raises:
-        InputError: there is no such topology or library.
+        InputError: there is no such topology or library, or a bandwidth is not stated.
     """
+    from p2smt.cluster.allocation import check_stated
     from p2smt.cluster.library.registry import newest_version
 
     found = given.topology_of(spec, library, use=use)
+    check_stated(found)
     if library is not None or found.library is None:
         return found
     newest = newest_version(found.library_name)

@@ -164,9 +164,12 @@ def _ground(
             if value is not None:
                 rule = "goes with --fabric: a topology says its rates"
                 raise InputError(f"--{name.replace('_', '-')}", rule, "drop it")
+        from p2smt.cluster.allocation import check_stated
         from p2smt.cluster.file import load_topology
 
-        topology = replace(load_topology(asked.topology), name=asked.topology)
+        topology = load_topology(asked.topology)
+        check_stated(topology)
+        topology = replace(topology, name=asked.topology)
         return ground_of_levels(topology, at, failed)
     try:
         return ground_of_fabric(rates.fabric(str(asked.fabric), watch), at, failed)

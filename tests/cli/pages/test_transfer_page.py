@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.cli.tools import cli
+from tests.pages import script
 from tests.runtime.forked import fork_ranks, join
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -54,9 +55,7 @@ def test_the_code_moves_a_model(folder: Path) -> None:
     assert cli(*shlex.split(command)).code == 0
 
     def work(rank: int) -> None:
-        sys.path.insert(0, str(folder))
-        import transfer  # type: ignore[import-not-found]
-
+        transfer = sys.modules["transfer"] = script(folder / "transfer.py")
         join(rank, RANKS, folder / "store")
         whole = {
             name: (torch.arange(rows * columns, dtype=torch.float32) % 256).reshape(shape)
