@@ -28,16 +28,17 @@ def answer_story(data: Fields, names: Names) -> Story:
         rule = "is of no kind whose names are known, so that none can be replaced"
         raise InputError(f"--anonymous {data.what}", rule, "give a plan file")
     single = {key: _words(key, one) for key, one in data.data.items() if _is_plain(one)}
+    kind = single.get("kind")  # certificates and forests say what they are, and claim it only
     status = single.get("status") or single.get("verdict") or "answered"
     timed = [(key, text) for key, text in single.items() if key.endswith("_s")]
     sections = [Section("All values", "What the answer says, key by key.", first=_values(single))]
     sections += _tables(data.data)
     return Story(
-        title="An answer of p2smt",
-        verdict=f"Status: {status}.",
+        title=f"A {clean(kind)}" if kind else "An answer of p2smt",
+        verdict="Claimed, not checked: p2smt verify does that." if kind else f"Status: {status}.",
         figures=tuple(Figure(text, key.removesuffix("_s")) for key, text in timed[:3]),
         sections=tuple(sections),
-        lacks=("what was asked, and how: a plan file has it, which `-o` writes",),
+        lacks=() if kind else ("what was asked, and how: a plan file has it, which `-o` writes",),
         kind="report of an answer",
     )
 
@@ -71,5 +72,7 @@ def _tables(data: Mapping[str, Any]) -> Iterator[Section]:
         rows = tuple(
             tuple(_words(name, one.get(name, "")) for name in heads) for one in value[:MOST_ROWS]
         )
-        lead = f"{len(value):,} of them" + (f", the first {MOST_ROWS}" * (len(value) > MOST_ROWS))
+        lead = f"{clean(key)}: {len(value):,} of them" + (
+            f", the first {MOST_ROWS}" * (len(value) > MOST_ROWS)
+        )
         yield Section(clean(key), f"{lead}.", first=Table(tuple(map(clean, heads)), rows))

@@ -238,3 +238,14 @@ def test_what_is_to_spare_is_of_what_a_training_may_use(inputs: Path) -> None:
     left = format_gigabytes(block["memory_bytes"] - needed)
     usable = format_gigabytes(block["memory_bytes"])
     assert f"{format_gigabytes(needed)} of {usable} usable, {left} to spare." in lead
+
+
+def test_a_certificate_is_told_as_a_claim(tmp_path: Path) -> None:
+    """Nothing is checked for a page, so that no word of it may sound like a proof."""
+    path = tmp_path / "forest.json"
+    asked = ("--fabric", "ring:4", "--collective", "all-gather", "--objective", "throughput")
+    assert cli("synthesize", *asked, "-o", str(path)).code == 0
+    story = story_of([str(path)])
+    assert story.title == "A forest"
+    assert "not checked" in story.verdict
+    assert story.lacks == ()
