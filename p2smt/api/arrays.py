@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 
+from p2smt.api.files import StrPath
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
 from p2smt.interop.arrays.notations import read_layout
 from p2smt.interop.weights.peers import compared_rules, rule_names
 from p2smt.interop.weights.table import layout_of
+from p2smt.plans.file import check_plan_name
 from p2smt.resharding import plan_file
 from p2smt.resharding.cuts import Cuts
 from p2smt.resharding.plan_check import check_redistribution
@@ -238,13 +241,14 @@ def compare_transfer(answer: TransferAnswer, rules: str) -> tuple[ComparedRule, 
     return compared_rules(answer.question, rule_names(rules))
 
 
-def write_transfer(answer: TransferAnswer, path: str) -> None:
+def write_transfer(answer: TransferAnswer, path: StrPath) -> None:
     """Write a plan as a file that ``verify`` takes: whole or not at all.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the name is that of another file (.yaml or .xml), or it cannot be written.
     """
-    write_atomically(path, transfer_text(answer))
+    check_plan_name(os.fspath(path))
+    write_atomically(os.fspath(path), transfer_text(answer))
 
 
 # One array between two meshes, as a transfer.

@@ -81,10 +81,12 @@ def _planned(
     pieces: tuple[TreePiece, ...],
     bound: TransferCertificate,
 ) -> PlannedMoves:
-    """Pieces, by the cards of neighbours where they may go by these, replayed."""
+    """Pieces, by the cards of neighbours where they may go by these and are faster, replayed."""
+    ways = [pieces]
     if ports.relayed:
-        pieces = spread(moves, ports, pieces, item_bytes, bound.bound_s)
-    return PlannedMoves(pieces, replay(moves, pieces, ports, item_bytes), bound)
+        ways.append(spread(moves, ports, pieces, item_bytes, bound.bound_s))
+    found = (PlannedMoves(one, replay(moves, one, ports, item_bytes), bound) for one in ways)
+    return min(found, key=lambda one: one.replay.bandwidth_s)
 
 
 def _followed(

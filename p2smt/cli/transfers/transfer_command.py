@@ -36,9 +36,9 @@ def transfer(
     topology = cluster.under(prices)
     question = layouts.question(topology, prices.nominal, how)
     files.check(output, layouts.source, layouts.target, layouts.model, cluster.topology)
-    answer = find_transfer(question)
+    answer, compared = find_transfer(question), compared_rules(question, names)
     written = files.write(answer, layouts.dtype)
-    return finish(answer, output, shown, written, compared_rules(question, names))
+    return finish(answer, output, shown, written, compared)
 
 
 def finish(

@@ -28,11 +28,16 @@ class TransferFiles:
         Raises:
             InputError: one cannot be, has another name, or is a file that is read.
         """
-        from p2smt.files.write import check_svg_name
+        from p2smt.files.write import check_svg_name, same_file
 
         o.plan_writable(output, self.code, self.svg)
-        for path in (output, self.code, self.svg):
+        named = {"--output": output, "--code": self.code, "--svg": self.svg}
+        for at, (name, path) in enumerate(named.items()):
             o.check_kept(path, *read)
+            for other, more in list(named.items())[:at]:
+                if path is not None and more is not None and same_file(path, more):
+                    given = f"{name} {path[:200]!r}"
+                    raise InputError(given, f"is the file of {other}, too", "rename one")
         if self.code is not None and not self.code.lower().endswith(".py"):
             raise InputError(f"code {self.code[:200]!r}", "must be named .py", "rename it")
         if self.svg is not None:

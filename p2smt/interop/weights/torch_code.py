@@ -305,7 +305,9 @@ def _move_bucket(bucket, rank, pieces, had, wanted) -> None:
         if next(source == rank for source, target in edges if rank in (source, target)):
             for staged, tensor in _pairs(own, number, low, high, had):
                 staged.copy_(tensor)
-        group = _groups.get((edges[0][0], tuple(sorted(target for _, target in edges))))
+        star = {source for source, _ in edges} == {edges[0][0]}
+        key = (edges[0][0], tuple(sorted(target for _, target in edges)))
+        group = _groups.get(key) if star else None
         if group is not None:
             dist.broadcast(own, src=edges[0][0], group=group)
         else:
@@ -321,8 +323,13 @@ def _move_bucket(bucket, rank, pieces, had, wanted) -> None:
 
 
 def _device(*sides):
-    """Where the tensors are."""
-    return next((own[0][1].device for side in sides for own in side.values()), None)
+    """Where the tensors are; of a rank that only passes on, where its backend sends from."""
+    for side in sides:
+        for own in side.values():
+            return own[0][1].device
+    if dist.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
 
 
 def _note_rounds(rounds, rank, edges, own) -> None:

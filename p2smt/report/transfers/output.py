@@ -32,12 +32,12 @@ class TransferLevelEntry(OutputPart):
 
 
 class ComparedRuleEntry(OutputPart):
-    """What the rule of another tool takes for the same transfer."""
+    """What the rule of another tool takes for the same transfer, written anew: no tool was run."""
 
     rule: Annotated[str, Said("What it is called.")]
-    seconds: Annotated[Seconds, Said("Of the bytes, at its busiest port.")]
+    seconds: Annotated[Seconds, Said("Of the bytes, at the busiest port of each of its steps.")]
     times_bound: Annotated[float | None, Said("Over the bound; null: nothing is proved.", ge=0)]
-    port: Annotated[str, Said("Its busiest port; empty: nothing moves.")]
+    port: Annotated[str, Said("The busiest one of its longest step; empty: nothing moves.")]
 
 
 class TransferOutput(Output):

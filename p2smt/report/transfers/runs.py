@@ -39,7 +39,8 @@ def transfer_run_lines(result: TransferRunResult, options: RunOptions) -> Iterat
     verdict = "verified" if result.verified else "WRONG RESULT"
     tensors = counted(len(job.before.tensors), "tensor")
     yield f"{verdict}: {counted(job.ranks, 'rank')}, {options.backend}, {tensors}"
-    yield f"compared all {job.compared:,} values of {counted(len(job.targets), 'receiver')}"
+    done = "followed" if options.backend == "reference" else "compared"
+    yield f"{done} all {job.compared:,} values of {counted(len(job.targets), 'receiver')}"
     pieces, buckets = counted(len(job.pieces), "piece"), counted(job.buckets, "bucket")
     sent = f"{format_bytes(job.sent_bytes)} in {counted(job.messages, 'message')}"
     yield f"sent {sent} of {pieces}, {buckets}"

@@ -98,7 +98,10 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         what = "plans that borrow cards of neighbours, not sought here,"
         yield ScreenBlock("relays", (f"{what} take {ms_text(relayed)} or more",), 6)
     if data.compared:
-        yield ScreenBlock("others", tuple(map(_rule_text, data.compared)), 7, 8)
+        relays = " of plans that relay" if data.relayed else ""
+        rules = [_rule_text(one, relays) for one in data.compared]
+        rules.append("rules written anew from their sources; no tool was run")
+        yield ScreenBlock("others", tuple(rules), 7, 8)
     yield ScreenBlock(
         "plan",
         (
@@ -116,9 +119,9 @@ def _within(data: TransferOutput) -> Iterator[str]:
         yield f"in all {format_time(data.total_s)}, {ends}: {data.basis}"
 
 
-def _rule_text(one: ComparedRuleEntry) -> str:
+def _rule_text(one: ComparedRuleEntry, relays: str) -> str:
     """Such as ``awex: 1.03 x the bound, 363.4 ms, port 0 of node 9, in``."""
-    times = "" if one.times_bound is None else f"{one.times_bound:,.2f} x the bound, "
+    times = "" if one.times_bound is None else f"{one.times_bound:,.2f} x the bound{relays}, "
     return f"{one.rule}: {times}{ms_text(one.seconds)}{f', {one.port}' if one.port else ''}"
 
 

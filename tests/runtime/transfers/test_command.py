@@ -42,7 +42,7 @@ def test_reference(plan: Path) -> None:
     done = cli("run", str(plan), "--backend", "reference", "--ranks", "8")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(
-        "verified: 8 ranks, reference, 1 tensor\ncompared all 64 values of 4 receivers\n"
+        "verified: 8 ranks, reference, 1 tensor\nfollowed all 64 values of 4 receivers\n"
     )
     assert "sent 128 B in 16 messages of 16 pieces" in done.out
 
