@@ -100,6 +100,7 @@ def test_what_is_no_layout_file_is_refused(layout: str, said: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_no_layout_is_written_over() -> None:
     refused(cli(*ASKED, "-o", "columns.json"), "'columns.json': is a file that is read")
+    refused(cli(*ASKED, "-o", "x.py", "--code", "./x.py"), "--code './x.py': is the file of")
     assert json.loads(Path("columns.json").read_text()) == COLUMNS
 
 
