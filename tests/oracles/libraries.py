@@ -177,8 +177,8 @@ def _steps(
             edges = {j: math.ceil(n / len(nodes)) for j, n in Counter(inner).items()}
             found = Counter({j: n for j, n in doubled.items() if not _inside(topology, j)} | edges)
         case Algorithm.NVLS | Algorithm.NVLS_TREE:
-            found = Counter({j: n for j, n in doubled.items() if not _inside(topology, j)})
-            return Counter({j: passes * n for j, n in found.items()} | _once(inner))
+            between = {j: n for j, n in doubled.items() if not _inside(topology, j)}
+            found = Counter(between | _once(inner))
         case Algorithm.PAT | Algorithm.HALVING_DOUBLING:
             found = doubled
         case Algorithm.DIRECT:

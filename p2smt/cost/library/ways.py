@@ -574,12 +574,16 @@ def _tree_steps(profile: Profile, node_level: int, passes: int) -> Profile:
 
 
 def _switch_steps(profile: Profile, node_level: int, passes: int) -> Profile:
-    """One step through the switch inside, and a tree's rounds between nodes."""
+    """A step through the switch inside for each pass, and a tree's rounds between nodes.
+
+    Of an all-reduce the switch is waited for twice: who reduces a part, until all have scattered
+    theirs, and all for the result (NCCL, src/device/all_reduce.h).
+    """
     found = [passes * count for count in doublings(profile)]
     inside, before = node_level + 1, (1, *profile)
     crossed = [j for j in range(inside, len(profile)) if profile[j] > before[j]]
     for j in range(inside, len(profile)):
-        found[j] = int(j == crossed[0]) if crossed else 0
+        found[j] = passes * int(j == crossed[0]) if crossed else 0
     return tuple(found)
 
 
