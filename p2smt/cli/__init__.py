@@ -150,7 +150,7 @@ def _print_error(error: Exception) -> None:
     from p2smt.report.outputs.shape import ErrorOutput, ErrorPart
     from p2smt.report.text import one_line
 
-    if has_printed():
+    if has_printed() or (isinstance(error, InputError) and _another_rank_says_it()):
         return
     given, rule, remedy = "", str(error), ""
     if isinstance(error, USAGE_ERROR):
@@ -160,6 +160,13 @@ def _print_error(error: Exception) -> None:
     given, rule, remedy = map(one_line, (given, rule, remedy))
     print_json(ErrorOutput(error=ErrorPart(given=given, rule=rule, remedy=remedy)))
     sys.stdout.flush()
+
+
+def _another_rank_says_it() -> bool:
+    """Whether a launcher started this process beside rank 0, which finds the same bad input."""
+    from p2smt.runtime.ranks.mpi_launch import is_first_rank
+
+    return not is_first_rank()
 
 
 def _say(message: str, code: int, most: int | None = None) -> int:

@@ -34,6 +34,17 @@ def started_by_mpi(environment: Mapping[str, str] = os.environ) -> bool:
     return any(name in environment for name in _SIGNS)
 
 
+def is_first_rank(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process is rank 0 of those that a launcher started, or none of them."""
+    if started_by_mpi(environment):
+        return next((environment[name] for name in _RANK if name in environment), "0") == "0"
+    try:
+        place = existing_place(environment)
+    except InputError:
+        return True
+    return place is None or place.rank == 0
+
+
 def ranks_here(ranks: int, environment: Mapping[str, str] = os.environ) -> range:
     """The ranks of this machine: all, if none exist yet, one where the launcher does not say."""
     if not started_by_mpi(environment):
@@ -120,6 +131,10 @@ def _end(mpirun: subprocess.Popen[bytes]) -> None:
 
 
 def _said(output: bytes) -> str:
-    """The first line that says something."""
+    """The first line that says something, and what helps where that is known."""
     lines = (line.strip(" -=*\t") for line in output.decode(errors="replace").splitlines())
-    return next((line[:200] for line in lines if line), "ended without a word")
+    first = next((line[:200] for line in lines if line), "ended without a word")
+    if b"attempt to run as root" in output:
+        names = "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+        first += f" run it as another user, or set {names}"
+    return first

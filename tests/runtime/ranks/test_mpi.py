@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
@@ -135,6 +137,14 @@ def test_other_ranks_than_a_plan_has_are_refused(tmp_path: Path, mpi: Mpi) -> No
 
 @pytest.mark.cluster
 @pytest.mark.exhaustive
+def test_bad_input_of_all_ranks_is_one_json_object(tmp_path: Path, mpi: Mpi) -> None:
+    words = on_pairs(tmp_path, "--reduce", "dp=4KiB", "--backend", "mpi")
+    done = mpi.p2smt(*words, "--json", ranks=3)
+    assert json.loads(done.out)["error"]["rule"] == "the plan is for 4"
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_a_launcher_of_another_mpi_is_told(tmp_path: Path, mpi: Mpi) -> None:
     """Each of its processes would think that it is alone."""
     others = "PMI_SIZE" if mpi.name == "openmpi" else "OMPI_COMM_WORLD_SIZE"
@@ -196,6 +206,19 @@ def test_a_launcher_that_fails_is_told_in_its_own_words(
     monkeypatch.setattr(shutil, "which", lambda _: str(launcher))
     with pytest.raises(ExecutionError, match="mpirun: no slots available"):
         on_mpi(Job(4, ()), RunOptions("mpi"))
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(os.geteuid() != 0, reason="Open MPI refuses root alone")
+def test_open_mpi_as_root_says_what_helps(tmp_path: Path, mpi: Mpi) -> None:
+    if mpi.name != "openmpi":
+        pytest.skip("MPICH runs as root")
+    words = on_pairs(tmp_path, "--reduce", "dp=4KiB", "--backend", "mpi")
+    done = mpi.p2smt(
+        *words, more={"OMPI_ALLOW_RUN_AS_ROOT": "", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": ""}
+    )
+    assert_one_error(done, 6)
+    assert "as root. run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1" in done.err
 
 
 def test_ranks_that_are_not_of_mpi_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
