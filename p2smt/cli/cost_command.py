@@ -397,13 +397,13 @@ def cost_schedules(
     """
     from p2smt.cli.output import tell_tables, writable
     from p2smt.cli.schedules.size_options import priced_under
-    from p2smt.report.costs.schedule_times import (
+    from p2smt.report.costs.sweep import (
         TimedSchedules,
+        plot_format,
         timed_data,
         timed_tables,
         write_timed_plot,
     )
-    from p2smt.report.costs.sweep import plot_format
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
 

@@ -98,11 +98,11 @@ def kinds_table(mla: bool) -> FormulaTable:
 
 def kind_rows(mla: bool) -> tuple[tuple[FormulaRow, ...], tuple[FormulaRow, ...]]:
     """Rows that need no device, and seconds, of models with layers of several kinds."""
-    from p2smt.training.formulas import kinds, kinds_memory, kinds_seconds, kinds_traffic
+    from p2smt.training.formulas import kinds, kinds_seconds, kinds_traffic
 
     rows = kinds_traffic.traffic(mla)
     sent = (one.row(what) for one in rows for what in ("payload", "calls", "part"))
-    counts = (*kinds.count_rows(mla), *kinds_memory.memory_rows(mla), *sent)
+    counts = (*kinds.count_rows(mla), *kinds.memory_rows(mla), *sent)
     return counts, (*kinds_seconds.seconds_rows(mla), *(one.row("cover_s") for one in rows))
 
 
