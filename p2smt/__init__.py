@@ -105,6 +105,8 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
     from p2smt.parallelism.placement import ParallelismAxis as ParallelismAxis
     from p2smt.parallelism.placement import Placement as Placement
+    from p2smt.parallelism.placement import parse_fix as parse_fix
+    from p2smt.parallelism.placement import parse_rule as parse_rule
     from p2smt.parallelism.request import Problem as Problem
     from p2smt.parallelism.request import Request as Request
     from p2smt.parallelism.request import all_gather as all_gather
@@ -114,8 +116,6 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import reduce as reduce
     from p2smt.parallelism.request import reduce_scatter as reduce_scatter
     from p2smt.parallelism.request import send as send
-    from p2smt.parallelism.side_constraints import parse_fix as parse_fix
-    from p2smt.parallelism.side_constraints import parse_rule as parse_rule
     from p2smt.plans.check.check_plan import PlanReport as PlanReport
     from p2smt.plans.check.check_plan import check_plan as check_plan
     from p2smt.plans.crossings.least_set import LeastSet as LeastSet
@@ -210,8 +210,6 @@ _HOMES = {
         "FixedEntry",
         "ParallelismAxis",
         "Placement",
-    ),
-    "p2smt.parallelism.side_constraints": (
         "parse_fix",
         "parse_rule",
     ),

@@ -119,11 +119,11 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
             f"runtime.schedules.{name}",
             (
                 *("errors", "collectives.contract", "schedules.model"),
-                *("runtime.schedules.rows", "runtime.schedules.events", "runtime.schedules.values"),
+                *("runtime.schedules.rows", "runtime.schedules.values"),
             ),
             "the reference executor shares with the checker the representation only",
         )
-        for name in ("rows", "events", "reference", "values")
+        for name in ("rows", "reference", "values")
     ),
     (
         "runtime.schedules",

@@ -175,7 +175,7 @@ def test_third_party_packages_stay_in_their_rooms() -> None:
     assert misplaced_packages(SOURCES) == []
 
 
-@pytest.mark.parametrize("module", ["runtime.ranks.start_ranks", "runtime.job", "cli.app"])
+@pytest.mark.parametrize("module", ["runtime.ranks.on_ranks", "runtime.job", "cli.app"])
 def test_what_starts_quickly_does_not_load_torch_or_solvers(module: str) -> None:
     """Imports inside functions do not count: they load where they are used."""
     reached, waiting = set[str](), [module]
@@ -259,7 +259,7 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
     [
         ("programs.semantics", "from p2smt.cost import alpha_beta"),
         ("runtime.programs.regions", "from p2smt.programs.semantics import x"),
-        ("runtime.ranks.start_ranks", "from p2smt.programs import check"),
+        ("runtime.ranks.on_ranks", "from p2smt.programs import check"),
         ("encodings.placement.primes", "from p2smt.programs.semantics import x"),
         ("encodings.placement.primes", "if TYPE_CHECKING:\n    from p2smt.cost import footprint"),
         ("encodings.placement.primes", "from p2smt.cost.step_time import StepTime"),

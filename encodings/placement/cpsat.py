@@ -9,6 +9,7 @@ Variables
     s[S, j, p]   sum of the exponents of the axes S at level j, where a cost table asks for it
     c[t]         cost of table t in ticks
     m            objective if it is the maximum
+    r[i, j]      rank of matrix[i][j] among the values it can have; with one prime e itself
 
 Constraints
     C1 row sums       the exponents of an axis sum to those of its size
@@ -22,9 +23,12 @@ Constraints
     C8 cost tables    (exponents and sums, c) is a row of the table
     C9 at most        the objective does not exceed its limit
     C10 maximum       m is the largest cost
+    C11 rank          (exponents of the entry, r) is a row of the list of its values, ascending
 
-Objective: the sum of c, or m.  A proved optimum is then fixed and the smallest matrix searched
-(:mod:`p2smt.encodings.placement.cpsat_ties`), so seed and workers do not change the answer.
+Objective: the sum of c, or m.  A proved optimum is then fixed and the smallest matrix searched,
+row-major, so seed and workers do not change the answer: the ranks as digits of mixed-radix numbers
+(blocks) of bounded size are minimised and fixed one after the other.  The last row and column are
+left out: the sums determine them.  Usually there is one block.
 
 Enumeration: every auxiliary variable is a function of e, so each matrix is found once.  Primes
 that no side constraint couples are solved apart and combined (their numbers of answers
@@ -41,10 +45,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.placement.cpsat_ties import smallest
 from p2smt.encodings.placement.primes import (
     Cell,
     Column,
@@ -342,3 +346,74 @@ def _all_of(
     found = (dict(zip(variables.exponents, row, strict=True)) for row in collector.found)
     complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
     return PartAnswers(tuple(sizes.matrix(row) for row in found), complete)
+
+
+MAX_BLOCK = 2**32
+Variables = Mapping[Cell, cp_model.IntVar]
+
+
+def smallest(
+    model: cp_model.CpModel,
+    sizes: PrimeSizes,
+    exponents: Variables,
+    answer: Matrix,
+    watch: StopWatch,
+) -> tuple[Matrix, int, bool]:
+    """The smallest matrix, the number of solves, and whether it is proved to be smallest.
+
+    ``answer`` is any solution of the model.  The model's objective is replaced.
+    """
+    calls = 0
+    for block in _blocks(model, sizes, exponents):
+        _hint_answer(model, sizes, exponents, answer)
+        model.minimize(block)
+        solver, status = run(model, watch.left())
+        calls += 1
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            found = {cell: solver.value(exponent) for cell, exponent in exponents.items()}
+            answer = min(answer, sizes.matrix(found))
+        if status != cp_model.OPTIMAL:
+            return answer, calls, False
+        model.add(block == solver.value(block))
+    return answer, calls, True
+
+
+def c11_rank(
+    model: cp_model.CpModel, parts: Sequence[cp_model.IntVar], values: Sequence[tuple[int, ...]]
+) -> cp_model.LinearExpr:
+    """C11: the rank of an entry with these exponents among its values, two or more."""
+    if len(parts) == 1:
+        return parts[0] - values[0][0]
+    rank = model.new_int_var(0, len(values) - 1, "r")
+    rows = [(*split, number) for number, split in enumerate(values)]
+    model.add_allowed_assignments([*parts, rank], rows)
+    return rank
+
+
+def _blocks(
+    model: cp_model.CpModel, sizes: PrimeSizes, exponents: Variables
+) -> list[cp_model.LinearExpr]:
+    """The mixed-radix numbers over the ranks, row-major; entries of one value are left out."""
+    blocks: list[cp_model.LinearExpr] = []
+    size, primes = MAX_BLOCK, range(len(sizes.primes))
+    for i, j in product(range(len(sizes.axes) - 1), range(len(sizes.levels) - 1)):
+        values = [split for _, split in sizes.entry_values(i, j, primes)]
+        if len(values) == 1:
+            continue
+        rank = c11_rank(model, [exponents[i, j, p] for p in primes], values)
+        if size * len(values) > MAX_BLOCK:
+            blocks.append(rank)
+            size = len(values)
+        else:
+            blocks[-1] = blocks[-1] * len(values) + rank
+            size *= len(values)
+    return blocks
+
+
+def _hint_answer(
+    model: cp_model.CpModel, sizes: PrimeSizes, exponents: Variables, answer: Matrix
+) -> None:
+    """Start from a known solution, for an answer even if time runs out."""
+    model.clear_hints()  # type: ignore[no-untyped-call]
+    for cell, value in (sizes.split(answer) or {}).items():
+        model.add_hint(exponents[cell], value)

@@ -19,12 +19,15 @@ Constraints
     C6 excluded       the exponents together are not those of an excluded matrix
     C7 cost tables    the exponent sums are a row of the table, and c is its cost
     C8 at most        the sum of the costs, or each of them, does not exceed the limit
+    C9 entry          in a branch the exponents of one entry are those of one of its values
 
 Objective: the sum of c, or the largest, bisected between the bounds of the tables by C8; the
 lower end is what the failures prove.
 
-Enumeration: a tree (:mod:`p2smt.encodings.placement.z3_tree`) whose leaves are all matrices in
-lexicographic order, so that its first leaf at the proved optimum is the smallest optimal one.
+Enumeration: a tree over the entries, row-major, values ascending, whose leaves are all matrices in
+lexicographic order, so that its first leaf at the proved optimum is the smallest optimal one.  A
+branch is entered only if z3 finds a solution in it; the solution known at a node also serves the
+branch in which it lies.  At most (answers) x (entries) x (values of an entry) checks.
 Primes that no side constraint couples are solved apart and combined.
 
 Conflict: C1 and C2 hold, the formulas of each rule (C3 to C5) are tracked, and the unsatisfiable
@@ -36,9 +39,9 @@ Size: axes x levels x primes integers; a table is a disjunction of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 
 import z3
 
@@ -50,7 +53,6 @@ from p2smt.encodings.placement.primes import (
     combine,
     independent_parts,
 )
-from p2smt.encodings.placement.z3_tree import Exponents, decode, leaves_of, number
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
@@ -313,3 +315,68 @@ class _Bisection:
         costs = [number(model, cost) for cost in self.variables.costs]
         self.value = max(costs, default=0) if self.worst else sum(costs)
         return True
+
+
+Variables = Mapping[Cell, z3.ArithRef]
+Exponents = dict[Cell, int]
+Choice = tuple[Exponents, z3.BoolRef]
+
+
+def number(model: z3.ModelRef, variable: z3.ArithRef) -> int:
+    """The value of an integer variable; any allowed one if the solver left it open."""
+    return int(model.eval(variable, model_completion=True).as_long())
+
+
+def decode(variables: Variables, model: z3.ModelRef) -> Exponents:
+    """The exponents of a solution."""
+    return {cell: number(model, exponent) for cell, exponent in variables.items()}
+
+
+def leaves_of(
+    solver: z3.Solver, sizes: PrimeSizes, variables: Variables, watch: StopWatch
+) -> Iterator[Exponents]:
+    """All solutions, smallest matrix first, by a tree over the entries.
+
+    The last row and column are left out: the sums determine them.
+
+    Raises:
+        OutOfTimeError: the watch ran out.
+    """
+    inner = product(range(len(sizes.axes) - 1), range(len(sizes.levels) - 1))
+    entries = [c9_entry(sizes, variables, i, j) for i, j in inner]
+    model = solution(solver, watch)
+    if model is not None:
+        yield from _branches(solver, variables, entries, decode(variables, model), watch)
+
+
+def c9_entry(sizes: PrimeSizes, variables: Variables, axis: int, level: int) -> list[Choice]:
+    """C9: what an entry can be, ascending: its exponents, and the same as a formula."""
+    part = sorted({p for _, _, p in variables})
+    cells = [(axis, level, p) for p in part]
+    found = []
+    for _, exponents in sizes.entry_values(axis, level, part):
+        choice = dict(zip(cells, exponents, strict=True))
+        found.append((choice, z3.And([variables[c] == x for c, x in choice.items()])))
+    return found
+
+
+def _branches(
+    solver: z3.Solver,
+    variables: Variables,
+    entries: Sequence[list[Choice]],
+    known: Exponents,
+    watch: StopWatch,
+) -> Iterator[Exponents]:
+    """The solutions below a node whose solution ``known`` needs no second check."""
+    if not entries:
+        yield known
+        return
+    for choice, formula in entries[0]:
+        solver.push()
+        solver.add(formula)
+        below = known if choice.items() <= known.items() else None
+        if below is None and (model := solution(solver, watch)) is not None:
+            below = decode(variables, model)
+        if below is not None:
+            yield from _branches(solver, variables, entries[1:], below, watch)
+        solver.pop()

@@ -33,7 +33,7 @@ from experiments.gpu_check.checking import (
     Row,
 )
 from p2smt.runtime.payload import DataType, RunOptions
-from p2smt.runtime.ranks.start_ranks import Fleet, StartCommand, launch
+from p2smt.runtime.ranks.on_ranks import Fleet, StartCommand, launch
 from p2smt.runtime.schedules.schedule_job import ScheduleJob
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from p2smt.calibration.samples import Sample
 from p2smt.cluster.topology import ANY_ALGORITHM, Topology
 from p2smt.errors import InputError
 from p2smt.interop.tuners.choices import Comm
-from p2smt.interop.tuners.mpi_names import nameable
-from p2smt.interop.tuners.mpi_writers import MPI_OPERATIONS
+from p2smt.interop.tuners.mpi_writers import MPI_OPERATIONS, nameable
 from p2smt.interop.tuners.regions import CommScene, members_of
 from p2smt.programs.program import Grouping
 

@@ -12,7 +12,7 @@ from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.measure import measure
-from p2smt.runtime.ranks.start_ranks import Fleet, StartCommand, launch
+from p2smt.runtime.ranks.on_ranks import Fleet, StartCommand, launch
 from p2smt.runtime.summary import RunResult, summarize
 
 LIMIT_S = 3000.0

@@ -14,8 +14,7 @@ from experiments.training_runs.fit_kinds import CORE
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.frameworks import named_hardware
-from p2smt.training.measured.file import read_runs
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.run import MeasuredRun, read_runs
 
 RUNS = Path(__file__).parent / "runs.csv"
 

@@ -6,6 +6,10 @@ Each collective is fitted alone, which also finds its outliers; then one link is
 of them, and a collective that this link serves clearly worse than its own pieces do gets
 ``measured`` pieces.  The pieces hold for the algorithms of the fit, a ring unless others are
 asked for: they take up what the library really ran, so the calibrated topology offers no other.
+
+A library such as Gloo has one algorithm per collective, not always the fastest.  The measured
+times tell which: groups of different shapes load the links in different ways, and only the
+right algorithm's loads and latencies fit all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ import numpy as np
 
 from p2smt.calibration.fit import NEVER_OUTLYING, Fit, fit_kept, fit_pieces
 from p2smt.calibration.rows import Row, make_row, pieces_of
-from p2smt.calibration.samples import Sample, predicted_s, usages
+from p2smt.calibration.samples import Sample, footprint_of, predicted_s, usages
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.algorithms import Operation
+from p2smt.cost.algorithms import Operation, rules
 from p2smt.errors import InputError
 from p2smt.units import format_bytes, format_time
 
@@ -231,3 +235,55 @@ def _with_link(
     levels = list(topology.levels)
     levels[level] = replace(old, link=new)
     return replace(topology, levels=tuple(levels))
+
+
+_CLEARLY_BETTER = 0.9
+"""A ring is believed unless another algorithm's error is below this part of its."""
+
+
+def with_library(topology: Topology, samples: Sequence[Sample]) -> Topology:
+    """The topology with the algorithm of each measured collective that explains its times best."""
+    measured = [c for c in Collective if any(sample.operation is c for sample in samples)]
+    found = tuple(
+        (c, _best_algorithm(topology, c, [sample for sample in samples if sample.operation is c]))
+        for c in measured
+    )
+    return replace(topology, overrides=found)
+
+
+def _best_algorithm(
+    topology: Topology, collective: Collective, samples: Sequence[Sample]
+) -> Algorithm:
+    errors = {
+        algorithm: _library_error(_with_algorithm(topology, collective, algorithm), samples)
+        for algorithm in Algorithm
+        if _applies(_with_algorithm(topology, collective, algorithm), algorithm, samples)
+    }
+    best = min(errors, key=lambda algorithm: errors[algorithm])
+    return best if errors[best] < _CLEARLY_BETTER * errors[Algorithm.RING] else Algorithm.RING
+
+
+def _with_algorithm(topology: Topology, collective: Collective, algorithm: Algorithm) -> Topology:
+    return replace(topology, overrides=((collective, algorithm),))
+
+
+def _applies(topology: Topology, algorithm: Algorithm, samples: Sequence[Sample]) -> bool:
+    """Whether the algorithm can run every sample; elsewhere the model falls back on a ring."""
+    for sample in samples:
+        cluster = sample.cluster(topology)
+        footprint = footprint_of(cluster, sample.grouping)
+        if [name for name, _ in rules(cluster, footprint, sample.operation)] != [algorithm.value]:
+            return False
+    return True
+
+
+def _library_error(topology: Topology, samples: Sequence[Sample]) -> float:
+    """Mean of abs(log(predicted / measured)) over all samples, outliers too."""
+    _, levels = fit_levels(topology, samples, (Algorithm.RING,))
+    logs = [
+        abs(np.log(predicted / sample.seconds))
+        for level in levels
+        for fit in level.collectives
+        for sample, predicted in zip(fit.samples, fit.predicted_s, strict=True)
+    ]
+    return float(np.mean(logs))

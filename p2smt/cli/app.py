@@ -16,8 +16,7 @@ from p2smt.cli.codes import OK
 from p2smt.cli.guide.commands import COMMANDS, PURPOSE, SUMMARIES, root_help, text_width
 from p2smt.cli.guide.csv_rows import ROWS
 from p2smt.cli.guide.defaults import GivenWords, defaults_for
-from p2smt.cli.guide.headings import heading_of
-from p2smt.cli.guide.layout import write_examples, write_parameters, write_rows
+from p2smt.cli.guide.headings import heading_of, write_examples, write_parameters, write_rows
 from p2smt.cli.output import note_beside, set_command, take_defaults, take_table, tell_beside
 from p2smt.errors import InputError
 

@@ -290,8 +290,8 @@ def calibrate_runs(path: str, name: str | None, output: str | None, shown: o.Sho
     """
     from p2smt.report.calibration import efficiency_data, efficiency_screen, efficiency_tables
     from p2smt.report.text import printable
-    from p2smt.training.measured.file import read_runs
     from p2smt.training.measured.fit import fits, step_s
+    from p2smt.training.measured.run import read_runs
 
     runs = read_runs(path)
     found = fits(runs.counted, step_s, name or "")

@@ -243,7 +243,7 @@ class RuleOptions:
         self, levels: Sequence[str], axes: Sequence[ParallelismAxis]
     ) -> tuple[AxisRule | FixedEntry, ...]:
         """What they say of these levels and axes."""
-        from p2smt.parallelism.side_constraints import parse_fix, parse_rule
+        from p2smt.parallelism.placement import parse_fix, parse_rule
 
         names = [axis.name for axis in axes]
         texts = [(text, True) for text in self.require or []]

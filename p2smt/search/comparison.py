@@ -15,7 +15,7 @@ from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.cost.bounds import single_time
-from p2smt.cost.loads.uplink_loads import crossings
+from p2smt.cost.loads.rings import crossings
 from p2smt.cost.regime import Decisive, regime
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError, did_you_mean

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import single_time
-from p2smt.cost.loads.uplink_loads import crossings
+from p2smt.cost.loads.rings import crossings
 from p2smt.parallelism.placement import IntArray
 from tests.cluster.test_hosts import uneven
 from tests.strategies.draws import Draws, draws

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.encodings.placement import cpsat as placement_cpsat
-from p2smt.encodings.placement import cpsat_ties as placement_ties
 from p2smt.encodings.placement import z3 as placement_z3
 from p2smt.errors import TooLarge
 from p2smt.parallelism.folded import pair_count, pairs
@@ -253,7 +252,7 @@ def test_seed_and_workers_do_not_change_the_optimum(solver: ModuleType) -> None:
 
 
 def test_the_tie_break_goes_from_block_to_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement_ties, "MAX_BLOCK", 3)
+    monkeypatch.setattr(placement_cpsat, "MAX_BLOCK", 3)
     for problem in (tied(), PlacementProblem((6, 6, 6), (6, 6, 6)), LARGE):
         expected = best_matrix(problem)
         assert expected is not None

@@ -28,8 +28,14 @@ from p2smt.parallelism.folded import (
 )
 from p2smt.parallelism.matrices import factorisations
 from p2smt.parallelism.matrix_count import matrix_count
-from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix, Placement
-from p2smt.parallelism.side_constraints import parse_rule
+from p2smt.parallelism.placement import (
+    AxisRule,
+    FixedEntry,
+    IntArray,
+    Matrix,
+    Placement,
+    parse_rule,
+)
 from p2smt.problems.placement import PlacementProblem
 from tests.imports import ROOT
 from tests.oracles.meshes import (

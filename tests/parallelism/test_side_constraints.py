@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import AxisRule, FixedEntry
-from p2smt.parallelism.side_constraints import parse_fix, parse_rule
+from p2smt.parallelism.placement import AxisRule, FixedEntry, parse_fix, parse_rule
 from tests.oracles.placements import all_matrices, obeys
 
 AXES, LEVELS = ("dp", "tp", "pp"), ("rack", "node", "gpu")

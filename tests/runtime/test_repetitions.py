@@ -15,8 +15,8 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import Job, JobStep
 from p2smt.runtime.payload import Cutting, DataType, RunOptions, spread, spread_whole_row
+from p2smt.runtime.ranks.on_ranks import launch
 from p2smt.runtime.ranks.run_schedule import run_schedule
-from p2smt.runtime.ranks.start_ranks import launch
 from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.runtime.summary import RunResult, summarize
 from tests.runtime.schedules.tools import ring

@@ -12,7 +12,7 @@ import pytest
 
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RankReport, RequestRun, RunOptions, report_of
-from p2smt.runtime.ranks.start_ranks import launch
+from p2smt.runtime.ranks.on_ranks import launch
 from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.runtime.work import NodeSetup, Work
 from p2smt.schedules.classics import classic
@@ -64,7 +64,7 @@ def test_a_setup_is_read_without_torch(name: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["p2smt.runtime.job", "p2smt.runtime.work", "p2smt.runtime.ranks.start_ranks"]
+    "module", ["p2smt.runtime.job", "p2smt.runtime.work", "p2smt.runtime.ranks.on_ranks"]
 )
 def test_what_starts_ranks_does_not_load_torch(module: str) -> None:
     assert_silent(f"import sys, {module}; sys.exit('torch' in sys.modules)")

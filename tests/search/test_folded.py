@@ -10,8 +10,7 @@ from p2smt.api.placements import placements
 from p2smt.errors import InputError
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.parallelism.folded import PP_OUTERMOST, FoldedPlacement, pair_count
-from p2smt.parallelism.placement import AxisRule
-from p2smt.parallelism.side_constraints import parse_rule
+from p2smt.parallelism.placement import AxisRule, parse_rule
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Status
 from p2smt.search.conflict import rule_conflict

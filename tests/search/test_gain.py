@@ -14,8 +14,8 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost import accuracy
 from p2smt.cost.accuracy import ANY, SIZE_CLASSES, PriceBasis, PriceRange, system_name
+from p2smt.parallelism.placement import parse_rule
 from p2smt.parallelism.request import Problem
-from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Gain, Shown, Solution, shown
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data

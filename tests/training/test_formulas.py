@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from p2smt.training.formulas.quantities import count_rows, formula_table, kind_rows, second_rows
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
-from p2smt.training.formulas.table import count_rows, formula_table, kind_rows, second_rows
 from tests.interpreter import assert_silent
 
 UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
@@ -59,7 +59,7 @@ def test_sympy_is_loaded_with_the_table_only() -> None:
     code = (
         "import sys; import p2smt.training.iteration as i, p2smt.training.pipeline;"
         "assert 'sympy' not in sys.modules;"
-        "from p2smt.training.formulas.table import formula_table; formula_table();"
+        "from p2smt.training.formulas.quantities import formula_table; formula_table();"
         "assert 'sympy' in sys.modules"
     )
     assert_silent(code)

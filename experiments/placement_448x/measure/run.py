@@ -12,7 +12,7 @@ from experiments.testbed.ranks import run
 from p2smt.cluster.topology import Topology
 from p2smt.report.progress import counted
 from p2smt.runtime.job import Job, JobRequest
-from p2smt.runtime.ranks.start_ranks import Fleet
+from p2smt.runtime.ranks.on_ranks import Fleet
 
 CHECKED_BYTES = 2**14 + 4
 

@@ -1,6 +1,6 @@
 """Words that a shell may complete: commands, options, and names that p2smt knows.
 
-A shell asks through :mod:`p2smt.cli.guide.scripts`; nothing of this is loaded otherwise.
+A shell asks by a script of :mod:`p2smt.cli.guide.commands`; nothing of this is loaded otherwise.
 """
 
 from __future__ import annotations

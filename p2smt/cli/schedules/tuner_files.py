@@ -128,8 +128,7 @@ def verify_tuner(path: str, text: str, named: Text, comms: Text, shown: o.ShownO
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import tell
     from p2smt.interop.tuners.choices import parse_comms
-    from p2smt.interop.tuners.formats import judged, tuner_format
-    from p2smt.interop.tuners.words import tuner_lines
+    from p2smt.interop.tuners.formats import judged, tuner_format, tuner_lines
     from p2smt.report.screens.checks import checked_screen
     from p2smt.report.text import printable
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import MAX_BYTES, read_text
 from p2smt.interop.trainers import answer_reader, bridge_reader, megatron_reader, torchtitan_reader
-from p2smt.interop.trainers.deepspeed_reader import read_deepspeed
+from p2smt.interop.trainers.deepspeed import read_deepspeed
 from p2smt.interop.trainers.launch import Launch
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.training.transformer import Transformer

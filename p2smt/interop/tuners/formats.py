@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
-from p2smt.interop.tuners.choices import ChoiceTable, Comm, FileFault, FileVerdict
+from p2smt.interop.tuners.choices import ChoiceTable, Chosen, Comm, FileFault, FileVerdict
 from p2smt.interop.tuners.mpich import judge_ch4, judge_mpich, looks_ch4, looks_mpich
 from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
 from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
 from p2smt.interop.tuners.openmpi import judge_tuned, looks_tuned
 from p2smt.interop.tuners.openmpi_han import judge_han, looks_han
+from p2smt.interop.tuners.rules import size_range
+from p2smt.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +92,24 @@ def judged(
         return found.judge(text, comms)
     what = f"this is a file of {found.name}, which {given.name} does not read"
     return FileVerdict(given.name, (FileFault("other-format", 0, what),), (), ChoiceTable(()))
+
+
+OWN = "the library's own choice"
+
+
+def tuner_lines(found: FileVerdict) -> Iterator[str]:
+    """The faults, a line each; the verdict; what runs by size; notes."""
+    for fault in found.faults:
+        yield str(fault)
+    said = counted(len(found.faults), "fault") if found.faults else "right"
+    yield f"{found.format}: {said}"
+    for row in found.choices.rows:
+        sizes = size_range(row.first, row.last)
+        yield f"  {row.comm} {row.collective}: {sizes}: {_words(row)}"
+    yield from (f"note: {text}" for text in found.notes)
+
+
+def _words(row: Chosen) -> str:
+    if row.call is None:
+        return OWN
+    return str(row.call) if row.call.algorithm else f"{OWN}, {row.call}"

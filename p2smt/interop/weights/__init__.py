@@ -4,7 +4,7 @@ Names and shapes are those of Hugging Face's files, and a layout says which elem
 rank holds.  How a rank stores them (q, k and v in one matrix, gate and up in one) is said in
 docs/transfer-layouts.md, and decides packing only, but where the ranks cut the matrix as stored.
 
-- ``families``: how families of decoders name their weights; ``models``: a model with its family;
+- ``models``: how families of decoders name their weights, and a model with its family;
 - ``tensors``: every weight of a model, with its role, which is what rules of frameworks go by;
 - ``text``: ``framework:key=value,..`` as checked options; ``stages``: layers on pipeline stages;
 - ``ranks``: coordinates of ranks, and rules put together as a layout;

@@ -10,9 +10,8 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions
-from p2smt.interop.clusters.foreign import FOREIGN
 from p2smt.interop.clusters.hypernodes import read_hypernodes
-from p2smt.interop.clusters.read import facts_of
+from p2smt.interop.clusters.read import FOREIGN, facts_of
 from p2smt.interop.clusters.switch_tree import tree_of
 
 KUEUE = """\

@@ -21,8 +21,9 @@ from p2smt.interop.tuners.mpich import (
     judge_mpich,
     mpich_known,
     parsed,
+    write_ch4,
+    write_mpich,
 )
-from p2smt.interop.tuners.mpich_write import write_ch4, write_mpich
 
 COMMS = (Comm(4, 2), Comm(1, 8), Comm(2, 3), Comm(1, 4))
 RING: dict[str, Any] = {"algorithm=MPIR_Allreduce_intra_ring": {}}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from p2smt.interop.tuners.choices import LARGEST_BYTES, ChoiceTable, Chosen, Comm, LibraryCall
-from p2smt.interop.tuners.mpich_write import write_mpich
+from p2smt.interop.tuners.mpich import write_mpich
 from p2smt.interop.tuners.openmpi import judge_tuned, write_tuned
 
 OPENMPI, MPICH = os.environ.get("P2SMT_OPENMPI", ""), os.environ.get("P2SMT_MPICH", "")

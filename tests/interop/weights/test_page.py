@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from p2smt.interop.weights.families import WEIGHT_FAMILIES
+from p2smt.interop.weights.models import WEIGHT_FAMILIES
 from p2smt.interop.weights.table import FRAMEWORKS, MESHES, layout_of
 from p2smt.transfer.layout_file import layout_of_data
 

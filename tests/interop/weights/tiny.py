@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from p2smt.interop.weights.families import WEIGHT_FAMILIES
-from p2smt.interop.weights.models import WeightModel
+from p2smt.interop.weights.models import WEIGHT_FAMILIES, WeightModel
 from p2smt.training.transformer import (
     Attention,
     Experts,

@@ -17,7 +17,7 @@ from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.payload import DataType, RunOptions
-from p2smt.runtime.ranks.start_ranks import launch
+from p2smt.runtime.ranks.on_ranks import launch
 from p2smt.runtime.summary import RunResult, summarize
 from p2smt.search.program_synthesis import Task, list_programs
 from tests.runtime.programs.oracle_counts import computes

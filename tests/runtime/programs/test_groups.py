@@ -7,7 +7,7 @@ import pytest
 from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep
 from p2smt.runtime.payload import RunOptions, in_short
-from p2smt.runtime.ranks.start_ranks import launch
+from p2smt.runtime.ranks.on_ranks import launch
 from p2smt.runtime.summary import summarize
 from tests.runtime.tools import ALL, request
 

@@ -21,8 +21,7 @@ from p2smt.runtime.payload import DataType, Integers, RunOptions
 from p2smt.runtime.programs import tokens as of_tokens
 from p2smt.runtime.programs.plan_job import requests_job
 from p2smt.runtime.programs.tokens import WIDTH, Tokens, check_exact, run_tokens
-from p2smt.runtime.ranks.on_ranks import run_job
-from p2smt.runtime.ranks.start_ranks import launch
+from p2smt.runtime.ranks.on_ranks import launch, run_job
 from p2smt.runtime.summary import summarize
 from tests.tiers import examples_of
 

@@ -16,9 +16,8 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
-from p2smt.parallelism.placement import Matrix, ParallelismAxis, Placement
+from p2smt.parallelism.placement import Matrix, ParallelismAxis, Placement, parse_rule
 from p2smt.parallelism.request import Problem, Request
-from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Solution, objective
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, Program

@@ -11,12 +11,12 @@ from experiments.training_runs import mixtures
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.strategies import RUNS, text
 from p2smt.training.efficiencies.efficiency_files import efficiency_names, read_efficiency
-from p2smt.training.measured.file import read_runs
 from p2smt.training.measured.run import (
     FILE,
     FOLDER,
     MeasuredRun,
     measured_strategies,
+    read_runs,
     searched_strategies,
 )
 

@@ -19,9 +19,14 @@ from p2smt.search.allocation.host_search import every_order
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict, predict_on
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.present.best_order import best_hosts, best_placement
 from p2smt.training.present.changes import best_of_fields, single_changes
-from p2smt.training.present.comparison import PresentRun, RunComparison, compare_with
+from p2smt.training.present.comparison import (
+    PresentRun,
+    RunComparison,
+    best_hosts,
+    best_placement,
+    compare_with,
+)
 from p2smt.training.present.launch_order import LaunchOrder, parse_order
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.choices import Choices

@@ -12,7 +12,7 @@ from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.present.best_order import best_hosts
+from p2smt.training.present.comparison import best_hosts
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import parse_strategy

@@ -5,15 +5,20 @@ its strategies, a strategy into its matrices inside the nodes (units), and of a 
 are known beforehand are costed.  Where one takes what the ideal leaf takes, the unit is settled.
 Else it goes back once; then every order is looked at if there are few, or boxes of loads are
 emptied one by one.
+
+The fastest strategy by the model is often one that nobody has run; of those near it a measured one
+may be the better choice.  So each strategy near the best one is searched for an order that is near,
+until it has one or none is left.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,12 +31,17 @@ from p2smt.search.allocation.grid_question import Tree, switch_tree
 from p2smt.search.allocation.host_search import number_of_orders
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer, HostsSearched
+from p2smt.training.search.hosts.answer import (
+    HostedStrategy,
+    HostsAnswer,
+    HostsNearBest,
+    HostsSearched,
+)
 from p2smt.training.search.hosts.boxes import LoadBoxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds, nearest_to_fitting
-from p2smt.training.search.hosts.near import near_best
 from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import COPIES, PlanQuestion, Prices
+from p2smt.training.strategy import Strategy
 
 WITHOUT_LIMIT_S = 60.0
 """Seconds after which a search without a limit stops."""
@@ -357,3 +367,119 @@ def plan_on_hosts(
         near,
         short,
     )
+
+
+_NEAR_COSTED = 1
+"""Of the known orders of a unit so many are costed device by device."""
+
+
+class Searched(Protocol):
+    """What is asked of a :class:`~p2smt.training.search.hosts.search.HostSearch`."""
+
+    question: PlanQuestion
+    watch: StopWatch
+    found: dict[object, HostedStrategy]
+    units: list[Unit]
+    orders: Orders
+
+    @property
+    def queue_s(self) -> float:
+        """The least bound in its queue."""
+
+    def near_s(self) -> float:
+        """What is slower is not near."""
+
+    def loop(self, cutoff_s: Callable[[], float], take: Callable[[float, Any], None]) -> None:
+        """Take what may be below a cutoff."""
+
+    def take(self, bound_s: float, item: Any) -> None:
+        """The next step for what is in the queue."""
+
+    def every_order(self, unit: Unit) -> IntArray | None:
+        """All orders of a unit, if there are few."""
+
+    def cost(self, unit: Unit, orders: IntArray, most: int, below_s: float | None = None) -> float:
+        """Cost the best of some orders."""
+
+
+def near_best(search: Searched, most: int) -> HostsNearBest:
+    """The strategies within the question's ``within`` of the best of a search that has ended.
+
+    ``most``: so many units are opened, and looked at, at most.
+    """
+    limit_s, decided, interrupted = search.near_s(), False, False
+    try:
+        opened = _opened(search, limit_s, most)
+        decided = _looked_at(search, limit_s, most) and opened
+    except KeyboardInterrupt:
+        interrupted = True
+    limit_s = search.near_s()
+    members = [one for one in _fastest(search).values() if one.sequence_s <= limit_s]
+    members.sort(key=lambda one: one.sequence_s)
+    status = Status.COMPLETE if decided else Status.TRUNCATED
+    return HostsNearBest(search.question.within, status, tuple(members), interrupted)
+
+
+def _fastest(search: Searched) -> dict[Strategy, HostedStrategy]:
+    """Of each strategy the fastest batch and order that are known."""
+    least: dict[Strategy, HostedStrategy] = {}
+    for one in search.found.values():
+        strategy = one.run.strategy
+        if strategy not in least or one.sequence_s < least[strategy].sequence_s:
+            least[strategy] = one
+    return least
+
+
+def _opened(search: Searched, limit_s: float, most: int) -> bool:
+    """Open all that may be near; whether nothing is left."""
+
+    def wanted() -> float:
+        enough = len(search.units) >= most
+        return -math.inf if enough else math.nextafter(limit_s, math.inf)
+
+    def take(bound_s: float, item: Any) -> None:
+        if not isinstance(item, Unit):  # those are in the list of units
+            search.take(bound_s, item)
+
+    search.loop(wanted, take)
+    return search.queue_s > limit_s
+
+
+def _looked_at(search: Searched, limit_s: float, most: int) -> bool:
+    """Cost an order of each unit that may be near; whether each strategy is decided."""
+    decided = True
+    units = sorted((one for one in search.units if one.bound_s <= limit_s), key=_bound)
+    for unit in units[:most]:
+        if search.watch.expired():
+            return False
+        known_s = _known_s(search, unit)
+        if unit.bound_s >= known_s:
+            continue
+        below_s = min(known_s, math.nextafter(limit_s, math.inf))
+        search.cost(unit, search.orders.known(unit), _NEAR_COSTED, below_s)
+        if _known_s(search, unit) > limit_s:
+            decided &= _every(search, unit, limit_s)
+    return decided and len(units) <= most
+
+
+def _bound(unit: Unit) -> float:
+    return unit.bound_s
+
+
+def _known_s(search: Searched, unit: Unit) -> float:
+    """Seconds of a sequence of the unit's strategy, with whichever batch and order is known."""
+    return min(_times(search, unit.run.strategy), default=math.inf)
+
+
+def _times(search: Searched, strategy: Strategy) -> Iterator[float]:
+    for one in search.found.values():
+        if one.run.strategy == strategy:
+            yield one.sequence_s
+
+
+def _every(search: Searched, unit: Unit, limit_s: float) -> bool:
+    """Look at all orders of a unit, if there are few; whether there are."""
+    orders = search.every_order(unit)
+    if orders is not None:
+        search.cost(unit, orders, len(orders), math.nextafter(limit_s, math.inf))
+    return orders is not None
