@@ -140,6 +140,15 @@ def test_symmetries_are_not_believed() -> None:
     assert not check_forest(forest_of(data, "changed")).valid
 
 
+@pytest.mark.parametrize("part", [[], ["a switch"]])
+def test_parts_without_ranks_prove_nothing(part: list[str]) -> None:
+    data = json.loads(text_of("reduce"))
+    data["parts"].append([data["network"]["ranks"] for _ in part])  # the first behind the ranks
+    for bound in (data["bound"], data["time"]):
+        report = check_forest(forest_of(data | {"bound": bound}, "changed"))
+        assert report.faults == ("a part has no ranks, or what enters it has no limit",)
+
+
 def _set(*path: Any, value: object) -> Callable[[Data], None]:
     def change(data: Data) -> None:
         at: Any = data
