@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.report.schedules.size_data import size_report_lines
 from p2smt.synthesis.certificate.sizes import (
     SizeCertificate,
     TimeLine,
@@ -122,12 +123,21 @@ def test_what_is_false_is_said(change: Callable[[dict[str, Any]], object], words
     assert words in report.faults[0]
 
 
+def test_a_ratio_of_any_length_is_shown() -> None:
+    data = changed(lambda d: d.update(ratio="9" * 400))
+    report = check_sizes(SizeCertificate.of_text(json.dumps(data)))
+    *_, verdict = size_report_lines(report)
+    assert verdict.endswith("at most 10^400 times the least time")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda d: d.update(kind="plan"), "kind"),
         (lambda d: d.update(schema_version=2), "schema_version"),
         (lambda d: d.update(beta_s="0"), "beta_s above 0"),
+        (lambda d: d.update(alpha_s="9" * 400), "must be at most 1000000000 seconds"),
+        (lambda d: d.update(beta_s="9" * 400), "must be at most 1000000000 seconds"),
         (lambda d: d.update(schedules=[]), "needs a schedule"),
         (lambda d: d.update(bounds=[]), "a bound"),
         (lambda d: d.update(schedules=[[3, 2, 1]]), "a round a step"),
