@@ -100,6 +100,18 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     return data
 
 
+def put(data: dict[str, Any], bound: int, certificate: object) -> None:
+    data["bounds"][bound]["certificate"] = certificate
+
+
+def renamed(data: dict[str, Any]) -> object:
+    return data["bounds"][1]["certificate"]["fabric"] | {"name": "other"}
+
+
+def alter(data: dict[str, Any], **changes: object) -> None:
+    put(data, 1, data["bounds"][1]["certificate"] | changes)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -113,6 +125,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         (lambda d: d.update(to_bytes=2**31), "the corners are not those"),
         (lambda d: d["bounds"][0]["certificate"].update(bound="1"), "and more is proved"),
         (lambda d: d["bounds"][0]["certificate"].update(bound="2"), "is claimed, and 3/2 is"),
+        (lambda d: put(d, 1, d["bounds"][0]["certificate"]), "bound 2 is proved for 2 steps"),
+        (lambda d: put(d, -1, d["bounds"][0]["certificate"]), "bound 3 is proved for 2 steps"),
+        (lambda d: alter(d, collective="reduce-scatter"), "bound 2 is about another question"),
+        (lambda d: alter(d, collective="broadcast", root=0), "bound 2 is about another question"),
+        (lambda d: alter(d, fabric=renamed(d)), "bound 2 is about another question"),
         (lambda d: d["corners"].pop(), "the corners are not those"),
         (lambda d: d.update(ratio="2"), "the ratio is not the largest"),
     ],
