@@ -65,6 +65,18 @@ def test_the_honest_one_is_accepted_as_written(most_steps: int) -> None:
     assert check_sizes(read).valid
 
 
+def test_steps_beyond_the_last_bound_cost_one_more() -> None:
+    """With bounds for two steps and for any number: three or more take three latencies."""
+    claim = gathered(2).certificate
+    assert claim is not None
+    two, more = (one.certificate.bound for one in claim.bounds)
+    for payload in (Fraction(claim.low), Fraction(2**20), Fraction(claim.high)):
+        per_rate = claim.beta_s * payload
+        times = 2 * claim.alpha_s + per_rate * two, 3 * claim.alpha_s + per_rate * more
+        assert claim.corner_at(payload).bound_s == min(times)
+    assert claim.corner_at(Fraction(claim.high)).bound_s == times[1]
+
+
 def numbers(data: Any, at: Path = ()) -> Iterator[Path]:
     """Where its fractions stand."""
     if isinstance(data, dict | list):
