@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,10 +44,17 @@ def interleaved() -> Case:
     return Case(before, after, [0, 1, 4, 5], [4, 6, 7, 9])
 
 
-def job_of(case: Case, *, item_bytes: int = 2, buckets: int = 1, chunk: int = 16) -> TransferJob:
-    """The plan of a case as a job whose chunks are small."""
-    moves = case.moves()
-    pieces = plan_moves(moves, PORTS, item_bytes, SearchLimits()).pieces
+def job_of(
+    case: Case,
+    *,
+    item_bytes: int = 2,
+    buckets: int = 1,
+    chunk: int = 16,
+    relay: bool = False,
+) -> TransferJob:
+    """The plan of a case as a job whose chunks are small; ``relay``: by cards of neighbours."""
+    moves, ports = case.moves(), replace(PORTS, relayed=relay)
+    pieces = plan_moves(moves, ports, item_bytes, SearchLimits()).pieces
     times = bucket_times(pieces, PORTS, item_bytes, buckets)
     return TransferJob(
         moves,
@@ -83,6 +90,33 @@ def relayed(pieces: Sequence[TreePiece], by: int) -> tuple[TreePiece, ...]:
 
 def _devices(piece: TreePiece) -> set[int]:
     return {device for edge in piece.edges for device in edge}
+
+
+def strangers(job: TransferJob) -> set[int]:
+    """Devices that pass on what they neither hold nor need."""
+    classes = ((piece, job.moves.classes[piece.number]) for piece in job.pieces)
+    return {d for piece, one in classes for d in _devices(piece) - {*one.holders, *one.needers}}
+
+
+def fewer() -> Case:
+    """Rows over eight devices, and over six of them; a node has four."""
+    tensors = {"w": Tensor("w", (48, 5))}
+    layouts = (
+        WeightLayout(
+            ways,
+            tensors,
+            {
+                "w": Shards(
+                    tuple(
+                        (((48 // ways * r, 48 // ways * (r + 1)), (0, 5)), (r,))
+                        for r in range(ways)
+                    )
+                )
+            },
+        )
+        for ways in (8, 6)
+    )
+    return Case(*layouts, range(8), range(6))
 
 
 MUTANTS = ("lost", "shifted", "early", "edge lost", "stranger")
@@ -128,13 +162,13 @@ def _strangers(job: TransferJob, piece: TreePiece) -> list[int]:
 
 def on_gloo(job: TransferJob, folder: Path, **more: object) -> list[RankReport]:
     """What the ranks of a job report."""
-    importlib.import_module("torch._dynamo")  # else every rank imports it as it watches its memory
     options = RunOptions(**{"repeat": 2, "warmup": 0, **more})  # type: ignore[arg-type]
 
     def work(rank: int) -> None:
         join(rank, job.ranks, folder / "store")
         site = Site(rank, job.ranks, torch.device("cpu"), GroupCache(job.ranks))
         report = run_transfer_rank(job, options, site, lambda _: None)
+        assert "torch._dynamo" not in sys.modules  # seconds of each rank
         (folder / f"{rank}").write_bytes(pickle.dumps(report))
 
     assert fork_ranks(job.ranks, work) == 0
