@@ -101,22 +101,17 @@ def strangers(job: TransferJob) -> set[int]:
 def fewer() -> Case:
     """Rows over eight devices, and over six of them; a node has four."""
     tensors = {"w": Tensor("w", (48, 5))}
-    layouts = (
-        WeightLayout(
-            ways,
-            tensors,
-            {
-                "w": Shards(
-                    tuple(
-                        (((48 // ways * r, 48 // ways * (r + 1)), (0, 5)), (r,))
-                        for r in range(ways)
-                    )
-                )
-            },
-        )
+    first, second = (
+        {"w": Shards(tuple((_rows(ways, rank), (rank,)) for rank in range(ways)))}
         for ways in (8, 6)
     )
-    return Case(*layouts, range(8), range(6))
+    before, after = WeightLayout(8, tensors, first), WeightLayout(6, tensors, second)
+    return Case(before, after, range(8), range(6))
+
+
+def _rows(ways: int, rank: int) -> tuple[tuple[int, int], ...]:
+    step = 48 // ways
+    return ((step * rank, step * rank + step), (0, 5))
 
 
 MUTANTS = ("lost", "shifted", "early", "edge lost", "stranger")
