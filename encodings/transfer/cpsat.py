@@ -43,11 +43,9 @@ from itertools import pairwise
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.run_cpsat import bound_without_answer, proved_bound, run
-from p2smt.errors import TooLarge
 from p2smt.problems.transfer import ClassMember, ClassPart, PieceFlows, PieceProblem, PieceSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
-MAX_MEMBERS = 20_000
 _SOLVER = "cpsat"
 _At = tuple[int, int, int]
 
@@ -72,9 +70,8 @@ def best_pieces(problem: PieceProblem, limits: SearchLimits) -> Result[PieceFlow
     Raises:
         TooLarge: pieces have too many devices.
     """
+    problem.check_size()
     watch, model = StopWatch.start(limits), cp_model.CpModel()
-    if sum(1 for _ in _members(problem)) > MAX_MEMBERS:
-        raise TooLarge("these pieces", f"have more than {MAX_MEMBERS} devices in all")
     found = _build(model, problem)
     model.minimize(found.time)
     solver, verdict = run(model, watch.left(), in_ticks=True)

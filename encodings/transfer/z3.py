@@ -62,7 +62,11 @@ def best_pieces(problem: PieceProblem, limits: SearchLimits) -> Result[PieceFlow
 
     The counters "objective" and "messages" of the statistics are ticks and messages of the answer,
     of which the status speaks for the ticks alone.
+
+    Raises:
+        TooLarge: pieces have too many devices.
     """
+    problem.check_size()
     watch, solver = StopWatch.start(limits), new_solver(limits.seed)
     found = _build(solver, problem)
     loads, sent = _loads(problem, found), _sent(problem, found)

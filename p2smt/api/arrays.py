@@ -238,7 +238,7 @@ def compare_transfer(answer: TransferAnswer, rules: str) -> tuple[ComparedRule, 
     Raises:
         InputError: a rule is unknown.
     """
-    return compared_rules(answer.question, rule_names(rules))
+    return compared_rules(answer.question, rule_names(rules, "rules"))
 
 
 def write_transfer(answer: TransferAnswer, path: StrPath) -> None:

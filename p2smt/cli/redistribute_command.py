@@ -12,6 +12,7 @@ from p2smt.cli.guide.progress import say
 from p2smt.cli.parameters import Text, flag, opened, option, part
 from p2smt.cli.transfers.layout_options import ids_of
 from p2smt.cli.transfers.transfer_command import finish
+from p2smt.cli.transfers.transfer_files import TransferFiles
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
@@ -203,13 +204,12 @@ class BesideOptions:
             check_differentiable(source)
         self.peers()
 
-    def refuse_for_meshes(self, svg: Text, algorithm: Text) -> None:
+    def refuse_for_meshes(self, algorithm: Text) -> None:
         """Refuse what is told of one mesh alone."""
         for name, said in (
             ("--compare", self.compare is not None),
             ("--shardy-file", self.shardy_file is not None),
             ("--backward", self.backward),
-            ("--svg", svg is not None),
             ("--algorithm", algorithm is not None),
         ):
             if said:
@@ -243,7 +243,14 @@ def redistribute(
     cluster: o.ClusterOptions,
     arrays: ArrayOptions,
     beside: BesideOptions,
-    svg: Text = option("FILE", "Draw who holds which block before and after each step."),
+    svg: Text = option(
+        "FILE",
+        "Draw who holds which block before and after each step; with --to-mesh who sends to whom.",
+    ),
+    code: Text = option(
+        "FILE.py",
+        "With --to-mesh: write it as code for torch.distributed, which needs torch alone.",
+    ),
     prices: o.PriceOptions = part("algorithm", "library", "nominal"),
     how: o.SearchOptions = part("time_limit", "seed", "workers"),
     output: Text = o.PLAN_FILE,
@@ -257,10 +264,14 @@ def redistribute(
 
     topology = running(cluster.under(prices), prices.algorithms())
     if arrays.to_mesh is not None:
-        beside.refuse_for_meshes(svg, prices.algorithm)
-        o.plan_writable(output)
-        asked = arrays.transfer(topology, prices.nominal, how)
-        return finish(find_transfer(asked), output, shown)
+        beside.refuse_for_meshes(prices.algorithm)
+        files = TransferFiles(code, svg)
+        files.check(output, cluster.topology)
+        found = find_transfer(arrays.transfer(topology, prices.nominal, how))
+        return finish(found, output, shown, files.write(found, arrays.dtype))
+    if code is not None:
+        rule = "is written of a way to another mesh, and there is one mesh"
+        raise InputError("--code", rule, "name the other one by --to-mesh, or drop it")
     question = arrays.question(topology, how)
     beside.check(question.source)
     o.plan_writable(output, svg)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.errors import InputError
+from p2smt.errors import InputError, TooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ class TransferFlows:
 
 
 MAX_TICKS = 2**50
+MAX_MEMBERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,15 @@ class PieceProblem:
             counts |= {member.count for part in row.parts for member in part.members}
             if counts != {1} or not any(part.held for part in row.parts):
                 raise InputError("a piece", "must stand for one alone, and have a holder")
+
+    def check_size(self) -> None:
+        """That a solver may be asked.
+
+        Raises:
+            TooLarge: pieces have too many devices in all.
+        """
+        if sum(len(part.members) for row in self.pieces for part in row.parts) > MAX_MEMBERS:
+            raise TooLarge("these pieces", f"have more than {MAX_MEMBERS} devices in all")
 
     def ticks(self, port: int, piece: int) -> int:
         """What one copy of a piece takes at a port."""

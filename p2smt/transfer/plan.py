@@ -30,6 +30,17 @@ class TreePiece:
     edges: tuple[Edge, ...]
 
 
+def taking_part(
+    sources: Sequence[int], targets: Sequence[int], pieces: Sequence[TreePiece]
+) -> tuple[int, ...]:
+    """The devices of a plan, ascending: those of both layouts, and who passes on for them.
+
+    Where it is carried out, rank r is the r-th of them.
+    """
+    passing = {device for piece in pieces for edge in piece.edges for device in edge}
+    return tuple(sorted({*sources, *targets, *passing}))
+
+
 @dataclass(frozen=True)
 class Replay:
     """What a plan's messages come to: bytes and messages, by pair of devices, and by port."""

@@ -67,7 +67,7 @@ def plan_moves(
             return _no_faster(best)
     flow = flow_bound(moves, ports, item_bytes, watch.left())
     found = _followed(moves, ports, item_bytes, flow, best, watch)
-    if ports.relayed and not found.within(FAR):
+    if ports.relayed and not found.optimal:
         direct = plan_moves(moves, replace(ports, relayed=False), item_bytes, watch.left()).pieces
         again = _planned(moves, ports, item_bytes, direct, found.certificate)
         found = min(found, again, key=lambda one: one.replay.bandwidth_s)

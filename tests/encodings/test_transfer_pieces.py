@@ -172,10 +172,11 @@ def test_no_time_gives_no_answer(solver: Solver) -> None:
     assert (found.status, found.value) == (Status.UNKNOWN, None)
 
 
-def test_too_many_devices_are_refused() -> None:
+@BOTH
+def test_too_many_devices_are_refused(solver: Solver) -> None:
     many = asked(*[[[HAS], [LACKS] * 100]] * 200)
     with pytest.raises(TooLarge, match="devices in all"):
-        ask(many, Optimum(), Solver.CPSAT, LIMITS)
+        ask(many, Optimum(), solver, LIMITS)
 
 
 def test_pieces_stand_for_one_alone() -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from p2smt.report.transfers import picture
 from p2smt.report.transfers.picture import drawn_ports, transfer_picture
 from p2smt.report.transfers.told import ToldTransfer
 from p2smt.result import SearchLimits
@@ -61,6 +62,17 @@ def test_ports_are_drawn_as_long_as_they_take() -> None:
     assert list(widths.values()) == pytest.approx(
         [track * seconds / one.total_s for seconds in chosen], abs=0.02 * one.times.count
     )
+
+
+@pytest.mark.parametrize("most", [1, 48])
+def test_buckets_that_are_too_many_are_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(picture, "MOST_BUCKETS", most)
+    one = told(random_case(3, 8, 12, same=False), memory=10_000)
+    assert 1 < one.times.count <= 48
+    said = f"busiest ports over time, all {one.times.count} buckets as one"
+    assert (said in transfer_picture(one)) == (most == 1)
 
 
 def test_hops_are_the_least_on_a_way() -> None:

@@ -103,14 +103,18 @@ class _Asked:
             for at, (size, holders) in enumerate(shared):
                 yield (owners, receivers, holders, wanters, (at, len(shared))), size
 
-    def in_order(self, cap_bytes: int) -> Iterator[_Asked]:
-        """Steps that keep to a cap, tensors in the order of the first layout."""
+    def in_order(self, cap_bytes: int, *, whole: bool = False) -> Iterator[_Asked]:
+        """Steps that keep to a cap, tensors in the order of the first layout.
+
+        ``whole``: every receiver gets whole tensors, and their first owner what it lacks.
+        """
         number = {
             tensor: n
             for n, one in enumerate(self.question.moves.patterns)
             for tensor in one.tensors
         }
-        gets = [self._received(n) for n in range(len(self.question.moves.patterns))]
+        received = self._gathered if whole else self._received
+        gets = [received(n) for n in range(len(self.question.moves.patterns))]
         counts, filled = Counter[int](), Counter[int]()
         for tensor in self.question.before.tensors:
             more = gets[number[tensor]]
@@ -132,6 +136,16 @@ class _Asked:
         for key, size in self.alike[pattern]:
             for _, device in PeerCell(*key, size).needers:
                 found[device] += size * self.question.item_bytes
+        return found
+
+    def _gathered(self, pattern: int) -> Mapping[int, int]:
+        """Bytes that each device gets of a tensor that one gathers and sends whole."""
+        found = Counter[int]()
+        for key, size in self.alike[pattern]:
+            cell = PeerCell(*key, size * self.question.item_bytes)
+            root = cell.owners[0]
+            getting = {*cell.receivers} - {root} | ({root} - {*cell.holders})
+            found.update(dict.fromkeys(getting, cell.payload))
         return found
 
     def _boxes(self, tensor: str) -> tuple[_Boxes, _Boxes]:
@@ -297,6 +311,7 @@ def _at_once(rule: Callable[[_Asked], _Sends]) -> Callable[[_Asked], Iterator[_S
     return lambda asked: iter((rule(asked),))
 
 
+GATHER = "gather"
 RULES: Mapping[str, Mapping[str, Callable[[_Asked], Iterator[_Sends]]]] = {
     "megatron": {"Megatron's planner": _at_once(_megatron)},
     "awex": {"awex": _at_once(_awex)},
@@ -305,14 +320,14 @@ RULES: Mapping[str, Mapping[str, Callable[[_Asked], Iterator[_Sends]]]] = {
         "Alpa's broadcasts": _at_once(_alpa_broadcasts),
     },
     "m2n": {"NCCL's m2n": _at_once(_m2n)},
-    "gather": {"gather and broadcast": _gather},
+    GATHER: {"gather and broadcast": _gather},
     "first": {"the first holder": _at_once(_first)},
 }
 """By the name that ``--compare`` takes: the rules, by what they are called."""
 
 
-def rule_names(text: str) -> tuple[str, ...]:
-    """The names in a list such as ``megatron,awex``.
+def rule_names(text: str, what: str = "--compare") -> tuple[str, ...]:
+    """The names in a list such as ``megatron,awex``; ``what`` names it in errors.
 
     Raises:
         InputError: a name is none, or is there twice.
@@ -321,9 +336,9 @@ def rule_names(text: str) -> tuple[str, ...]:
     for name in (part.strip() for part in text.split(",")):
         if name not in RULES:
             remedy = did_you_mean(name, RULES) or "give some of them"
-            raise InputError(f"--compare {name[:40]!r}", f"is none of {', '.join(RULES)}", remedy)
+            raise InputError(f"{what} {name[:40]!r}", f"is none of {', '.join(RULES)}", remedy)
         if name in found:
-            raise InputError(f"--compare {name}", "is there twice", "name each once")
+            raise InputError(f"{what} {name}", "is there twice", "name each once")
         found.append(name)
     return tuple(found)
 
@@ -331,10 +346,11 @@ def rule_names(text: str) -> tuple[str, ...]:
 def compared_rules(question: TransferQuestion, names: Sequence[str]) -> tuple[ComparedRule, ...]:
     """What each of the named rules takes."""
     cap, whole = question.memory_bytes, _Asked(question)
-    parts = [whole] if cap is None or not names else list(whole.in_order(cap))
-    return tuple(
-        _priced(parts, label, rule) for name in names for label, rule in RULES[name].items()
-    )
+    found = []
+    for name in names:
+        parts = [whole] if cap is None else list(whole.in_order(cap, whole=name == GATHER))
+        found += [_priced(parts, label, rule) for label, rule in RULES[name].items()]
+    return tuple(found)
 
 
 def _priced(

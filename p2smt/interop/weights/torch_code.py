@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from p2smt.resharding.types import ElementType
 from p2smt.transfer.buckets import CHUNK_BYTES
 from p2smt.transfer.layouts import Shards
-from p2smt.transfer.plan import Edge, TreePiece
+from p2smt.transfer.plan import Edge, TreePiece, taking_part
 from p2smt.transfer.question import TransferQuestion
 
 MOST_GROUPS = 64
@@ -33,10 +33,9 @@ class CodedTransfer:
     verdict: str
 
     @property
-    def devices(self) -> list[int]:
-        """The plan's devices, ascending: rank r is the r-th."""
-        passing = {device for piece in self.pieces for edge in piece.edges for device in edge}
-        return sorted({*self.question.sources, *self.question.targets, *passing})
+    def devices(self) -> tuple[int, ...]:
+        """The plan's devices: rank r is the r-th."""
+        return taking_part(self.question.sources, self.question.targets, self.pieces)
 
 
 def transfer_module(plan: CodedTransfer) -> str:

@@ -88,7 +88,7 @@ class VerifyTransferOutput(WhatChecked, Output):
 class CheckedTransferRun(OutputPart):
     """A transfer as it was run, and whether its result is right."""
 
-    verified: Annotated[bool, Said("Every rank has the right result.")]
+    verified: Annotated[bool, Said("Every rank has the right result, staged as planned.")]
     tensors: Annotated[int, Said("How many there are.", ge=1)]
     item_bytes: Annotated[int, Said("Of an element.", ge=1)]
     buckets: Annotated[Count, Said("In which it was sent.")]

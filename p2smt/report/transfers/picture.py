@@ -155,8 +155,9 @@ def _times(told: ToldTransfer, top: int) -> Iterator[str]:
     if not chosen or not total:
         return
     width, bottom = _WIDTH - _LEFT - _MARGIN - 110, top + 18 + _ROW * len(chosen)
-    yield _text(_MARGIN, top + 8, "busiest ports over time", 12, bold=True)
     count = told.times.count if told.times.count <= MOST_BUCKETS else 1
+    more = "" if count == told.times.count else f", all {told.times.count} buckets as one"
+    yield _text(_MARGIN, top + 8, f"busiest ports over time{more}", 12, bold=True)
     levels = sorted({port.level for port in chosen})
     for row, port in enumerate(chosen):
         y = top + 20 + _ROW * row

@@ -36,7 +36,10 @@ def transfer_run_data(result: TransferRunResult, options: RunOptions) -> RunTran
 def transfer_run_lines(result: TransferRunResult, options: RunOptions) -> Iterator[str]:
     """Verdict, what is wrong, then staging and time against what was planned."""
     job = result.job
-    verdict = "verified" if result.verified else "WRONG RESULT"
+    wrong = bool(result.errors) or not result.checked
+    verdict = "WRONG RESULT" if wrong else "verified"
+    if result.overstaged and not wrong:
+        verdict = "MORE STAGED THAN PLANNED"
     tensors = counted(len(job.before.tensors), "tensor")
     yield f"{verdict}: {counted(job.ranks, 'rank')}, {options.backend}, {tensors}"
     done = "followed" if options.backend == "reference" else "compared"

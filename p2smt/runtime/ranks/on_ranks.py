@@ -52,6 +52,17 @@ def started_by_mpi(environment: Mapping[str, str] = os.environ) -> bool:
     return any(name in environment for name in _SIGNS)
 
 
+def is_first_rank(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process is rank 0 of those that a launcher started, or none of them."""
+    if started_by_mpi(environment):
+        return next((environment[name] for name in _RANK if name in environment), "0") == "0"
+    try:
+        place = existing_place(environment)
+    except InputError:
+        return True
+    return place is None or place.rank == 0
+
+
 def ranks_here(ranks: int, environment: Mapping[str, str] = os.environ) -> range:
     """The ranks of this machine: all, if none exist yet, one where the launcher does not say."""
     if not started_by_mpi(environment):
@@ -138,9 +149,13 @@ def _end_mpirun(mpirun: subprocess.Popen[bytes]) -> None:
 
 
 def _mpirun_said(output: bytes) -> str:
-    """The first line that says something."""
+    """The first line that says something, and what helps where that is known."""
     lines = (line.strip(" -=*\t") for line in output.decode(errors="replace").splitlines())
-    return next((line[:200] for line in lines if line), "ended without a word")
+    first = next((line[:200] for line in lines if line), "ended without a word")
+    if b"attempt to run as root" in output:
+        names = "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+        first += f" run it as another user, or set {names}"
+    return first
 
 
 _SETTLE_S = 1.0  # after a first failure: time for the others' to arrive, to tell cause from effect

@@ -18,14 +18,32 @@ from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan_file import pieces_of
 
 _MOST_ERRORS = 5
+_GPU_BLOCK = 512
+"""Bytes in whose multiples torch gives out the memory of a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRunResult(CheckedRun):
-    """A transfer on all ranks; ``staged_bytes``: the most that a rank staged (None: unknown)."""
+    """A transfer on all ranks.
+
+    ``staged_bytes``: the most that a rank staged (None: unknown); ``block_bytes``: in multiples of
+    which memory is given out.
+    """
 
     job: TransferJob
     staged_bytes: int | None
+    block_bytes: int = 1
+
+    @property
+    def overstaged(self) -> bool:
+        """Whether a rank staged more than the plan promises."""
+        promised = -(-self.job.staging_bytes // self.block_bytes) * self.block_bytes
+        return self.staged_bytes is not None and self.staged_bytes > promised
+
+    @property
+    def verified(self) -> bool:
+        """Whether every rank had the right result, in every run, and none staged too much."""
+        return self.checked and not self.errors and not self.overstaged
 
 
 def transfer_job(model: TransferModel, source: str, *, unverified: bool = False) -> TransferJob:
@@ -66,10 +84,11 @@ def run_transfer(
     if options.backend == "reference":
         return _on_reference(job, options)
     reports = on_ranks(job, options, port=port)
-    return None if reports is None else _joined(job, reports)
+    block = _GPU_BLOCK if options.device == "cuda" else 1
+    return None if reports is None else _joined(job, reports, block)
 
 
-def _joined(job: TransferJob, reports: Sequence[RankReport]) -> TransferRunResult:
+def _joined(job: TransferJob, reports: Sequence[RankReport], block: int) -> TransferRunResult:
     runs = [report.requests[0] for report in reports]
     return TransferRunResult(
         job=job,
@@ -81,6 +100,7 @@ def _joined(job: TransferJob, reports: Sequence[RankReport]) -> TransferRunResul
         staged_bytes=max(
             (run.memory_bytes for run in runs if run.memory_bytes is not None), default=None
         ),
+        block_bytes=block,
         machines=tuple(report.machine for report in reports),
     )
 

@@ -19,7 +19,7 @@ from p2smt.runtime.payload import mixed_bits
 from p2smt.transfer.buckets import CHUNK_BYTES
 from p2smt.transfer.classes import TransferMoves, volume
 from p2smt.transfer.layouts import IndexBox, WeightLayout
-from p2smt.transfer.plan import TreePiece
+from p2smt.transfer.plan import TreePiece, taking_part
 
 OwnBoxes = Mapping[str, tuple[IndexBox, ...]]
 """The boxes that a device has of each tensor; tensors of which it has none are left out."""
@@ -63,9 +63,8 @@ class TransferJob:
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """The devices that have a part in it, ascending: rank r is the r-th."""
-        passing = {device for piece in self.pieces for edge in piece.edges for device in edge}
-        return tuple(sorted({*self.sources, *self.targets, *passing}))
+        """The devices that have a part in it: rank r is the r-th."""
+        return taking_part(self.sources, self.targets, self.pieces)
 
     @property
     def ranks(self) -> int:

@@ -278,6 +278,26 @@ def test_an_array_goes_onto_another_mesh(
     assert cli("verify", "plan.json").code == 0
 
 
+def test_an_array_is_drawn_and_coded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("--svg", "made.svg", "--code", "made.py", "--dtype", "i64")
+    done = cli(*ARRAY, "--to-device-ids", "16-31", *made)
+    assert done.code == 0, done.err
+    assert done.out.endswith("code written to made.py\npicture written to made.svg\n")
+    text = Path("made.py").read_text()
+    compile(text, "made.py", "exec")
+    assert "\nDTYPE = torch.int64\n" in text
+    assert "inside node" in Path("made.svg").read_text()
+
+
+@pytest.mark.usefixtures("folder")
+def test_code_is_of_two_meshes() -> None:
+    one = [word for word in ARRAY if word not in ("--to-mesh", "a=4,b=2,c=2")]
+    one[one.index("S(b,c),S(a)")] = "R,S(dp,tp)"
+    refused(cli(*one, "--code", "made.py"), "--code: is written of a way to another mesh")
+    assert not Path("made.py").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -288,7 +308,9 @@ def test_an_array_goes_onto_another_mesh(
         (("--compare", "dtensor"), "--compare: is told of steps on one mesh"),
         (("--backward",), "--backward: is told of steps on one mesh"),
         (("--algorithm", "ring"), "--algorithm: is told of steps on one mesh"),
-        (("--svg", "made.svg"), "--svg: is told of steps on one mesh"),
+        (("--svg", "made.png"), "must be named .svg"),
+        (("--code", "made.txt"), "must be named .py"),
+        (("--code", "made.py", "-o", "./made.py"), "--code 'made.py': is the file of --output"),
         (("--to-device-ids", "0-14"), "15 target devices: the layout has 16"),
         (("--to-device-ids", "30-45"), "target device 32"),
     ],

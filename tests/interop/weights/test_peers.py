@@ -123,7 +123,22 @@ def test_nothing_moves() -> None:
 )
 def test_unknown_rules_are_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        rule_names(text)
+        rule_names(text, "rules")
+
+
+def test_a_gatherer_sends_whole_tensors() -> None:
+    """To who needs a half, too, so that two tensors are two steps where others go in one."""
+    both = {name: Tensor(name, (ROWS,)) for name in "vw"}
+    whole, half = ((0, ROWS),), ROWS // 2
+    halves = Shards(((((0, half),), (0,)), (((half, ROWS),), (1,))))
+    before = WeightLayout(1, both, dict.fromkeys("vw", Shards(((whole, (0,)),))))
+    after = WeightLayout(2, both, {"v": Shards(((whole, (0,)),)), "w": halves})
+    for cap, more in ((2 * BYTES, 0), (BYTES + BYTES // 2, 1)):
+        places = before, after, [0], [1, 4]
+        asked = TransferQuestion(cluster(4, 2), *places, 2, nominal=True, memory_bytes=cap)
+        found = compared_rules(asked, ("gather", "first"))
+        assert found[0].seconds == Fraction(BYTES, CARD) + more * Fraction(BYTES, INSIDE)
+        assert found[1].seconds == Fraction(BYTES, 2 * CARD)
 
 
 def test_under_a_cap_tensors_go_in_order() -> None:

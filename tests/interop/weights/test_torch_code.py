@@ -139,6 +139,29 @@ def test_stars_are_broadcast(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
+def test_a_star_and_a_chain_over_the_same_ranks(tmp_path: Path) -> None:
+    """Halves of every class, in turn: the one is broadcast, the other passed on."""
+    case, pieces = interleaved(), []
+    for star in starred(case):
+        way = (star.edges[0][0], *(target for _, target in star.edges))
+        half = max(1, star.stop // 2)
+        pieces.append(replace(star, stop=half))
+        if half < star.stop:
+            pieces.append(replace(star, start=half, edges=tuple(itertools.pairwise(way))))
+    plan = coded(case, pieces=tuple(pieces))
+    path = written(tmp_path, plan)
+    module = loaded(path)
+    edges = [tuple(module._edges(row[3])) for row in module.PIECES]
+    chained = {
+        (own[0][0], tuple(sorted(t for _, t in own)))
+        for own in edges
+        if own[1:2] and own[1][0] == own[0][1]
+    }
+    assert chained & {*module.STARS}
+    assert moved_by_ranks(path, plan, case, torch.bfloat16) == 0
+
+
+@pytest.mark.cluster
 @pytest.mark.exhaustive
 def test_others_pass_on_what_they_neither_have_nor_need(tmp_path: Path) -> None:
     case = interleaved()

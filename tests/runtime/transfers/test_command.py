@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from p2smt.report.transfers.runs import transfer_run_lines
+from p2smt.runtime.payload import RunOptions
+from p2smt.runtime.ranks.run_transfer import TransferRunResult
+from p2smt.runtime.summary import Times
 from tests.cli.tools import TINY, assert_one_error, cli
+from tests.runtime.transfers.tools import interleaved, job_of
 from tests.transfer.files import COLUMNS, ROWS
 
 ASKED = ("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "columns.json")
@@ -56,6 +61,39 @@ def test_a_broken_plan_is_refused_first_and_found_by_who_runs_it(plan: Path) -> 
     assert done.code == 1
     assert done.out.startswith("WRONG RESULT: 8 ranks, reference")
     assert "of tensor 'w' did not arrive" in done.out
+
+
+@pytest.mark.parametrize(
+    ("more", "block", "verdict"),
+    [(0, 1, "verified"), (1, 1, "MORE STAGED THAN PLANNED"), (1, 512, "verified")],
+)
+def test_a_rank_that_stages_more_than_planned_is_not_right(
+    more: int, block: int, verdict: str
+) -> None:
+    """Memory of a GPU is given out in blocks."""
+    job = job_of(interleaved())
+    result = TransferRunResult(
+        job=job,
+        errors=(),
+        checked=True,
+        float_checked=False,
+        repetitions_checked=0,
+        total=Times(()),
+        staged_bytes=job.staging_bytes + more,
+        block_bytes=block,
+        machines=(),
+    )
+    assert result.verified == (verdict == "verified")
+    assert next(transfer_run_lines(result, RunOptions())).startswith(f"{verdict}: ")
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_more_staged_than_planned_on_ranks(plan: Path) -> None:
+    done = cli("run", changed(plan, staging_bytes=1), "--repeat", "0", "--unverified")
+    assert done.code == 1
+    assert done.out.startswith("MORE STAGED THAN PLANNED: 8 ranks, gloo")
+    assert "at most on a rank, planned 1 B" in done.out
 
 
 @pytest.mark.slow

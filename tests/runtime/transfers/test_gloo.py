@@ -10,12 +10,14 @@ import pytest
 from p2smt.runtime.transfers.numpy_transfer import run_transfer_reference
 from tests.runtime.transfers.tools import (
     MUTANTS,
+    fewer,
     interleaved,
     job_of,
     mutant,
     on_gloo,
     random_job,
     relayed,
+    strangers,
 )
 from tests.tiers import but_the_first
 
@@ -52,6 +54,18 @@ def test_others_pass_on_what_they_neither_have_nor_need(tmp_path: Path, by: int)
     assert run_transfer_reference(job) == []
     runs = [report.requests[0] for report in on_gloo(job, tmp_path)]
     assert [run.errors for run in runs] == [[]] * job.ranks
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("buckets", but_the_first(3, 1))
+def test_a_plan_by_cards_of_neighbours_stages_as_planned(tmp_path: Path, buckets: int) -> None:
+    """Twelve of sixteen devices go on: those who find their parts in the node lend their cards."""
+    job = job_of(fewer(), buckets=buckets, relay=True)
+    assert strangers(job)
+    assert run_transfer_reference(job) == []
+    runs = [report.requests[0] for report in on_gloo(job, tmp_path, repeat=1)]
+    assert [run.errors for run in runs] == [[]] * job.ranks
+    assert max(run.memory_bytes or 0 for run in runs) == job.staging_bytes
 
 
 @pytest.mark.cluster

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,10 +44,17 @@ def interleaved() -> Case:
     return Case(before, after, [0, 1, 4, 5], [4, 6, 7, 9])
 
 
-def job_of(case: Case, *, item_bytes: int = 2, buckets: int = 1, chunk: int = 16) -> TransferJob:
-    """The plan of a case as a job whose chunks are small."""
-    moves = case.moves()
-    pieces = plan_moves(moves, PORTS, item_bytes, SearchLimits()).pieces
+def job_of(
+    case: Case,
+    *,
+    item_bytes: int = 2,
+    buckets: int = 1,
+    chunk: int = 16,
+    relay: bool = False,
+) -> TransferJob:
+    """The plan of a case as a job whose chunks are small; ``relay``: by cards of neighbours."""
+    moves, ports = case.moves(), replace(PORTS, relayed=relay)
+    pieces = plan_moves(moves, ports, item_bytes, SearchLimits()).pieces
     times = bucket_times(pieces, PORTS, item_bytes, buckets)
     return TransferJob(
         moves,
@@ -82,6 +90,28 @@ def relayed(pieces: Sequence[TreePiece], by: int) -> tuple[TreePiece, ...]:
 
 def _devices(piece: TreePiece) -> set[int]:
     return {device for edge in piece.edges for device in edge}
+
+
+def strangers(job: TransferJob) -> set[int]:
+    """Devices that pass on what they neither hold nor need."""
+    classes = ((piece, job.moves.classes[piece.number]) for piece in job.pieces)
+    return {d for piece, one in classes for d in _devices(piece) - {*one.holders, *one.needers}}
+
+
+def fewer() -> Case:
+    """Rows over eight devices, and over six of them; a node has four."""
+    tensors = {"w": Tensor("w", (48, 5))}
+    first, second = (
+        {"w": Shards(tuple((_rows(ways, rank), (rank,)) for rank in range(ways)))}
+        for ways in (8, 6)
+    )
+    before, after = WeightLayout(8, tensors, first), WeightLayout(6, tensors, second)
+    return Case(before, after, range(8), range(6))
+
+
+def _rows(ways: int, rank: int) -> tuple[tuple[int, int], ...]:
+    step = 48 // ways
+    return ((step * rank, step * rank + step), (0, 5))
 
 
 MUTANTS = ("lost", "shifted", "early", "edge lost", "stranger")
@@ -133,6 +163,7 @@ def on_gloo(job: TransferJob, folder: Path, **more: object) -> list[RankReport]:
         join(rank, job.ranks, folder / "store")
         site = Site(rank, job.ranks, torch.device("cpu"), GroupCache(job.ranks))
         report = run_transfer_rank(job, options, site, lambda _: None)
+        assert "torch._dynamo" not in sys.modules  # seconds of each rank
         (folder / f"{rank}").write_bytes(pickle.dumps(report))
 
     assert fork_ranks(job.ranks, work) == 0
