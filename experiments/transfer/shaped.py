@@ -30,7 +30,7 @@ from experiments.testbed.spec import regular
 from p2smt.errors import ExecutionError
 from p2smt.interop.weights.table import layout_of
 from p2smt.runtime.payload import RunOptions
-from p2smt.runtime.ranks.start_ranks import Fleet, launch
+from p2smt.runtime.ranks.on_ranks import Fleet, launch
 from p2smt.runtime.transfers.transfer_job import TransferJob
 from p2smt.transfer.answer import find_transfer
 from p2smt.transfer.buckets import bucket_times

@@ -46,6 +46,7 @@ class Algorithm(Enum):
     DIRECT = "direct"
     ONE_SHOT = "one-shot"
     IN_SWITCH = "in-switch"
+    TORUS = "torus"
     BINOMIAL = "binomial"
     SCATTER_GATHER = "scatter-gather"
     NVLS = "nvls"

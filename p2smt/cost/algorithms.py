@@ -3,8 +3,8 @@
 Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
 its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
 halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
-2009 (double binary tree; what it loads: :mod:`p2smt.cost.loads.rings`).  Reduction arithmetic
-(gamma) is not modelled.
+2009 (double binary tree; what it loads: :mod:`p2smt.cost.loads.rings`); Sack, Gropp, ACM TOPC
+1(2) 2015 (the torus).  Reduction arithmetic (gamma) is not modelled.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from p2smt.cluster.link import MPI_ALGORITHMS, OF_LIBRARIES
-from p2smt.cluster.topology import Algorithm, LinkKind, Topology
+from p2smt.cluster.topology import Algorithm, Level, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.collectives.names import Operation as Operation
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile, new_entities
+from p2smt.cost.loads.rings import parallel_rings
 
 _PASSES = {Collective.ALL_REDUCE: 2}  # up and down, or scatter and gather
 
@@ -197,6 +198,39 @@ def _in_switch(op: Collective, _: int) -> Rule | None:
     return Rule(lambda _: 1.0, _nowhere, lambda profile: outermost(profile, 2))
 
 
+def torus_phases(dims: tuple[int, ...]) -> tuple[int, float]:
+    """Hops of one pass over a whole torus, and what its worst link carries, per payload.
+
+    As many programs run at once as dimensions are longer than 1, each on an equal part of the
+    payload.  Program r reduces (gathers) along dimension r first, then r + 1, and so on round: by a
+    ring in both directions, or over the one link of two.  So in every phase each program has a
+    dimension of its own; a phase waits for the longest.
+    """
+    lengths = [length for length in dims if length > 1]
+    load = 0.0
+    for phase in range(len(lengths)):
+        for_each = []
+        for first in range(len(lengths)):
+            order = lengths[first:] + lengths[:first]
+            moved = (1 - 1 / order[phase]) / math.prod(order[:phase])
+            for_each.append(moved / min(order[phase] - 1, 2))
+        load += max(for_each) / len(lengths)
+    return len(lengths) * (max(lengths, default=1) - 1), load
+
+
+def _torus(op: Operation, level: Level) -> Rule | None:
+    """All devices of a torus, one each; groups that share a device's links add up."""
+    if op not in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER, Collective.ALL_GATHER):
+        return None
+    passes = _PASSES.get(op, 1)
+    hops, load = torus_phases(level.link.torus)
+    return Rule(
+        lambda q: passes * q * (1 - q / level.size),
+        lambda use: passes * load * use.ring * parallel_rings(level),
+        lambda profile: outermost(profile, passes * hops),
+    )
+
+
 def _of_libraries_only(_: Collective, __: int) -> Rule | None:
     return None
 
@@ -210,7 +244,7 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.IN_SWITCH: _in_switch,
     Algorithm.BINOMIAL: _binomial,
     Algorithm.SCATTER_GATHER: _scatter_gather,
-    **dict.fromkeys(OF_LIBRARIES, _of_libraries_only),
+    **dict.fromkeys((Algorithm.TORUS, *OF_LIBRARIES), _of_libraries_only),
 }
 
 
@@ -272,6 +306,8 @@ def rules(topology: Topology, footprint: Footprint, operation: Operation) -> lis
     fixed = dict(topology.overrides).get(operation)
     for algorithm in topology.algorithms if fixed is None else (fixed,):
         rule = rule_of(algorithm, operation, p)
+        if algorithm is Algorithm.TORUS and (torus := whole_torus(topology, footprint)):
+            rule = _torus(operation, torus)
         if rule is not None and _applies(algorithm, topology, footprint, operation):
             found.append((algorithm.value, rule))
     return found or [(Algorithm.RING.value, _ring(operation, p))]
@@ -291,7 +327,7 @@ def _applies(
     kinds = {topology.levels[use.level].link.kind for use in footprint.uses}
     switched = kinds <= {LinkKind.SWITCH}
     match algorithm:
-        case Algorithm.RING:
+        case Algorithm.RING | Algorithm.TORUS:
             return True
         case _ if algorithm in OF_LIBRARIES:
             return False
@@ -302,6 +338,18 @@ def _applies(
         case _:
             linked = switched
     return linked and fits_shape(algorithm, operation, footprint)
+
+
+def whole_torus(topology: Topology, footprint: Footprint) -> Level | None:
+    """The level on which every group has a member in each sibling of one torus, and no others."""
+    if not footprint.regular or footprint.mixed:
+        return None
+    outer, p = 1, footprint.members
+    for level, spanned in zip(topology.levels, footprint.profiles[0], strict=True):
+        if level.link.torus and (outer, spanned) == (1, p) and level.size == p:
+            return level
+        outer = spanned
+    return None
 
 
 def _one_switch(topology: Topology, footprint: Footprint) -> bool:

@@ -40,7 +40,7 @@ import numpy as np
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.dispatch import AnyKind, Dispatch
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
-from p2smt.cost.algorithms import Operation, Rule, rules
+from p2smt.cost.algorithms import Operation, Rule, rules, torus_phases
 from p2smt.cost.dispatch import dispatch_model
 from p2smt.cost.library.ways import least_call_s, library_model
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_s_per_byte
@@ -178,6 +178,9 @@ def _least_steps(topology: Topology, span: _Span, passes: int) -> int:
         Algorithm.DIRECT: 1,
         Algorithm.BINOMIAL: doublings if outermost else span.split.bit_length() - 1,
     }  # scatter-gather: a ring's, and one more
+    link = span.level.link
+    if link.torus and span.split == span.level.size:
+        one_pass[Algorithm.TORUS] = torus_phases(link.torus)[0]
     known = {Algorithm.RING, *topology.known_algorithms}
     least = passes * min(count for algorithm, count in one_pass.items() if algorithm in known)
     if Algorithm.ONE_SHOT in known:

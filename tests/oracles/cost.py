@@ -29,6 +29,7 @@ from tests.oracles.loads import (
     sibling_send_draws,
     switch_loads,
     walk,
+    whole_torus,
 )
 
 __all__ = ["applies", "best_seconds", "level_seconds", "step_seconds", "walk"]
@@ -67,6 +68,9 @@ def latency_steps(topology: Topology, group: Group, operation: Operation, way: W
             )
         case Algorithm.SCATTER_GATHER:
             return meets + Counter({outermost: 1})
+        case Algorithm.TORUS:  # each phase waits for its longest ring
+            lengths = [length for length in topology.levels[outermost].link.torus if length > 1]
+            return Counter({outermost: passes * len(lengths) * (max(lengths) - 1)})
         case Algorithm.IN_SWITCH:
             return Counter({outermost: 2})
         case Algorithm.ONE_SHOT:
@@ -108,6 +112,8 @@ def applies(topology: Topology, groups: Sequence[Group], operation: Operation, w
     match way:
         case Algorithm.RING | "pairwise":
             return True
+        case Algorithm.TORUS:
+            return all(whole_torus(topology, group) is not None for group in groups)
         case Algorithm.DIRECT if operation in CHAINS and not even(topology, groups):
             return False
         case Algorithm.DIRECT | Algorithm.ONE_SHOT | "at-once":

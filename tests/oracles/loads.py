@@ -115,6 +115,59 @@ def tree_messages(topology: Topology, group: Group) -> Messages:
     return one_way + [(b, a, amount) for a, b, amount in one_way]
 
 
+# Tori -------------------------------------------------------------------------------------
+
+
+def whole_torus(topology: Topology, group: Group) -> int | None:
+    """The level whose siblings, joined as a torus, a group has one member each of; else None."""
+    for j, level in enumerate(topology.levels):
+        spots = {entity(topology, j, device) for device in group}
+        sets = {spot // level.size for spot in spots}
+        if level.link.kind is LinkKind.TORUS and len(group) == len(spots) == level.size > 1:
+            return j if len(sets) == 1 else None
+    return None
+
+
+def torus_phases(topology: Topology, group: Group) -> list[Messages]:
+    """One pass of the rotated programs: what all of them send in each phase, to neighbours alone.
+
+    Program r has an equal part of the vector, and scatters what it has along dimension r + phase:
+    by a ring in each direction, or by the one link between two.
+    """
+    level = whole_torus(topology, group)
+    assert level is not None
+    size, phases = topology.levels[level].size, list[Messages]()
+    dims = topology.levels[level].link.torus
+    at = {tuple(_coordinates(dims, entity(topology, level, d) % size)): d for d in group}
+    turning = [d for d, length in enumerate(dims) if length > 1]
+    for phase in range(len(turning)):
+        phases.append([])
+        for first in range(len(turning)):
+            order = turning[first:] + turning[:first]
+            held = 1 / len(turning) / math.prod(dims[d] for d in order[:phase])
+            d, length = order[phase], dims[order[phase]]
+            for spot, device in at.items():
+                ends = {(*spot[:d], (spot[d] + way) % length, *spot[d + 1 :]) for way in (1, -1)}
+                each = held / length * (length - 1) / len(ends)
+                phases[-1] += [(device, at[end], each) for end in ends]
+    return phases
+
+
+def torus_loads(topology: Topology, level: int, groups: Sequence[Group], passes: int) -> Loads:
+    """Of each set of siblings what the worst link carries in each phase, added up."""
+    found = Loads(float)
+    here = [group for group in groups if whole_torus(topology, group) == level]
+    for at in range(sum(length > 1 for length in topology.levels[level].link.torus)):
+        sent = [m for group in here for m in torus_phases(topology, group)[at]]
+        worst = Loads(float)
+        for link, amount in routed(topology, level, sent).items():
+            assert isinstance(link, tuple)
+            worst[link[0]] = max(worst[link[0]], amount)
+        for parent, amount in worst.items():
+            found[parent] += passes * amount
+    return found
+
+
 # Messages ---------------------------------------------------------------------------------
 
 
@@ -147,6 +200,11 @@ def messages(topology: Topology, group: Group, operation: Operation, way: Way) -
             return [(a, b, 1.0) for a, b in pairs]
         case Algorithm.HALVING_DOUBLING if operation not in CHAINS and p & (p - 1) == 0:
             return [m for d in distances(p) for m in _round(group, d, passes)]
+        case Algorithm.TORUS if (
+            operation not in CHAINS and whole_torus(topology, group) is not None
+        ):
+            every = [m for phase in torus_phases(topology, group) for m in phase]
+            return [(a, b, passes * amount) for a, b, amount in every]
         case Algorithm.BINOMIAL if operation in CHAINS:
             down = [(a, b, 1.0) for meetings in binomial_rounds(group) for a, b in meetings]
             return _towards(operation, down)
@@ -218,6 +276,9 @@ def sibling_loads(
     topology: Topology, level: int, groups: Sequence[Group], operation: Operation, way: Way
 ) -> Loads:
     """Load of each link between siblings, per payload byte."""
+    if way is Algorithm.TORUS:
+        passes = 2 if operation is Collective.ALL_REDUCE else 1
+        return torus_loads(topology, level, groups, passes)
     loads = Loads(float)
     for group in groups:
         sent = messages(topology, group, operation, way) or []
