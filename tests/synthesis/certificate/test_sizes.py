@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pathlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.api.files import verify_sizes
 from p2smt.errors import InputError
+from p2smt.fabric.fabric_file import load_fabric
 from p2smt.report.schedules.size_data import size_report_lines
 from p2smt.synthesis.certificate.sizes import (
     SizeCertificate,
@@ -75,6 +79,16 @@ def test_steps_beyond_the_last_bound_cost_one_more() -> None:
         times = 2 * claim.alpha_s + per_rate * two, 3 * claim.alpha_s + per_rate * more
         assert claim.corner_at(payload).bound_s == min(times)
     assert claim.corner_at(Fraction(claim.high)).bound_s == times[1]
+
+
+def test_the_seconds_of_a_byte_are_those_of_the_fabric(tmp_path: pathlib.Path) -> None:
+    claim, path = gathered(2).certificate, tmp_path / "sizes.json"
+    assert claim is not None
+    other = replace(claim, beta_s=2 * claim.beta_s)
+    path.write_text(other.proving(corners_of(other.times(), other.least_times())).text())
+    assert verify_sizes(path).valid
+    words = "beta_s is not what the unit of the fabric makes of a byte"
+    assert verify_sizes(path, load_fabric("dgx1")).faults == (words,)
 
 
 def numbers(data: Any, at: Path = ()) -> Iterator[Path]:
