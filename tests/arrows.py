@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "schedules": (
         ("schedules.model", "schedules.multisets"),
-        ("schedules.memory_cells",),
+        ("schedules.memory_cells", "schedules.folded"),
         ("schedules.index", "schedules.construction", "schedules.language"),
         ("schedules.order", "schedules.classics"),
         ("schedules.races", "schedules.lower"),
@@ -166,7 +166,7 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "schedules.language",
         (
             *("errors", "files", "problems.race", "collectives"),
-            *("schedules.model", "schedules.language"),
+            *("schedules.model", "schedules.folded", "schedules.language"),
         ),
         "a file's text becomes a schedule without being judged",
     ),

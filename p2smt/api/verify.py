@@ -25,6 +25,7 @@ from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify import verify as schedule_checks
+from p2smt.schedules.verify.by_symmetry import verify_by_symmetry
 from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport
@@ -106,6 +107,8 @@ def verify(
         if is_redistribution(path):
             return check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
         return check_training_plan(read_plan(path), f"plan {path[:200]!r}")
+    if (told := schedule_files.folded_schedule(text, path, Reading())) is not None:
+        return verify_by_symmetry(told, fifo_depth)
     schedule = schedule_files.read_schedule(text, path, Reading())
     return schedule_checks.verify(schedule, fifo_depth, time_limit_s, effort)
 

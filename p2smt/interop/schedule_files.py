@@ -23,7 +23,8 @@ from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.read import mscclpp_refusals, read_mscclpp
 from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import AS_IT_STANDS
-from p2smt.schedules.language.instance import parse_schedule
+from p2smt.schedules.language.instance import fold, parse_schedule
+from p2smt.schedules.language.schedule_file import parse_symbolic
 from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.schedules.model import Runnable
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from p2smt.interop.reading import Reading
+    from p2smt.schedules.folded import Folded
     from p2smt.schedules.model import Schedule
 
 
@@ -213,6 +215,19 @@ def read_schedule(text: str, source: str, reading: Reading) -> Schedule:
             others = " and ".join(row.title for row in FORMATS if name in row.wants)
             raise InputError(option, f"{what} of {others}; {source} is {found.title}", "drop it")
     return found.read(text, source, reading)
+
+
+def folded_schedule(text: str, source: str, reading: Reading) -> Folded | None:
+    """The programs and symmetries of a schedule that is told by orbits; None: of another text.
+
+    Raises:
+        InputError: it breaks the rules of such files.
+    """
+    found = format_of(text)
+    if found is None or not found.symbolic or not re.search(r"^symmetry\s*:", text, re.MULTILINE):
+        return None
+    symbolic = parse_symbolic(text, source)
+    return fold(symbolic, reading.parameters) if symbolic.model.symmetry else None
 
 
 MAX_STEPS_AGAIN = 10_000

@@ -98,6 +98,7 @@ UNRECORDED = {
     "solve -t measured.yaml --axes dp=8 --reduce dp=8MiB -o plan.json": OWN,
     "verify rules.conf --comms 4x2": OWN,
     "verify examples/lost_dependency.xml --fix": OWN,
+    "verify examples/hierarchical_all_reduce.yaml --set m=128 --set g=8 --details": OWN,
     "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "
     "--from 'S(dp,tp),R' --to 'R,S(dp,tp)' --compare dtensor": OWN,
     "redistribute -t dgx-h100:2 --mesh dp=2,tp=8 --shape 128000,8192 --dtype bf16 "

@@ -11,6 +11,7 @@ from p2smt.report.schedules.space_time import MOST_ARROWS, space_time_svg
 from tests.synthesis.lowering.copies import solved
 from tests.synthesis.lowering.sums import edges_of, ring_all_reduce
 
+RING = load_fabric("ring:4")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -26,8 +27,8 @@ def words(text: str) -> list[str]:
 
 
 def test_copies_have_their_roots_colours() -> None:
-    sums, edges = solved("dgx1", "allgather", (2, 3, 2)), edges_of(load_fabric("dgx1"))
-    text = space_time_svg(sums, edges=edges, ranks=8, roots=[c // 2 for c in range(16)])
+    sums = solved("dgx1", "allgather", (2, 3, 2))
+    text = space_time_svg(sums, fabric=load_fabric("dgx1"), roots=[c // 2 for c in range(16)])
     drawn = arrows(text)
     assert len(drawn) == sum(len(step.sends) for step in sums.steps)
     assert set(Counter(line["stroke"] for line in drawn).values()) == {14}  # 2 chunks to 7 others
@@ -37,9 +38,8 @@ def test_copies_have_their_roots_colours() -> None:
 
 
 def test_sums_are_dashed_until_they_are_whole() -> None:
-    edges = edges_of(load_fabric("ring:4"))
-    sums = ring_all_reduce(edges, 4)
-    text = space_time_svg(sums, edges=edges, ranks=4, title="<all> & more")
+    sums = ring_all_reduce(edges_of(RING), 4)
+    text = space_time_svg(sums, fabric=RING, title="<all> & more")
     assert words(text)[0] == "<all> & more: 6 steps, 6 rounds, 24 messages"
     looks = Counter(("stroke-dasharray" in a, float(a["stroke-width"]) > 2) for a in arrows(text))
     assert looks == {(False, False): 4, (True, False): 8, (False, True): 12}
@@ -47,8 +47,7 @@ def test_sums_are_dashed_until_they_are_whole() -> None:
 
 
 def test_arrows_lead_from_sender_to_receiver_in_their_column() -> None:
-    edges = edges_of(load_fabric("ring:4"))
-    drawn = arrows(space_time_svg(ring_all_reduce(edges, 4), edges=edges, ranks=4))
+    drawn = arrows(space_time_svg(ring_all_reduce(edges_of(RING), 4), fabric=RING))
     starts = sorted({float(line["x1"]) for line in drawn})
     assert len(starts) == 6
     rows = sorted({float(line["y1"]) for line in drawn})
@@ -59,11 +58,10 @@ def test_arrows_lead_from_sender_to_receiver_in_their_column() -> None:
 
 
 def test_more_rounds_are_wider() -> None:
-    edges = edges_of(load_fabric("ring:2"))
     send = SumSend(0, 0, (None,))
     results = (FinalSum(0, 1, (Arrival(0, 0),)),)
     texts = [
-        space_time_svg(SumSchedule((SumStep(n, (send,)),), results), edges=edges, ranks=2)
+        space_time_svg(SumSchedule((SumStep(n, (send,)),), results), fabric=load_fabric("ring:2"))
         for n in (2, 9)
     ]
     sizes = [
@@ -73,10 +71,27 @@ def test_more_rounds_are_wider() -> None:
     assert sizes[0] < sizes[1]
 
 
-def test_very_many_messages_are_bundled() -> None:
-    edges = edges_of(load_fabric("ring:2"))
-    sends = tuple(SumSend(c, c % 2 and int(c % 5 == 0), (None,)) for c in range(MOST_ARROWS + 1))
-    schedule = SumSchedule((SumStep(9, sends),), ())
-    drawn = arrows(space_time_svg(schedule, edges=edges, ranks=2))
-    assert len(drawn) == 2
-    assert len({line["stroke-width"] for line in drawn}) == 2
+def heat(text: str) -> list[dict[str, str]]:
+    """What a row shows; the first rectangles are the ground and the legend."""
+    return [one.attrib for one in ElementTree.fromstring(text).iter(f"{SVG}rect")][7:]
+
+
+def test_very_many_messages_are_a_heat_map() -> None:
+    fabric, count = load_fabric("ring:2"), MOST_ARROWS + 1
+    sends = tuple(SumSend(c, 0, (None,)) for c in range(count))
+    full, half = (SumStep(rounds, sends) for rounds in (count, 2 * count))
+    text = space_time_svg(SumSchedule((full, half, SumStep(1, ())), ()), fabric=fabric)
+    assert arrows(text) == []
+    row = heat(text)
+    assert len(row) == 3
+    assert len({one["fill"] for one in row}) == 3
+    assert fabric.capacities[fabric.edges[0].loads[0]].name in words(text)
+
+
+def test_many_ranks_are_a_heat_map_whose_equal_steps_are_one() -> None:
+    fabric = load_fabric("ring:25")
+    sums = ring_all_reduce(edges_of(fabric), 25)
+    row = heat(space_time_svg(sums, fabric=fabric))
+    assert len(row) == 25
+    assert len({(one["fill"], one["width"], one["x"]) for one in row}) == 1
+    assert [float(one["y"]) for one in row] == sorted({float(one["y"]) for one in row})

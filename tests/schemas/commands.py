@@ -10,6 +10,7 @@ from p2smt.report.outputs.catalogue import OUTPUTS
 from tests.cli.tools import EVERY_KIND
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
+HIERARCHICAL = Path(__file__).parents[2] / "examples" / "hierarchical_all_reduce.yaml"
 SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
 MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
@@ -235,6 +236,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
         "ring.xml -t unstated.yaml --cost 1MiB",
         f"{SYMBOLIC / 'ring_all_reduce.yaml'} --set n=4",
+        f"{HIERARCHICAL} --set m=2 --set g=4",
+        f"{HIERARCHICAL} --set m=2 --set g=8 --fabric dgx-h100:2",
     ),
     "verify-family": (
         f"{SYMBOLIC / 'ring_all_reduce.yaml'} --upto 4",

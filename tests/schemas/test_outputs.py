@@ -288,7 +288,7 @@ SEARCHED_ALONE = {".expert_hosts", ".experts_inside"}
 
 OPTIONAL = {
     "calibrate": {"unmeasured"},
-    "verify-schedule": {"fix", "cost"},
+    "verify-schedule": {"fix", "cost", "symmetry"},
     "estimate": {
         *("expert_axes", "expert_matrix", "host_order", "idle", "inside"),
         *("expert_hosts", "experts_inside"),

@@ -111,6 +111,11 @@ class ScheduleOptions:
             raise InputError("--ranks-on", "goes with --cost and --topology", "add these")
         return ()
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether something is asked for that needs the steps of all ranks."""
+        return self != ScheduleOptions(self.fifo_depth, sizes=self.sizes)
+
     def refuse_for_family(self) -> None:
         """Options that need one size.
 

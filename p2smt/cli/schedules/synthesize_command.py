@@ -347,8 +347,7 @@ class FileOptions:
             return None
         text = space_time_svg(
             found.sums,
-            edges=found.setting.edges,
-            ranks=found.setting.fabric.ranks,
+            fabric=found.setting.fabric,
             roots=owners(found.setting, found.size),
             title=schedule_name(found.setting, found.size),
         )

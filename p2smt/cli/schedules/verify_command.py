@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from p2smt.resharding.search import RedistributionProof
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
+    from p2smt.schedules.folded import Folded
     from p2smt.schedules.model import Runnable, Schedule
     from p2smt.schedules.verify.repair import RepairSearch
     from p2smt.schedules.verify.report import Report, Verdict
@@ -57,7 +58,9 @@ def verify(
     sample: Text = option("N", "Journals: solve so many verdicts again (default 5)."),
     every: bool = flag("Journals: solve every verdict again.", "--all"),
     fabric: Text = option(
-        "NAME", "Certificates of bounds on schedules: whether they are about this fabric."
+        "NAME",
+        "Certificates of bounds on schedules, and schedules with `symmetry`: whether they are "
+        "about this fabric.",
     ),
     as_format: Text = option(
         "NAME",
@@ -103,9 +106,10 @@ def verify(
 
 
 def _refuse_fabric(fabric: Text) -> None:
-    """Only certificates of bounds on schedules are about a fabric."""
+    """Only certificates of bounds on schedules, and schedules with symmetries, are about one."""
     if fabric is not None:
-        raise InputError("--fabric", "goes with the certificate of a bound on schedules", "drop it")
+        rule = "goes with the certificate of a bound on schedules, and schedules with `symmetry`"
+        raise InputError("--fabric", rule, "drop it")
 
 
 def _refuse_proof(prove: bool) -> None:
@@ -122,7 +126,7 @@ def _verify_file(
     how: o.SearchOptions,
 ) -> int:
     from p2smt.api.files import is_certificate, is_forest_file, is_size_certificate
-    from p2smt.interop.schedule_files import require_json, schedule_text
+    from p2smt.interop.schedule_files import folded_schedule, require_json, schedule_text
     from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
     from p2smt.transfer.plan_file import is_transfer
@@ -152,6 +156,8 @@ def _verify_file(
             return verify_transfer(file, shown)
         return verify_plan(file, shown, prove, how)
     _refuse_proof(prove)
+    if not asked.needs_steps and (told := folded_schedule(text, file, asked.reading())):
+        return verify_folded(told, asked.depth(), fabric, shown)
     _refuse_fabric(fabric)
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, shown)
 
@@ -454,6 +460,24 @@ def verify_schedule(
         wrapped,
     )
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
+
+
+def verify_folded(told: Folded, depth: int, fabric: Text, shown: o.ShownOptions) -> int:
+    """Check a schedule by the programs of its orbits; ``fabric``: and its symmetries there."""
+    from p2smt.fabric.fabric_file import load_fabric
+    from p2smt.report.schedules.schedule_data import schedule_data, schedule_lines, wrapped
+    from p2smt.schedules.model import Runnable
+    from p2smt.schedules.verify.by_symmetry import verify_by_symmetry
+
+    known = None if fabric is None else load_fabric(fabric)
+    report, name = verify_by_symmetry(told, depth, known), None if known is None else known.name
+    _tell(
+        shown,
+        lambda: schedule_data(told.programs, report, Runnable(), folded=(told, name)),
+        lambda: schedule_lines(told.programs, report, (told, name)),
+        whole=wrapped,
+    )
+    return exit_code_of(report.verdict)
 
 
 def check_family(

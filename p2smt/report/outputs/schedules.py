@@ -71,6 +71,16 @@ class CheckedSchedule(OutputPart):
     steps: Count
 
 
+class FoldedSchedule(OutputPart):
+    """Of a schedule with `symmetry`, what its verdict rests on."""
+
+    orbits: Annotated[Count, Said("Orbits of ranks, each with a program.")]
+    program_steps: Annotated[Count, Said("Steps of all programs.")]
+    generators: Annotated[Count, Said("Symmetries that the file names.")]
+    order: Annotated[Count, Said("Symmetries that can be made of them.")]
+    fabric: Annotated[str | None, Said("Whose symmetries they are as well; null: none was named.")]
+
+
 class RepairedStep(ScheduleStep):
     """The step to change, and how."""
 
@@ -129,6 +139,9 @@ class VerifyScheduleOutput(Output):
     fix: Annotated[RepairOutput | None, Said("With --fix.")] = None
     notes: Annotated[
         Sequence[str] | None, Said("What is to be said of the time, or of others.")
+    ] = None
+    symmetry: Annotated[
+        FoldedSchedule | None, Said("Of a schedule that is told by its orbits.")
     ] = None
     cost: Annotated[ScheduleCostOutput | None, Said("With --cost.")] = None
 

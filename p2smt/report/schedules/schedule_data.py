@@ -11,6 +11,7 @@ from p2smt.report.outputs.schedules import (
     CheckedSchedule,
     ConvertedFile,
     ConvertOutput,
+    FoldedSchedule,
     InstanceViolation,
     InterleavedStep,
     RepairedStep,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from p2smt.cost.accuracy import PriceRange
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
+    from p2smt.schedules.folded import Folded
     from p2smt.schedules.lower.lowered_request import ExportedFile, PlanExport
     from p2smt.schedules.model import Runnable, Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
@@ -59,10 +61,12 @@ def schedule_data(
     within: PriceRange | None = None,
     devices: Sequence[int] = (),
     notes: Sequence[str] | None = None,
+    folded: tuple[Folded, str | None] | None = None,
 ) -> VerifyScheduleOutput:
-    """The verdict; ``search``, ``cost`` and ``notes`` are left out where they are None.
+    """The verdict; ``search``, ``cost``, ``notes`` and ``folded`` are left out where they are None.
 
-    ``within``: the range of the cost.
+    ``within``: the range of the cost.  ``folded``: of which ``schedule`` is the programs, and the
+    fabric that it was held against.
     """
     return VerifyScheduleOutput(
         verdict=report.verdict,
@@ -74,7 +78,7 @@ def schedule_data(
             collective=schedule.contract.collective,
             in_place=schedule.in_place,
             ranks=schedule.ranks,
-            steps=len(schedule.steps),
+            steps=len(schedule.steps) if folded is None else folded[0].steps,
         ),
         fifo_depth=report.fifo_depth,
         min_fifo_depth=report.min_depth,
@@ -88,7 +92,18 @@ def schedule_data(
         reasons=runs.reasons,
         fix=None if search is None else _repair_data(schedule, search),
         notes=notes,
+        symmetry=None if folded is None else _folded_data(*folded),
         cost=None if cost is None else _cost_data(schedule, cost, within, devices),
+    )
+
+
+def _folded_data(told: Folded, fabric: str | None) -> FoldedSchedule:
+    return FoldedSchedule(
+        orbits=told.orbits,
+        program_steps=len(told.programs.steps),
+        generators=len(told.generators),
+        order=len(told.group),
+        fabric=fabric,
     )
 
 
@@ -180,9 +195,14 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
         )
 
 
-def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
-    """The verdict for people, the verdict itself first."""
-    yield f"{report.verdict.value}: {one_line(_what(schedule))}{_claim(report)}"
+def schedule_lines(
+    schedule: Schedule, report: Report, folded: tuple[Folded, str | None] | None = None
+) -> Iterator[str]:
+    """The verdict for people, the verdict itself first; ``folded`` as above."""
+    steps = len(schedule.steps) if folded is None else folded[0].steps
+    yield f"{report.verdict.value}: {one_line(_what(schedule, steps))}{_claim(report)}"
+    if folded is not None:
+        yield _folded_line(*folded)
     causes = list(_by_cause(report.violations))
     for same in causes[:_VIOLATIONS]:
         yield from _violation_lines(schedule, same[0])
@@ -197,6 +217,14 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
         yield f"memory rule: {report.memory_rule}"
     for warning in report.warnings:
         yield f"warning: {one_line(warning, _WIDTH)}"
+
+
+def _folded_line(told: Folded, fabric: str | None) -> str:
+    """What the verdict on a schedule that is told by orbits rests on."""
+    programs, steps = counted(told.orbits, "program"), counted(len(told.programs.steps), "step")
+    named = counted(len(told.generators), "symmetry", "symmetries")
+    where = "" if fabric is None else f" and of fabric {printable(fabric)}"
+    return f"by symmetry: {programs}, {steps}; {named} of the collective{where}, proved"
 
 
 def runnable_lines(runs: Runnable) -> Iterator[str]:
@@ -215,11 +243,11 @@ def _by_cause(violations: Sequence[Violation]) -> Iterable[list[Violation]]:
     return causes.values()
 
 
-def _what(schedule: Schedule) -> str:
+def _what(schedule: Schedule, steps: int) -> str:
     place = "in place" if schedule.in_place else "out of place"
     return (
         f"{schedule.contract.collective} {place}, {counted(schedule.ranks, 'rank')}, "
-        f"{counted(len(schedule.steps), 'step')} ({schedule.name}, {schedule.form})"
+        f"{counted(steps, 'step')} ({schedule.name}, {schedule.form})"
     )
 
 

@@ -3,8 +3,10 @@
 A column is a step, as wide as its rounds.  An arrow is a message from sender to receiver, and takes
 about a round; what an edge carries in a step is spread over the column.  Colours tell chunks apart,
 or their roots.  A message of one rank's input is a thin line, a sum that is not whole a dashed one,
-a whole sum a thick one.  With very many messages, those of an edge in a step are one grey arrow,
-the wider the more.
+a whole sum a thick one.
+
+Of many ranks or messages arrows say nothing.  Then it is a heat map: links down (each capacity of
+the fabric that is used at all), steps across, the darker the more of what it can carry is sent.
 """
 
 from __future__ import annotations
@@ -13,12 +15,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from colorsys import hls_to_rgb
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
-from itertools import accumulate
-from math import hypot
+from itertools import accumulate, groupby
+from math import ceil, hypot
+from typing import TYPE_CHECKING
 
 from p2smt.problems.schedule import Arrival, EdgeRow, SumSchedule
 from p2smt.units import counted
+
+if TYPE_CHECKING:
+    from p2smt.fabric.fabric import Fabric
 
 MOST_ARROWS = 3000
 MOST_NAMED = 16
@@ -26,7 +33,8 @@ MOST_NAMED = 16
 _MORE = 90
 _ROUND, _LEAST, _GAP, _LEFT, _TOP, _BELOW = 60, 140, 14, 74, 78, 40
 _SHARE_OF_ROUND = 0.8
-_ROW, _LOW_ROW, _MANY_RANKS = 44, 16, 24
+_ROW, _MANY_RANKS = 44, 24
+_HEAT_WIDTH, _HEAT_HEIGHT, _NAMES, _TONE_WIDTH = 900, 1400, 230, 100
 _FONT = "font-family='Helvetica,Arial,sans-serif'"
 _INK, _GREY, _LINE = "#222222", "#777777", "#d8d8d8"
 # Okabe and Ito's, without black and the yellow that a white ground swallows.
@@ -62,11 +70,10 @@ class _Page:
 
     @staticmethod
     def of(ranks: int, rounds: Sequence[int], least_width: int) -> _Page:
-        row = _ROW if ranks <= _MANY_RANKS else _LOW_ROW
         widths = [max(_LEAST, _ROUND * count) for count in rounds]
         lefts = accumulate((width + _GAP for width in widths), initial=_LEFT)
         ends = tuple((left, left + width) for left, width in zip(lefts, widths, strict=False))
-        rows = tuple(_TOP + row * rank for rank in range(ranks))
+        rows = tuple(_TOP + _ROW * rank for rank in range(ranks))
         right = ends[-1][1] if ends else _LEFT
         return _Page(rows, ends, max(right + 24, least_width), rows[-1] + _BELOW + 18)
 
@@ -74,44 +81,49 @@ class _Page:
 def space_time_svg(
     schedule: SumSchedule,
     *,
-    edges: Sequence[EdgeRow],
-    ranks: int,
+    fabric: Fabric,
     roots: Sequence[int] | None = None,
     title: str = "",
 ) -> str:
-    """The schedule as SVG.
+    """The schedule as SVG: arrows, or of many ranks or messages a heat map.
 
-    edges: of the fabric: source, target, loaded capacities.
     roots: of each chunk the rank to which it belongs, which gives its colour; None: each chunk
         has its own.
     """
-    arrows = list(_arrows(schedule, edges, ranks, roots))
-    bundled = len(arrows) > MOST_ARROWS
-    if bundled:
-        arrows = list(_bundles(schedule, edges))
-    lines = _title(schedule, title, bundled)
-    widest = max(int(7.4 * len(line)) for line in lines) + 32
-    page = _Page.of(ranks, [step.rounds for step in schedule.steps], widest)
+    sent = sum(len(step.sends) for step in schedule.steps)
+    if fabric.ranks > _MANY_RANKS or sent > MOST_ARROWS:
+        return _heat_map(schedule, fabric, title)
+    lines = [_title(schedule, title), _SEEN]
+    page = _Page.of(fabric.ranks, [step.rounds for step in schedule.steps], _widest(lines))
+    arrows = _arrows(schedule, fabric.edge_rows, fabric.ranks, roots)
     body = [
-        *_opening(page.width, page.height),
-        *(_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines)),
+        *_headed(page.width, page.height, lines),
         *_grid(page, schedule),
         *(line for arrow in arrows for line in _drawn(page, arrow)),
-        *([] if bundled else _legend(page, schedule, roots)),
+        *_legend(page, schedule, roots),
         "</svg>",
     ]
     return "\n".join(body) + "\n"
 
 
-def _title(schedule: SumSchedule, title: str, bundled: bool) -> list[str]:
+_SEEN = "thin: a rank's input; dashed: a sum of some inputs; thick: the whole sum"
+
+
+def _widest(lines: Sequence[str]) -> int:
+    return max(int(7.4 * len(line)) for line in lines) + 32
+
+
+def _headed(width: int, height: int, lines: Sequence[str]) -> Iterator[str]:
+    yield from _opening(width, height)
+    yield from (_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines))
+
+
+def _title(schedule: SumSchedule, title: str) -> str:
     rounds = sum(step.rounds for step in schedule.steps)
     sent = sum(len(step.sends) for step in schedule.steps)
     counts = {"step": len(schedule.steps), "round": rounds, "message": sent}
     size = ", ".join(counted(count, noun) for noun, count in counts.items())
-    seen = "thin: a rank's input; dashed: a sum of some inputs; thick: the whole sum"
-    if bundled:
-        seen = "an arrow is all that an edge carries in a step, the wider the more"
-    return [f"{title}: {size}" if title else size, seen]
+    return f"{title}: {size}" if title else size
 
 
 def _arrows(
@@ -142,16 +154,6 @@ def _inputs(schedule: SumSchedule) -> Mapping[tuple[int, Arrival], int]:
             parts = (1 if part is None else found[send.chunk, part] for part in send.parts)
             found[send.chunk, Arrival(number, send.edge, send.slot)] = sum(parts)
     return found
-
-
-def _bundles(schedule: SumSchedule, edges: Sequence[EdgeRow]) -> Iterator[_Arrow]:
-    most = max(
-        max(Counter(s.edge for s in step.sends).values(), default=1) for step in schedule.steps
-    )
-    for number, step in enumerate(schedule.steps):
-        for edge, count in sorted(Counter(send.edge for send in step.sends).items()):
-            source, target, _ = edges[edge]
-            yield _Arrow(number, source, target, 0.0, 1.0, _GREY, 0.4 + 2.0 * count / most)
 
 
 def _keys(schedule: SumSchedule, roots: Sequence[int] | None) -> list[int]:
@@ -223,6 +225,87 @@ def _legend(page: _Page, schedule: SumSchedule, roots: Sequence[int] | None) -> 
         yield f"<rect x='{at}' y='{y - 9}' width='10' height='10' fill='{colours[key]}'/>"
         yield _text(at + 13, y, str(key), 11)
         at += 24 + 7 * len(str(key))
+
+
+# The heat map.
+
+
+def _heat_map(schedule: SumSchedule, fabric: Fabric, title: str) -> str:
+    loads = _loads(schedule, fabric)
+    used = sorted({capacity for step in loads for capacity in step})
+    high = max(2, min(16, _HEAT_HEIGHT // max(1, len(used))))
+    wide = max(4, min(_LEAST, _HEAT_WIDTH // max(1, len(loads))))
+    lines = [_title(schedule, title), "what a link sends in a step, of what it can:"]
+    width = max(_NAMES + wide * len(loads), 16 + _TONE_WIDTH * len(_TONES), _widest(lines)) + 24
+    body = [
+        *_headed(width, _TOP + high * len(used) + _BELOW, lines),
+        *_tone_names(),
+        *_heat_names(used, fabric, high),
+        *_step_numbers(len(loads), wide),
+    ]
+    for row, capacity in enumerate(used):
+        limit = fabric.capacities[capacity].bandwidth
+        tones = [
+            _tone(step[capacity] / (limit * done.rounds))
+            for step, done in zip(loads, schedule.steps, strict=True)
+        ]
+        body += _heat_row(tones, _TOP + high * row, high, wide)
+    return "\n".join([*body, "</svg>"]) + "\n"
+
+
+_TONES: Mapping[str, str] = {
+    "nothing": "#f0f0f0",
+    "to 1/4": "#c6dbef",
+    "to 1/2": "#6baed6",
+    "to 3/4": "#2171b5",
+    "less than all": "#08519c",
+    "all": "#08254f",
+}
+
+
+def _tone_names() -> Iterator[str]:
+    for number, (word, tone) in enumerate(_TONES.items()):
+        at = 16 + _TONE_WIDTH * number
+        yield f"<rect x='{at}' y='{_TOP - 32}' width='12' height='10' fill='{tone}'/>"
+        yield _text(at + 16, _TOP - 23, word, 10)
+
+
+def _loads(schedule: SumSchedule, fabric: Fabric) -> list[Counter[int]]:
+    """Of each step, how many chunks each capacity carries."""
+    edges = fabric.edges
+    return [
+        Counter(load for send in step.sends for load in edges[send.edge].loads)
+        for step in schedule.steps
+    ]
+
+
+def _tone(share: Fraction) -> str:
+    """The colour of a share of a capacity."""
+    tones = list(_TONES.values())
+    return tones[-1] if share >= 1 else tones[ceil(4 * share)]
+
+
+def _heat_row(tones: Sequence[str], top: int, high: int, wide: int) -> Iterator[str]:
+    """A link's steps, those alike that follow each other as one."""
+    left = _NAMES
+    for tone, alike in groupby(tones):
+        size = wide * len(list(alike))
+        yield f"<rect x='{left}' y='{top}' width='{size}' height='{high}' fill='{tone}'/>"
+        left += size
+
+
+def _heat_names(used: Sequence[int], fabric: Fabric, high: int) -> Iterator[str]:
+    """The names of links, as many as there is room for."""
+    every = -(-12 // high)
+    for row, capacity in list(enumerate(used))[::every]:
+        name = fabric.capacities[capacity].name[:34]
+        yield _text(16, _TOP + high * row + max(high, 9) - 1, name, 10)
+
+
+def _step_numbers(steps: int, wide: int) -> Iterator[str]:
+    every = -(-28 // wide)
+    for number in range(0, steps, every):
+        yield _text(_NAMES + wide * number, _TOP - 6, str(number + 1), 10)
 
 
 def _opening(width: int, height: int) -> list[str]:

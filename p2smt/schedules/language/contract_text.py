@@ -31,6 +31,19 @@ def named_contract(model: CollectiveModel, ranks: int, values: Mapping[str, int]
         InputError: the name, the chunks or the root is wrong, or starts are given.
         TooLarge: it has more than 4,000,000 contributions.
     """
+    chunks, root = named_collective(model, values)
+    if ranks * chunks * (1 if model.kind in _SAME_SIZE else ranks) > MAX_CONTRIBUTIONS:
+        rule = f"has more than {MAX_CONTRIBUTIONS} contributions"
+        raise TooLarge(f"{model.kind} of {chunks} chunks on {ranks} ranks", rule, "take fewer")
+    return contract(model.kind, ranks, chunks, in_place=model.in_place, root=root)
+
+
+def named_collective(model: CollectiveModel, values: Mapping[str, int]) -> tuple[int, int]:
+    """The chunks and the root of a collective that is given by its name.
+
+    Raises:
+        InputError: the name or the chunks are wrong, or starts are given.
+    """
     if model.kind not in COLLECTIVES:
         known = ", ".join(COLLECTIVES)
         remedy = f"one of {known}; or give its starts and goals"
@@ -44,10 +57,7 @@ def named_contract(model: CollectiveModel, ranks: int, values: Mapping[str, int]
     chunks, root = (evaluate(parse(text), values) for text in (model.chunks, model.root))
     if chunks < 1:
         raise InputError(f"chunks {chunks}", "must be at least 1")
-    if ranks * chunks * (1 if model.kind in _SAME_SIZE else ranks) > MAX_CONTRIBUTIONS:
-        rule = f"has more than {MAX_CONTRIBUTIONS} contributions"
-        raise TooLarge(f"{model.kind} of {chunks} chunks on {ranks} ranks", rule, "take fewer")
-    return contract(model.kind, ranks, chunks, in_place=model.in_place, root=root)
+    return chunks, root
 
 
 def parse_goal(text: str) -> GoalText:

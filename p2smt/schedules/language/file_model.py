@@ -107,12 +107,25 @@ class ParameterModel(StrictModel):
     at_most: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
+class SymmetryModel(StrictModel):
+    """A symmetry: where it takes ranks, chunks of a part, and chunks of scratch.
+
+    Each is ``shift N``, ``shift N in M`` (in every run of M), cycles such as ``(0 1)(2 3)``, or an
+    expression of the number that is taken, ``rank`` or ``chunk``.
+    """
+
+    ranks: Number
+    chunks: Number = "shift 0"
+    scratch: Number = "shift 0"
+
+
 class FileModel(StrictModel):
     """A schedule file.
 
     parameters: free ones with their range, and those that follow from them (``n: 2^k``).
     buffers: for all ranks (expressions may name ``rank``), or one entry per rank.
     initial: counters that do not start at 0, as in ``ready[0] = 1``.
+    symmetry: symmetries that make the programs of all ranks of those in ``blocks``.
     """
 
     p2smt_schedule: Literal[1]
@@ -124,5 +137,6 @@ class FileModel(StrictModel):
     ranks: Number
     buffers: BuffersModel | list[BuffersModel] = BuffersModel()
     initial: list[Item] = Field(default_factory=list)
+    symmetry: list[SymmetryModel] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     blocks: list[BlockModel]

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from p2smt.collectives.contract import Contract
 from p2smt.errors import InputError
-from p2smt.schedules.language.contract_text import goals_of, named_contract, start_of
+from p2smt.schedules.folded import Folded, NamedCollective, Permutation, folded, symmetry_of
+from p2smt.schedules.language.contract_text import (
+    goals_of,
+    named_collective,
+    named_contract,
+    start_of,
+)
 from p2smt.schedules.language.expression import evaluate, parse
-from p2smt.schedules.language.file_model import BuffersModel
-from p2smt.schedules.language.items import Budget, error_at, expand, located, turns
+from p2smt.schedules.language.file_model import BuffersModel, SymmetryModel
+from p2smt.schedules.language.items import MAX_TURNS, Budget, error_at, expand, located, turns
 from p2smt.schedules.language.schedule_file import Symbolic, parse_symbolic, read_symbolic
 from p2smt.schedules.model import Connection, Schedule, Sizes, Span, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from p2smt.problems.race import Term
     from p2smt.schedules.language.grammar import NameText, PeerText, RefText, SpanText, StepText
@@ -55,11 +66,9 @@ def instantiate(symbolic: Symbolic, parameters: Mapping[str, int]) -> Schedule:
             no value there; names the line.
     """
     values = parameter_values(symbolic, parameters)
-    with located(symbolic.source, symbolic.line("ranks")):
-        ranks = evaluate(symbolic.ranks, values)
-        if not 1 <= ranks <= MAX_RANKS:
-            raise InputError(f"ranks {ranks}", f"must be 1 to {MAX_RANKS}")
-    budget, model = Budget(), symbolic.model
+    ranks, budget, model = _ranks(symbolic, values), Budget(), symbolic.model
+    if model.symmetry:
+        return _told(symbolic, fold(symbolic, parameters), ranks, values)
     contract = _contract(symbolic, ranks, values, budget)
     return Schedule(
         name=model.name,
@@ -71,6 +80,14 @@ def instantiate(symbolic: Symbolic, parameters: Mapping[str, int]) -> Schedule:
         initial=tuple(_initial(symbolic, values, budget)),
         warnings=tuple(model.warnings),
     )
+
+
+def _ranks(symbolic: Symbolic, values: dict[str, int]) -> int:
+    with located(symbolic.source, symbolic.line("ranks")):
+        ranks = evaluate(symbolic.ranks, values)
+        if not 1 <= ranks <= MAX_RANKS:
+            raise InputError(f"ranks {ranks}", f"must be 1 to {MAX_RANKS}")
+    return ranks
 
 
 def _contract(symbolic: Symbolic, ranks: int, values: dict[str, int], budget: Budget) -> Contract:
@@ -292,3 +309,128 @@ def _agreeing(
             if given.get(name, found[name]) != found[name]:
                 raise InputError(f"{name} = {given[name]}", f"must be {found[name]}")
     return found
+
+
+# Schedules told by one program per orbit, and the symmetries that give the others.
+
+
+_CYCLES = re.compile(r"(?:\(\s*\d+(?:\s+\d+)*\s*\)\s*)+", re.ASCII)
+
+
+def fold(symbolic: Symbolic, parameters: Mapping[str, int]) -> Folded:
+    """The programs and symmetries of a file that has any, for values of the parameters.
+
+    Raises:
+        InputError: as :func:`instantiate`; a symmetry is none of the collective; the orbits of the
+            ranks with a program overlap, or leave one out; a program says what has no image.
+    """
+    values = parameter_values(symbolic, parameters)
+    ranks, budget, model = _ranks(symbolic, values), Budget(), symbolic.model
+    what, scratch = _named(symbolic, ranks, values)
+    each = next((block for block in symbolic.blocks if block.rank is None), None)
+    if each is not None:
+        given = f"{symbolic.source}, line {each.line}: a block of each rank"
+        raise InputError(given, "is none of an orbit", "name one rank of each orbit")
+    programs = Schedule(
+        model.name,
+        what.head(),
+        (what.sizes(scratch),) * ranks,
+        _Steps(symbolic, ranks, values, budget).all(),
+        form=model.form,
+        protocol=model.protocol,
+        warnings=tuple(model.warnings),
+    )
+    generators = []
+    for number, one in enumerate(model.symmetry):
+        with located(symbolic.source, symbolic.line("symmetry", number)):
+            generators.append(_symmetry(one, what, scratch, values))
+    with located(symbolic.source, symbolic.line("symmetry")):
+        return folded(what, programs, generators)
+
+
+def _named(symbolic: Symbolic, ranks: int, values: dict[str, int]) -> tuple[NamedCollective, int]:
+    """The collective, and how much scratch every rank has."""
+    model, buffers = symbolic.model.collective, symbolic.model.buffers
+    with located(symbolic.source, symbolic.line("collective")):
+        if model.goals is not None:
+            raise InputError("goals", "are of no collective with a name", "drop `symmetry`")
+        chunks, _ = named_collective(model, values)
+    with located(symbolic.source, symbolic.line("buffers")):
+        if not isinstance(buffers, BuffersModel) or buffers.input or buffers.output:
+            raise InputError("buffers", "are alike under a symmetry", "give scratch alone")
+        scratch = _number(parse(buffers.scratch), values)
+    if symbolic.model.initial:
+        with located(symbolic.source, symbolic.line("initial")):
+            raise InputError("counters", "have no images", "write the file without `symmetry`")
+    found = NamedCollective(model.kind, ranks, chunks, model.in_place)
+    with located(symbolic.source, symbolic.line("ranks")):
+        found.require_listed(scratch)
+    return found, scratch
+
+
+def _symmetry(
+    one: SymmetryModel, what: NamedCollective, scratch: int, values: dict[str, int]
+) -> Permutation:
+    return symmetry_of(
+        what,
+        permutation_of(one.ranks, "rank", what.ranks, values),
+        permutation_of(one.chunks, "chunk", what.chunks, values),
+        permutation_of(one.scratch, "chunk", scratch, values),
+    )
+
+
+def permutation_of(text: str, word: str, size: int, values: Mapping[str, int]) -> NDArray[np.int64]:
+    """Where a text takes the numbers 0, 1, .. below ``size``; ``word`` stands for them in it.
+
+    Raises:
+        InputError: the text cannot be read, names others, or takes two to the same.
+    """
+    text = text.strip()
+    if not size:
+        return np.arange(0)
+    if _CYCLES.fullmatch(text):
+        images = _cycled(text, word, size)
+    elif text.startswith("shift "):
+        images = _shifted(text, word, size, values)
+    else:
+        term = parse(text)
+        images = [evaluate(term, {**values, word: number}) for number in range(size)]
+    outside = next((image for image in images if not 0 <= image < size), None)
+    if outside is not None:
+        raise InputError(f"symmetry {text[:60]!r}", f"names {word} {outside} of {size}")
+    if len(set(images)) < size:
+        twice = next(image for image in images if images.count(image) > 1)
+        rule = f"is no permutation: it takes two to {word} {twice}"
+        raise InputError(f"symmetry {text[:60]!r}", rule)
+    return np.array(images, dtype=np.int64)
+
+
+def _cycled(text: str, word: str, size: int) -> list[int]:
+    images = list(range(size))
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    for number in numbers:
+        if number >= size:
+            raise InputError(f"symmetry {text[:60]!r}", f"names {word} {number} of {size}")
+    if len(set(numbers)) < len(numbers):
+        raise InputError(f"symmetry {text[:60]!r}", f"names a {word} twice")
+    for part in re.findall(r"\(([^)]*)\)", text):
+        cycle = [int(number) for number in part.split()]
+        for here, there in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
+            images[here] = there
+    return images
+
+
+def _shifted(text: str, word: str, size: int, values: Mapping[str, int]) -> list[int]:
+    far, _, inside = text.removeprefix("shift ").partition(" in ")
+    by, run = evaluate(parse(far), values), evaluate(parse(inside), values) if inside else size
+    if run < 1 or size % run:
+        rule = f"must be in runs that divide the {size} {word}s"
+        raise InputError(f"symmetry {text[:60]!r}", rule, f"such as shift 1 in {size}")
+    return [number - number % run + (number + by) % run for number in range(size)]
+
+
+def _told(symbolic: Symbolic, found: Folded, ranks: int, values: dict[str, int]) -> Schedule:
+    """The schedule of all ranks, step by step."""
+    steps = found.told(MAX_TURNS)
+    contract = _contract(symbolic, ranks, values, Budget())
+    return replace(found.programs, contract=contract, steps=steps)

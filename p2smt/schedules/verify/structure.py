@@ -106,8 +106,15 @@ def unmatched(index: Index) -> Iterator[Violation]:
 
 
 def _connection(index: Index, connection: Connection) -> Iterator[Violation]:
-    steps = index.schedule.steps
     sends, receives = index.sends.get(connection, ()), index.receives.get(connection, ())
+    yield from mismatched(index, connection, sends, receives)
+
+
+def mismatched(
+    index: Index, connection: Connection, sends: Sequence[int], receives: Sequence[int]
+) -> Iterator[Violation]:
+    """What is wrong with a connection that has these steps at its ends."""
+    steps = index.schedule.steps
     for verb, ends in (("send", sends), ("receive", receives)):
         blocks = sorted({steps[number].block for number in ends})
         if len(blocks) > 1:

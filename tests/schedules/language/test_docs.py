@@ -16,6 +16,7 @@ from p2smt.schedules.language.file_model import (
     FileModel,
     GroupModel,
     ParameterModel,
+    SymmetryModel,
 )
 from p2smt.schedules.language.grammar import CLAUSES, parse_step
 from p2smt.schedules.language.instance import instantiate
@@ -25,7 +26,15 @@ from p2smt.schedules.verify.report import Verdict
 
 PAGE = (Path(__file__).parents[3] / "docs" / "schedule-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-MODELS = (BlockModel, BuffersModel, CollectiveModel, FileModel, GroupModel, ParameterModel)
+MODELS = (
+    BlockModel,
+    BuffersModel,
+    CollectiveModel,
+    FileModel,
+    GroupModel,
+    ParameterModel,
+    SymmetryModel,
+)
 
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if "blocks:" in text])
@@ -37,6 +46,7 @@ def test_the_examples_are_right(text: str) -> None:
 def test_which_example_is_proved_for_all_sizes() -> None:
     whole = [text for text in EXAMPLES if "blocks:" in text]
     assert [prove_family(parse_symbolic(text), 2).induction.proved for text in whole] == [
+        False,
         False,
         False,
         True,
