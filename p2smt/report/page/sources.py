@@ -18,6 +18,8 @@ from p2smt.report.page.placements import placement_story
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Story, clean, sentence
 from p2smt.report.page.training import of_answer, of_plan, training_story
+from p2smt.synthesis.certificate.forest import FOREST_KIND
+from p2smt.synthesis.certificate.sizes import KIND as SIZES_KIND
 
 _REMEDY = "give a file that p2smt wrote: a plan, a schedule, or what a command printed with --json"
 SCHEDULES = (".xml", ".yaml", ".yml")
@@ -58,6 +60,12 @@ def one_story(path: str, names: Names) -> Story:
         return transfer_story(data, path, names)
     if {"requests", "ranks", "matrix"} <= data.keys():
         return _file_story(data, path, names)
+    if data.get("kind") in (FOREST_KIND, SIZES_KIND):
+        from p2smt.report.page import synthesized
+
+        forest = data["kind"] == FOREST_KIND
+        told = synthesized.forest_story if forest else synthesized.size_certificate_story
+        return told(data, path, names)
     return _printed_story(data, path, names)
 
 
@@ -126,6 +134,10 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     plan = data.get("plan")
     if isinstance(plan, dict) and {"requests", "ranks", "matrix"} <= plan.keys():
         return _file_story(plan, path, names)
+    if {"alpha_s", "beta_s", "pieces", "spans"} <= data.keys():
+        from p2smt.report.page.synthesized import sizes_answer_story
+
+        return sizes_answer_story(fields, names)
     from p2smt.report.page.any_answer import answer_story
 
     return answer_story(fields, names)

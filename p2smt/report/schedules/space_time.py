@@ -93,8 +93,8 @@ def space_time_svg(
     widest = max(int(7.4 * len(line)) for line in lines) + 32
     page = _Page.of(ranks, [step.rounds for step in schedule.steps], widest)
     body = [
-        *_opening(page.width, page.height),
-        *(_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines)),
+        *opening(page.width, page.height),
+        *(drawn_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines)),
         *_grid(page, schedule),
         *(line for arrow in arrows for line in _drawn(page, arrow)),
         *([] if bundled else _legend(page, schedule, roots)),
@@ -179,12 +179,12 @@ def _grid(page: _Page, schedule: SumSchedule) -> Iterator[str]:
         size = f"width='{right - left}' height='{bottom - top}'"
         yield f"<rect x='{left}' y='{top}' {size} fill='#f6f6f6'/>"
         rounds = counted(step.rounds, "round")
-        yield _text(left, top - 6, f"{number + 1}: {rounds}", 11)
+        yield drawn_text(left, top - 6, f"{number + 1}: {rounds}", 11)
     for rank, row in enumerate(page.rows):
         right = page.ends[-1][1] if page.ends else _LEFT
         ends = f"x1='{_LEFT - 8}' y1='{row}' x2='{right + 8}' y2='{row}'"
         yield f"<line {ends} stroke='{_LINE}' stroke-width='1'/>"
-        yield _text(16, row + 4, f"rank {rank}", 11)
+        yield drawn_text(16, row + 4, f"rank {rank}", 11)
 
 
 def _drawn(page: _Page, arrow: _Arrow) -> Iterator[str]:
@@ -214,18 +214,19 @@ def _legend(page: _Page, schedule: SumSchedule, roots: Sequence[int] | None) -> 
     keys, at = _keys(schedule, roots), 16
     colours, y = _colours(keys), page.height - 16
     what = "chunk" if roots is None else "chunks of rank"
-    yield _text(at, y, what, 11)
+    yield drawn_text(at, y, what, 11)
     at += 8 + int(6.2 * len(what))
     for named, key in enumerate(keys):
         if named == MOST_NAMED or at > page.width - _MORE:
-            yield _text(at, y, f"and {len(keys) - named} more", 11)
+            yield drawn_text(at, y, f"and {len(keys) - named} more", 11)
             return
         yield f"<rect x='{at}' y='{y - 9}' width='10' height='10' fill='{colours[key]}'/>"
-        yield _text(at + 13, y, str(key), 11)
+        yield drawn_text(at + 13, y, str(key), 11)
         at += 24 + 7 * len(str(key))
 
 
-def _opening(width: int, height: int) -> list[str]:
+def opening(width: int, height: int) -> list[str]:
+    """The head of a picture, and its white ground."""
     size = f"width='{width}' height='{height}' viewBox='0 0 {width} {height}'"
     return [
         f"<svg xmlns='http://www.w3.org/2000/svg' {size}>",
@@ -233,7 +234,8 @@ def _opening(width: int, height: int) -> list[str]:
     ]
 
 
-def _text(x: int, y: int, text: str, size: int, bold: bool = False) -> str:
+def drawn_text(x: float, y: float, text: str, size: int, bold: bool = False) -> str:
+    """A text whose foot stands at a place."""
     weight = " font-weight='bold'" if bold else ""
     return (
         f"<text x='{x}' y='{y}' {_FONT} font-size='{size}'{weight} fill='{_INK}'>"
