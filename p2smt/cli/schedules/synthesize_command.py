@@ -212,7 +212,11 @@ class FileOptions:
         "-o",
     )
     certificate: Text = option("FILE", "Write the proof of the bound, for verify.")
-    svg: Text = option("FILE", "Draw ranks, steps and messages.")
+    svg: Text = option(
+        "FILE",
+        "Draw ranks, steps and messages; with --size of a range the times by payload, too; with "
+        "--objective trees and how busy links are.",
+    )
     force: bool = o.FORCE
 
     def check(self, collective: str, root: int) -> None:
@@ -412,14 +416,15 @@ def asked_forest(
     rest = {n: v for n, v in (vars(question) | vars(sizes)).items() if n not in kept}
     named = (f"--{n.replace('_', '-')}" for n, v in rest.items() if v not in (None, False, "auto"))
     others = [name for name in named if not is_default(name)]
-    others += [text for text in (parts.first, "--svg" if files.svg is not None else "") if text]
+    others += [parts.first] if parts.first else []
     collective, root = question.named_collective(needs_fabric=False), question.from_rank()
     if ask.many() is not None:
         files.check(collective, root)
     spare = question.fabric is not None and is_default("--topology")
     topology = None if spare else sizes.topology
-    where = (question.fabric, topology, collective, root, files.output, files.certificate)
-    return AskedForest(*where, files.force, tuple(others))
+    where = question.fabric, topology, collective, root
+    paths = files.output, files.certificate, files.svg
+    return AskedForest(*where, *paths, files.force, tuple(others))
 
 
 @opened
@@ -524,7 +529,10 @@ def show_sizes(
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
     from p2smt.errors import OutOfTimeError
+    from p2smt.report.outputs.shape import printed
+    from p2smt.report.page.reading import Fields
     from p2smt.report.schedules.size_data import PricedSchedules, sizes_data, sizes_tables
+    from p2smt.report.schedules.size_picture import SizeCurves, size_svg
     from p2smt.report.screen import full_width
     from p2smt.schedules.cost.against import LEFT_OUT, LibraryPrices
     from p2smt.synthesis.by_size import SizesEnding
@@ -548,15 +556,18 @@ def show_sizes(
     if files.certificate is not None and (claim := found.certificate) is not None:
         proof = _put(files.certificate, claim.text())
     priced = PricedSchedules.of(found, LibraryPrices(topology, setting.collective), payloads)
+    answer = sizes_data(priced, written, proof, files.svg if ranging and found.pieces else None)
+    if answer.svg is not None:
+        _put(answer.svg, size_svg(SizeCurves.of_answer(Fields(printed(answer), "the answer"))))
     lines = [
         *full_width([LEFT_OUT]),
         *(line for each in written.values() for line in written_lines(each)),
     ]
     tell_tables(
         shown.json,
-        lambda: sizes_data(priced, written, proof),
+        lambda: answer,
         lambda: (sizes_tables(priced, short=not shown.details),),
-        [*lines, *written_lines({"certificate": proof})],
+        [*lines, *written_lines({"certificate": proof, "svg": answer.svg})],
         details=shown.details,
     )
     if refused:

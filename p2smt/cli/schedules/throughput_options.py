@@ -31,6 +31,7 @@ class AskedForest:
     root: int
     output: Text
     certificate: Text
+    svg: Text
     force: bool
     others: tuple[str, ...]
 
@@ -78,6 +79,7 @@ class ThroughputOptions:
         """
         from p2smt.cli.output import writable
         from p2smt.errors import InputError
+        from p2smt.files.write import check_svg_name
 
         if asked.others:
             rule = "does not go with --objective throughput, which needs no size"
@@ -85,8 +87,11 @@ class ThroughputOptions:
         if (asked.fabric is None) == (asked.topology is None):
             rule = "one of them says what carries the data"
             raise InputError("--fabric and --topology", rule, "give one of them")
-        for path in (asked.output, asked.certificate):
+        for path in (asked.output, asked.certificate, asked.svg):
             o.check_kept(path, asked.fabric, asked.topology)
+        if asked.svg is not None:
+            writable(asked.svg)
+            check_svg_name(asked.svg)
         if self.many() is not None:
             return
         for path in (asked.output, asked.certificate):
@@ -131,6 +136,7 @@ def show_throughput(
     written = _write(asked, found, made, many)
     spec = str(asked.fabric or asked.topology)
     words = {"output": "forest" if many is None else "schedule", "certificate": "forest"}
+    words["svg"] = "picture"
     lines = [f"{words[k]} written to {printable(path)}" for k, path in written.items() if path]
     tell_tables(
         shown.json,
@@ -193,9 +199,11 @@ def _write(
     """Write the forest, and the schedule if one was asked for; returns the paths."""
     from p2smt.files.write import write_all_atomically
     from p2smt.interop.schedule_files import written as schedule_text
+    from p2smt.report.schedules.forest_data import claim_words
+    from p2smt.report.schedules.forest_picture import forest_svg
 
     texts: dict[str, str] = {}
-    done: dict[str, str | None] = {"output": None, "certificate": None}
+    done: dict[str, str | None] = {"output": None, "certificate": None, "svg": None}
     forest = {"output": asked.output if many is None else None, "certificate": asked.certificate}
     for kind, path in forest.items():
         if path is not None and found is not None:
@@ -203,5 +211,8 @@ def _write(
     if asked.output is not None and made is not None:
         texts[asked.output] = schedule_text(made.schedule, asked.output, force=asked.force)
         done["output"] = asked.output
+    if asked.svg is not None and found is not None:
+        texts[asked.svg] = forest_svg(found.claim, claim_words(found.claim))
+        done["svg"] = asked.svg
     write_all_atomically(texts)
     return done

@@ -209,6 +209,7 @@ class SynthesizeSizesOutput(SynthesisSubject):
         Sequence[FasterFrom], Said("Whose price is the lower one, from the first size on.")
     ]
     certificate: Annotated[str | None, Said("The file of what is proved.")]
+    svg: Annotated[str | None, Said("The picture of the times.")]
     left_out: Annotated[str, Said("What prices leave out.")]
     outside: Annotated[str, Said("What no bound says anything about.")]
     wall_s: Seconds

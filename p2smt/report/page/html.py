@@ -22,6 +22,7 @@ from p2smt.report.page.story import (
     Scatter,
     Section,
     Stack,
+    Still,
     Story,
     Table,
     numbered,
@@ -116,13 +117,16 @@ _APART = (
 )
 
 
-def _still(section: Section) -> list[Stack | Bars | Scatter]:
+def _still(section: Section) -> list[Stack | Bars | Scatter | Still]:
     """The pictures that need no script."""
     return [one for one in section.pictures if not isinstance(one, Drawn)]
 
 
-def _chart(picture: Stack | Bars | Scatter, name: str) -> str:
+def _chart(picture: Stack | Bars | Scatter | Still, name: str) -> str:
     match picture:
+        case Still():
+            caption = f'<p class="cap">{text(picture.caption)}</p>'
+            return f'{caption}<div class="still">{picture.svg}</div>'
         case Stack():
             return "".join(stack(picture))
         case Bars():
@@ -181,7 +185,7 @@ def _section(anchor: str, section: Section, data: dict[str, Any]) -> Iterator[st
 
 def _picture(picture: Picture, name: str, data: dict[str, Any]) -> Iterator[str]:
     match picture:
-        case Stack() | Bars():
+        case Stack() | Bars() | Still():
             yield _chart(picture, name)
         case Scatter():
             yield _chart(picture, name)

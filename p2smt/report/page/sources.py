@@ -22,6 +22,8 @@ from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Figure, Section, Story, Table, clean, sentence
 from p2smt.report.page.training import of_answer, of_plan, training_story
 from p2smt.report.page.words import format_time3
+from p2smt.synthesis.certificate.forest import FOREST_KIND
+from p2smt.synthesis.certificate.sizes import KIND as SIZES_KIND
 from p2smt.units import plain
 
 _REMEDY = "give a file that p2smt wrote: a plan, a schedule, or what a command printed with --json"
@@ -63,6 +65,12 @@ def one_story(path: str, names: Names) -> Story:
         return transfer_story(data, path, names)
     if {"requests", "ranks", "matrix"} <= data.keys():
         return _file_story(data, path, names)
+    if data.get("kind") in (FOREST_KIND, SIZES_KIND):
+        from p2smt.report.page import synthesized
+
+        forest = data["kind"] == FOREST_KIND
+        told = synthesized.forest_story if forest else synthesized.size_certificate_story
+        return told(data, path, names)
     return _printed_story(data, path, names)
 
 
@@ -131,6 +139,10 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
     plan = data.get("plan")
     if isinstance(plan, dict) and {"requests", "ranks", "matrix"} <= plan.keys():
         return _file_story(plan, path, names)
+    if {"alpha_s", "beta_s", "pieces", "spans"} <= data.keys():
+        from p2smt.report.page.synthesized import sizes_answer_story
+
+        return sizes_answer_story(fields, names)
 
     return answer_story(fields, names)
 

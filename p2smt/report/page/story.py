@@ -123,7 +123,15 @@ class Drawn:
     data: Mapping[str, Any]
 
 
-Picture = Stack | Bars | Scatter | Drawn
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A picture that was drawn as SVG, its texts escaped there."""
+
+    caption: str
+    svg: str
+
+
+Picture = Stack | Bars | Scatter | Drawn | Still
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,13 @@ from p2smt.report.outputs.synthesize import (
 from p2smt.report.schedules.synthesis_data import OUTSIDE, verdict_words
 from p2smt.report.tables import table
 from p2smt.report.text import printable
-from p2smt.synthesis.certificate.forest import ForestClaim, ForestReport, WeightedTree, binding
+from p2smt.synthesis.certificate.forest import (
+    ForestClaim,
+    ForestReport,
+    TreeNetwork,
+    WeightedTree,
+    binding,
+)
 from p2smt.units import counted, format_time, plain
 
 if TYPE_CHECKING:
@@ -62,7 +68,7 @@ def throughput_data(
         files=SynthesisFiles(
             output=files.get("output"),
             certificate=files.get("certificate"),
-            svg=None,
+            svg=files.get("svg"),
         ),
         outside=OUTSIDE,
         wall_s=0.0 if found is None else found.wall_s,
@@ -92,19 +98,27 @@ def _schedule(made: PieceSchedule) -> ForestSchedule:
 
 def height_of(claim: ForestClaim, tree: WeightedTree, *, adds: bool) -> int:
     """Of how many messages the longest way of a tree is."""
-    arcs, depth = claim.network.arcs, {tree.root: 0}
-    before: dict[int, int] = {}
+    return max(depths_of(claim, tree, adds=adds).values())
+
+
+def depths_of(claim: ForestClaim, tree: WeightedTree, *, adds: bool) -> dict[int, int]:
+    """By rank, from the root outwards, how many messages lie between them."""
+    after = defaultdict[int, list[int]](list)
     for way in tree.ways:
-        first, last = arcs[way[0]], arcs[way[-1]]
-        before[last[0] if adds else last[1]] = first[1] if adds else first[0]
-    for rank in before:
-        trail = []
-        while rank not in depth:
-            trail.append(rank)
-            rank = before[rank]
-        for n, other in enumerate(reversed(trail), 1):
-            depth[other] = depth[rank] + n
-    return max(depth.values())
+        before, rank = ends_of(claim.network, way, adds=adds)
+        after[before].append(rank)
+    found, frontier = {tree.root: 0}, [tree.root]
+    for at in frontier:
+        for rank in sorted(after[at]):
+            found[rank] = found[at] + 1
+            frontier.append(rank)
+    return found
+
+
+def ends_of(net: TreeNetwork, way: Sequence[int], *, adds: bool) -> tuple[int, int]:
+    """The ranks of a way, the one that is nearer to the root first."""
+    first, last = net.arcs[way[0]], net.arcs[way[-1]]
+    return (first[1], last[0]) if adds else (first[0], last[1])
 
 
 # For people.
@@ -132,13 +146,13 @@ def throughput_tables(
 def _lines(found: Throughput) -> Iterator[str]:
     claim = found.claim
     word = "optimal" if claim.optimal else f"gap {plain(100 * float(found.gap), 2)} %"
-    yield f"{word}: {_rate(claim, found.rate)}"
+    yield f"{word}: {rate_words(claim, found.rate)}"
     yield _subject(claim)
-    yield f"takes {_time(claim, claim.time)}"
+    yield f"takes {time_words(claim, claim.time)}"
     if claim.optimal:
         yield f"no schedule that mixes no chunks is faster: {_cut(claim)}"
     else:
-        yield f"none takes less than {_time(claim, claim.bound)}: {_cut(claim)}"
+        yield f"none takes less than {time_words(claim, claim.bound)}: {_cut(claim)}"
     yield OUTSIDE
 
 
@@ -149,14 +163,15 @@ def _subject(claim: ForestClaim) -> str:
     return f"{claim.collective}{root} on {name}, {counted(claim.network.ranks, 'rank')}"
 
 
-def _rate(claim: ForestClaim, rate: Fraction) -> str:
+def rate_words(claim: ForestClaim, rate: Fraction) -> str:
+    """Such as ``346.7 GB/s (1040/3)``."""
     if not claim.network.measured:
         return f"{rate} chunks a round ({plain(float(rate), 4)})"
     giga = rate / _GIGA
     return f"{plain(float(giga), 4)} GB/s" + ("" if giga.denominator == 1 else f" ({giga})")
 
 
-def _time(claim: ForestClaim, time: Fraction) -> str:
+def time_words(claim: ForestClaim, time: Fraction) -> str:
     """Such as ``3/65 s for a GB of each rank``."""
     measured, ranks = claim.network.measured, claim.network.ranks
     taken = f"{time * _GIGA} s" if measured else f"{time} rounds"
@@ -205,7 +220,7 @@ def forest_lines(report: ForestReport, fabric: str | None = None) -> Iterator[st
     claim = report.claim
     yield from map(printable, report.faults)
     verdict = "valid" if report.valid else "invalid"
-    yield printable(f"{verdict}: {_claim_words(claim)}")
+    yield printable(f"{verdict}: {claim_words(claim)}")
     if not report.valid:
         return
     yield printable(f"bound by {_cut(claim)}")
@@ -215,10 +230,15 @@ def forest_lines(report: ForestReport, fabric: str | None = None) -> Iterator[st
         yield printable(f"not checked: that the network is {claim.network.name} (add --fabric)")
 
 
-def _claim_words(claim: ForestClaim) -> str:
+def claim_words(claim: ForestClaim) -> str:
+    """What a forest file says, in a sentence."""
     trees = len(claim.copying) + len(claim.adding)
-    proof = "and none is faster" if claim.optimal else f"none below {_time(claim, claim.bound)}"
-    return f"{_subject(claim)}: {counted(trees, 'tree')} take {_time(claim, claim.time)}, {proof}"
+    proof = (
+        "and none is faster" if claim.optimal else f"none below {time_words(claim, claim.bound)}"
+    )
+    return (
+        f"{_subject(claim)}: {counted(trees, 'tree')} take {time_words(claim, claim.time)}, {proof}"
+    )
 
 
 def forest_data(report: ForestReport, fabric: str | None = None) -> VerifyForestOutput:
@@ -227,7 +247,7 @@ def forest_data(report: ForestReport, fabric: str | None = None) -> VerifyForest
     return VerifyForestOutput(
         verdict="valid" if report.valid else "invalid",
         violations=report.faults,
-        claim=_claim_words(claim),
+        claim=claim_words(claim),
         collective=claim.collective,
         root=claim.root,
         fabric=claim.network.name,

@@ -111,7 +111,10 @@ def _price(found: SizedSchedules, prices: LibraryPrices, payload: int) -> TimedW
 
 
 def sizes_data(
-    priced: PricedSchedules, files: Mapping[int, SynthesisFileNames], certificate: str | None
+    priced: PricedSchedules,
+    files: Mapping[int, SynthesisFileNames],
+    certificate: str | None = None,
+    svg: str | None = None,
 ) -> SynthesizeSizesOutput:
     """The answer; ``files``: what was written of each schedule, by its steps."""
     found, claim = priced.found, priced.found.certificate
@@ -143,6 +146,7 @@ def sizes_data(
             FasterFrom(from_bytes=one.low, name=priced.names[one.curve]) for one in priced.runs
         ],
         certificate=certificate,
+        svg=svg,
         left_out=LEFT_OUT,
         outside=OUTSIDE,
         wall_s=found.wall_s,
@@ -190,6 +194,7 @@ def unmade_sizes_data(
         sizes=[],
         faster=[],
         certificate=None,
+        svg=None,
         left_out=LEFT_OUT,
         outside=OUTSIDE,
         wall_s=wall_s,
@@ -215,7 +220,7 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
     elif not priced.spans:
         yield f"nothing is proved: {found.ending.value}"
     else:
-        yield "; ".join(map(_span_words, priced.spans))
+        yield "; ".join(map(span_words, priced.spans))
     yield setting_words(found.setting)
     if len(found.pieces) > 1:
         runs = [FastestRun(at, one.low) for at, one in enumerate(found.pieces)]
@@ -224,17 +229,18 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
         yield f"by prices: {run_words(priced.runs, priced.names)}"
 
 
-def _span_words(span: ProvedSpan) -> str:
+def span_words(span: ProvedSpan) -> str:
+    """What is proved from where to where."""
     over = f"{_least_words(span.ratio)} in the model"
     said = "proved optimal in the model" if span.ratio == 1 else over
     return f"{said} {_payload_words(span.low, span.high)}"
 
 
 def _least_words(ratio: Fraction) -> str:
-    return "the least time" if ratio == 1 else f"at most {_ratio_words(ratio)} times the least time"
+    return "the least time" if ratio == 1 else f"at most {ratio_words(ratio)} times the least time"
 
 
-def _ratio_words(ratio: Fraction) -> str:
+def ratio_words(ratio: Fraction) -> str:
     """A ratio with two decimals, or a power of ten; rounded up, as none is larger."""
     hundredths = math.ceil(100 * ratio)
     digits = len(str(hundredths))
@@ -281,7 +287,7 @@ def _times(priced: PricedSchedules, short: bool) -> RenderableType:
 def _time_cells(row: SizedRow) -> Iterator[str]:
     yield format_bytes(row.payload)
     yield format_time(float(row.corner.time_s))
-    yield _ratio_words(row.corner.ratio)
+    yield ratio_words(row.corner.ratio)
     yield from (format_time(row.price.seconds), row.price.way)
 
 

@@ -114,8 +114,8 @@ def _widest(lines: Sequence[str]) -> int:
 
 
 def _headed(width: int, height: int, lines: Sequence[str]) -> Iterator[str]:
-    yield from _opening(width, height)
-    yield from (_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines))
+    yield from opening(width, height)
+    yield from (drawn_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines))
 
 
 def _title(schedule: SumSchedule, title: str) -> str:
@@ -181,12 +181,12 @@ def _grid(page: _Page, schedule: SumSchedule) -> Iterator[str]:
         size = f"width='{right - left}' height='{bottom - top}'"
         yield f"<rect x='{left}' y='{top}' {size} fill='#f6f6f6'/>"
         rounds = counted(step.rounds, "round")
-        yield _text(left, top - 6, f"{number + 1}: {rounds}", 11)
+        yield drawn_text(left, top - 6, f"{number + 1}: {rounds}", 11)
     for rank, row in enumerate(page.rows):
         right = page.ends[-1][1] if page.ends else _LEFT
         ends = f"x1='{_LEFT - 8}' y1='{row}' x2='{right + 8}' y2='{row}'"
         yield f"<line {ends} stroke='{_LINE}' stroke-width='1'/>"
-        yield _text(16, row + 4, f"rank {rank}", 11)
+        yield drawn_text(16, row + 4, f"rank {rank}", 11)
 
 
 def _drawn(page: _Page, arrow: _Arrow) -> Iterator[str]:
@@ -216,14 +216,14 @@ def _legend(page: _Page, schedule: SumSchedule, roots: Sequence[int] | None) -> 
     keys, at = _keys(schedule, roots), 16
     colours, y = _colours(keys), page.height - 16
     what = "chunk" if roots is None else "chunks of rank"
-    yield _text(at, y, what, 11)
+    yield drawn_text(at, y, what, 11)
     at += 8 + int(6.2 * len(what))
     for named, key in enumerate(keys):
         if named == MOST_NAMED or at > page.width - _MORE:
-            yield _text(at, y, f"and {len(keys) - named} more", 11)
+            yield drawn_text(at, y, f"and {len(keys) - named} more", 11)
             return
         yield f"<rect x='{at}' y='{y - 9}' width='10' height='10' fill='{colours[key]}'/>"
-        yield _text(at + 13, y, str(key), 11)
+        yield drawn_text(at + 13, y, str(key), 11)
         at += 24 + 7 * len(str(key))
 
 
@@ -267,7 +267,7 @@ def _tone_names() -> Iterator[str]:
     for number, (word, tone) in enumerate(_TONES.items()):
         at = 16 + _TONE_WIDTH * number
         yield f"<rect x='{at}' y='{_TOP - 32}' width='12' height='10' fill='{tone}'/>"
-        yield _text(at + 16, _TOP - 23, word, 10)
+        yield drawn_text(at + 16, _TOP - 23, word, 10)
 
 
 def _loads(schedule: SumSchedule, fabric: Fabric) -> list[Counter[int]]:
@@ -299,16 +299,17 @@ def _heat_names(used: Sequence[int], fabric: Fabric, high: int) -> Iterator[str]
     every = -(-12 // high)
     for row, capacity in list(enumerate(used))[::every]:
         name = fabric.capacities[capacity].name[:34]
-        yield _text(16, _TOP + high * row + max(high, 9) - 1, name, 10)
+        yield drawn_text(16, _TOP + high * row + max(high, 9) - 1, name, 10)
 
 
 def _step_numbers(steps: int, wide: int) -> Iterator[str]:
     every = -(-28 // wide)
     for number in range(0, steps, every):
-        yield _text(_NAMES + wide * number, _TOP - 6, str(number + 1), 10)
+        yield drawn_text(_NAMES + wide * number, _TOP - 6, str(number + 1), 10)
 
 
-def _opening(width: int, height: int) -> list[str]:
+def opening(width: int, height: int) -> list[str]:
+    """The head of a picture, and its white ground."""
     size = f"width='{width}' height='{height}' viewBox='0 0 {width} {height}'"
     return [
         f"<svg xmlns='http://www.w3.org/2000/svg' {size}>",
@@ -316,7 +317,8 @@ def _opening(width: int, height: int) -> list[str]:
     ]
 
 
-def _text(x: int, y: int, text: str, size: int, bold: bool = False) -> str:
+def drawn_text(x: float, y: float, text: str, size: int, bold: bool = False) -> str:
+    """A text whose foot stands at a place."""
     weight = " font-weight='bold'" if bold else ""
     return (
         f"<text x='{x}' y='{y}' {_FONT} font-size='{size}'{weight} fill='{_INK}'>"

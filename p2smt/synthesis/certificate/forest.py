@@ -306,20 +306,29 @@ def time_of_trees(claim: ForestClaim) -> Fraction:
         NoProof: trees are none, do not bring everything, or load an arc that carries nothing.
     """
     orbits = orbits_of(claim.network, claim.symmetries, claim.root)
+    return max(times_of_arcs(claim, orbits).values(), default=Fraction(0))
+
+
+def times_of_arcs(claim: ForestClaim, orbits: Orbits) -> dict[int, Fraction]:
+    """What arcs that have a limit take, by the first of those that symmetries make of each other.
+
+    Raises:
+        NoProof: as for all of them together.
+    """
     every = range(claim.network.ranks) if claim.root is None else (claim.root,)
     roots = Counter(orbits.vertices[rank] for rank in every)
     loads: dict[int, Fraction] = defaultdict(Fraction)
     copied = _add_loads(claim.network, claim.copying, orbits, roots, loads)
     added = _add_loads(claim.network.reversed(), claim.adding, orbits, roots, loads)
     _check_whole(claim, roots, copied, added)
-    sizes, most = Counter(orbits.arcs), Fraction(0)
+    sizes, found = Counter(orbits.arcs), dict[int, Fraction]()
     for arc, load in loads.items():
         bandwidth = claim.network.arcs[arc][2]
         if bandwidth == 0:
             raise NoProof("the trees load an arc that carries nothing")
         if bandwidth is not None:
-            most = max(most, load / bandwidth / sizes[arc])
-    return most
+            found[arc] = load / bandwidth / sizes[arc]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,8 +510,13 @@ def fault_of_tree(net: TreeNetwork, tree: WeightedTree) -> str | None:
 def binding(claim: ForestClaim) -> Iterator[str]:
     """The arcs into the first part (or out of it), in words: what no forest gets round."""
     net, part = claim.network, claim.parts[0]
-    for tail, head, bandwidth in net.arcs:
+    for arc, (tail, head, bandwidth) in enumerate(net.arcs):
         far, near = (tail, head) if claim.collective in OUTWARD else (head, tail)
         if bandwidth is not None and near in part and far not in part:
-            ends = net.vertices[tail], net.vertices[head]
-            yield ends[0] if ends[1] == ends[0] + END else f"{ends[0]} to {ends[1]}"
+            yield arc_words(net, arc)
+
+
+def arc_words(net: TreeNetwork, arc: int) -> str:
+    """An arc by its ends; a port by its own name."""
+    first, last = (net.vertices[vertex] for vertex in net.arcs[arc][:2])
+    return first if last == first + END else f"{first} to {last}"

@@ -227,7 +227,16 @@ class SizeCertificate:
         Raises:
             InputError: it is no certificate.
         """
-        return _certificate(plain.parsed(text, source), source)
+        return SizeCertificate.of_data(plain.parsed(text, source), source)
+
+    @staticmethod
+    def of_data(data: Any, source: str = "certificate") -> SizeCertificate:
+        """The claim in the data of a file.
+
+        Raises:
+            InputError: it is no certificate.
+        """
+        return _certificate(data, source)
 
 
 _KEYS = (

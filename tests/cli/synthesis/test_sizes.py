@@ -52,8 +52,12 @@ def test_a_gap_is_told_first_and_not_settled() -> None:
 
 def test_a_schedule_a_piece_says_for_which_payloads(tmp_path: Path) -> None:
     """The least and the most of each are those of the answer, and every file verifies."""
-    files = f"-o {tmp_path} --certificate {tmp_path / 'sizes.json'}"
-    pieces = answered(f"{RANGE} {files}")["pieces"]
+    files = f"-o {tmp_path} --certificate {tmp_path / 'sizes.json'} --svg {tmp_path / 'times.svg'}"
+    found = answered(f"{RANGE} {files}")
+    pieces = found["pieces"]
+    assert found["svg"] == str(tmp_path / "times.svg")
+    drawn = sorted(path.name for path in tmp_path.glob("*.svg"))
+    assert drawn == ["times-2-3-2.svg", "times-3-7-6.svg", "times.svg"]
     names = [Path(one["found"]["files"]["output"]).name for one in pieces]
     assert names == ["all-gather-dgx1-2-3-2.xml", "all-gather-dgx1-3-7-6.xml"]
     for one in pieces:

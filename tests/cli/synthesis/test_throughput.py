@@ -60,10 +60,12 @@ def test_a_forest_is_written_and_verified(tmp_path: Path) -> None:
 
 def test_a_schedule_is_written_verified_and_run(tmp_path: Path) -> None:
     path, forest = tmp_path / "algo.xml", tmp_path / "forest.json"
-    done = asked(f"{RING} --pieces 3 -o {path} --certificate {forest} --json")
+    svg = tmp_path / "trees.svg"
+    done = asked(f"{RING} --pieces 3 -o {path} --certificate {forest} --svg {svg} --json")
     data = done.json()
     assert (done.code, done.err) == (0, "")
-    assert data["files"] == {"output": str(path), "certificate": str(forest), "svg": None}
+    assert data["files"] == {"output": str(path), "certificate": str(forest), "svg": str(svg)}
+    assert svg.read_text().startswith("<svg")
     made = data["schedule"]
     assert (made["pieces"], made["chunks"], made["verdict"]) == (3, 3, "valid")
     assert cli("verify", str(path)).code == cli("verify", str(forest)).code == 0
@@ -90,7 +92,7 @@ def test_the_time_limit_leaves_it_unknown(tmp_path: Path) -> None:
         (f"{RING} --steps 3", "--steps"),
         (f"{RING} --pareto", "--pareto"),
         (f"{RING} --symmetry none", "--symmetry"),
-        (f"{RING} --svg a.svg", "--svg"),
+        (f"{RING} --svg a.png", "a.png"),
         (f"{RING} --journal a.jsonl", "--journal"),
         (f"{RING} -t dgx-h100", "--fabric and --topology"),
         (f"{RING} --root 1", "it has no root"),

@@ -20,11 +20,17 @@ COMMANDS = {
     "--to S(tp),S(dp) -o moved.json",
     "ring.yaml": "classics ring-all-reduce --ranks 9 -o ring.yaml",
     "puts.json": "classics one-shot-all-reduce --ranks 4 -o puts.json",
+    "forest.json": "synthesize --fabric dgx-a100:2 --collective all-reduce --objective throughput "
+    "-o forest.json",
+    "times.json": "synthesize -t dgx1-v100:1 --fabric dgx1 --collective all-gather "
+    "--size 1KiB..1GiB --certificate times.json",
     "swap.xml": "classics pairwise-all-to-all --ranks 4 -o swap.xml",
 }
 PRINTED = {
     "printed.json": f"{PLAN} --compare tp=8 --json",
     "solved.json": "solve -t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --json",
+    "sizes.json": "synthesize -t dgx1-v100:1 --fabric dgx1 --collective all-gather "
+    "--size 1KiB..1GiB --json",
     "listed.json": "placements -a dp=2,tp=4 --levels 2,4 --json",
 }
 KINDS = (*COMMANDS, *PRINTED)

@@ -242,10 +242,10 @@ def test_what_is_to_spare_is_of_what_a_training_may_use(inputs: Path) -> None:
 
 def test_a_certificate_is_told_as_a_claim(tmp_path: Path) -> None:
     """Nothing is checked for a page, so that no word of it may sound like a proof."""
-    path = tmp_path / "forest.json"
-    asked = ("--fabric", "ring:4", "--collective", "all-gather", "--objective", "throughput")
-    assert cli("synthesize", *asked, "-o", str(path)).code == 0
+    path = tmp_path / "bound.json"
+    asked = "--fabric ring:4 --collective all-gather --steps 2 --rounds 3 --chunks 2"
+    assert cli("synthesize", *asked.split(), "--certificate", str(path)).code == 0
     story = story_of([str(path)])
-    assert story.title == "A forest"
+    assert story.title == "A schedule-certificate"
     assert "not checked" in story.verdict
     assert story.lacks == ()
