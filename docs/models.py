@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments.testbed.written.marked import filled
 from p2smt.interop.config_families import FAMILIES
-from p2smt.report.training.models import layers_text
+from p2smt.report.training.model_list import layers_text
 from p2smt.training.model_file import read_model
 from p2smt.training.model_names import model_names
 from p2smt.training.transformer import Transformer

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from p2smt.api.workload import read_model as read_model
     from p2smt.calibration.build import Calibration as Calibration
     from p2smt.calibration.samples import Measurements as Measurements
+    from p2smt.cluster.changed_cluster import parse_changes as parse_changes
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
     from p2smt.cluster.library.model import Library as Library
@@ -81,7 +82,6 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
     from p2smt.cluster.trimmed import trimmed as trimmed
-    from p2smt.cluster.what_if import parse_changes as parse_changes
     from p2smt.collectives.dispatch import Dispatch as Dispatch
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
@@ -169,7 +169,7 @@ if TYPE_CHECKING:
     from p2smt.training.efficiency import Framework as Framework
     from p2smt.training.prediction import Prediction as Prediction
     from p2smt.training.prediction import RunEstimate as RunEstimate
-    from p2smt.training.search.answer import PlanAnswer as PlanAnswer
+    from p2smt.training.search.plan_answer import PlanAnswer as PlanAnswer
     from p2smt.training.search.question import PlanQuestion as PlanQuestion
     from p2smt.training.search.question import Prices as Prices
     from p2smt.training.search.question import SpaceLimits as SpaceLimits
@@ -385,7 +385,7 @@ _HOMES = {
         "parse_measured",
     ),
     "p2smt.api.what_if": ("plan_what_if",),
-    "p2smt.cluster.what_if": ("parse_changes",),
+    "p2smt.cluster.changed_cluster": ("parse_changes",),
     "p2smt.api.workload": (
         "estimate",
         "read_model",
@@ -408,7 +408,7 @@ _HOMES = {
         "Prediction",
         "RunEstimate",
     ),
-    "p2smt.training.search.answer": ("PlanAnswer",),
+    "p2smt.training.search.plan_answer": ("PlanAnswer",),
     "p2smt.training.search.question": (
         "PlanQuestion",
         "Prices",

@@ -16,7 +16,7 @@ from experiments.mpi_on_testbed.study import NODES, PER_NODE, RANKS, UPLINK_BYTE
 from experiments.testbed.network import cluster
 from experiments.testbed.script import ended, only_argument
 from experiments.testbed.spec import NetworkSpec, regular
-from p2smt.interop.osu.parse_text import PER_RANK, TESTS
+from p2smt.interop.osu import PER_RANK, TESTS
 
 SIZES = (512 * 2**10, 4 * 2**20, 16 * 2**20)
 """Of the whole vector."""

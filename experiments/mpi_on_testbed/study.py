@@ -27,7 +27,7 @@ from experiments.testbed.network import cluster
 from experiments.testbed.ranks import cluster_data
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, regular
-from p2smt.interop.osu.parse_text import PER_RANK, TESTS, parse_osu
+from p2smt.interop.osu import PER_RANK, TESTS, parse_osu
 from p2smt.report.progress import counted
 
 NODES, PER_NODE, UPLINK_BYTES_PER_S = 4, 2, 12.5e6

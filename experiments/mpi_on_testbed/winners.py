@@ -26,7 +26,7 @@ from experiments.testbed.network import cluster
 from experiments.testbed.ranks import cluster_data
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, regular
-from p2smt.interop.osu.parse_text import PER_RANK, TESTS, parse_osu
+from p2smt.interop.osu import PER_RANK, TESTS, parse_osu
 from p2smt.interop.tuners.mpi_writers import MPICH_NAMES, OPEN_MPI_NAMES, Named
 from p2smt.interop.tuners.openmpi import ALGORITHMS
 

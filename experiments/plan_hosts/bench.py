@@ -28,7 +28,7 @@ from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.report.progress import counted
-from p2smt.training.search.hosts.answer import HostsAnswer
+from p2smt.training.search.hosts.hosted_answer import HostsAnswer
 from p2smt.training.search.hosts.search import plan_on_hosts
 from p2smt.training.search.question import PlanQuestion
 

@@ -23,7 +23,7 @@ from p2smt.training.efficiency import Efficiency, LayerConstants
 from p2smt.training.formulas.quantities import Quantities, given, quantities, timed
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import call_prices
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.pipeline import combine, work_of
 from p2smt.training.prediction import DISPATCH_REQUEST
 from p2smt.training.strategy import PEAK_OF

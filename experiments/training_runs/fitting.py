@@ -8,7 +8,7 @@ from typing import Any
 from experiments.training_runs.store import SWEEP, TABLE_5, rounded
 from p2smt.training.efficiencies.frameworks import topology_of
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.fit import (
+from p2smt.training.measured.efficiency_fit import (
     EfficiencyFit,
     errors_of,
     fit,
@@ -17,7 +17,7 @@ from p2smt.training.measured.fit import (
     median_error,
     step_s,
 )
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 
 OPERATIONS = 6
 """A parameter multiplies and adds once forward and twice backward for each token."""

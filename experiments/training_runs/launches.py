@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.training_runs.store import SMALL, SWEEP, rounded
-from p2smt.training.measured.fit import errors_of, fit, mean_error, step_s
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.efficiency_fit import errors_of, fit, mean_error, step_s
+from p2smt.training.measured.measured_runs import MeasuredRun
 
 STEP_S = 1e-4
 MOST_STEPS = 24

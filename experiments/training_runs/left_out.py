@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-import p2smt.training.measured.errors as packaged
+import p2smt.training.measured.prediction_errors as packaged
 from experiments.testbed.written import results
 from experiments.training_runs import mixtures, store
 from experiments.training_runs.fit_kinds import CORE
@@ -23,9 +23,9 @@ from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.efficiency_files import BY_KINDS, MEGATRON, nearest_efficiency
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
-from p2smt.training.measured.errors import DEVICE, MODEL, LeftOutRun
-from p2smt.training.measured.fit import fit, step_s
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.efficiency_fit import fit, step_s
+from p2smt.training.measured.measured_runs import MeasuredRun
+from p2smt.training.measured.prediction_errors import DEVICE, MODEL, LeftOutRun
 from p2smt.training.strategy import PEAK_OF
 
 LIKE_MEGATRON = ("nemo", *MEGATRON, *BY_KINDS)

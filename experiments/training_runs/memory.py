@@ -12,8 +12,8 @@ from p2smt.training.efficiencies.frameworks import (
     topology_of,
 )
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.fit import prediction_of
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.efficiency_fit import prediction_of
+from p2smt.training.measured.measured_runs import MeasuredRun
 
 GIB = 2**30
 

@@ -17,7 +17,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import chunk_layers
-from p2smt.training.measured.run import MeasuredRun, MeasuredRuns, RunRow
+from p2smt.training.measured.measured_runs import MeasuredRun, MeasuredRuns, RunRow
 from p2smt.training.model_file import read_model
 from p2smt.training.strategy import MODULES, Batch, Recompute, Strategy
 from p2smt.training.transformer import LayerRun, Transformer

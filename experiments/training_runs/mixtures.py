@@ -23,7 +23,7 @@ from experiments.training_runs.shipped import FOLDER
 from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
 from p2smt.training.efficiencies.efficiency_files import dump_efficiency
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.strategy import PEAK_OF, strategy_text
 
 RUNS, RESULTS, PAGE = HERE / "mixtures.csv", HERE / "mixtures.json", HERE / "mixtures.md"

@@ -14,7 +14,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.pipeline import (
     StrategyWork,
     axis_requests,

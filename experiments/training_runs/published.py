@@ -9,8 +9,8 @@ from typing import Any
 from experiments.testbed.written import results
 from experiments.training_runs.store import HERE
 from p2smt.errors import InputError
-from p2smt.training.measured.fit import kendall_tau, regret
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.efficiency_fit import kendall_tau, regret
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.model_file import read_model
 
 MODELS = HERE / "models.csv"

@@ -13,8 +13,14 @@ from p2smt.cluster.topology import Topology
 from p2smt.training.efficiencies.frameworks import topology_of
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import predict
-from p2smt.training.measured.fit import kendall_tau, place_of_best, ranked, regret, step_s
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.efficiency_fit import (
+    kendall_tau,
+    place_of_best,
+    ranked,
+    regret,
+    step_s,
+)
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.strategy import Strategy
 
 SHUFFLES, SEED = 2000, 16

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.testbed.written import results
-from p2smt.training.measured.run import MeasuredRuns, read_runs
+from p2smt.training.measured.measured_runs import MeasuredRuns, read_runs
 
 HERE = Path(__file__).resolve().parent
 RUNS, RESULTS = HERE / "runs.csv", HERE / "results.json"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import p2smt.training.measured.run as packaged
+import p2smt.training.measured.measured_runs as packaged
 from experiments.training_runs import mixtures
 from experiments.training_runs.fit_kinds import CORE
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.shipped import SHIPPED
 from p2smt.training.efficiencies.frameworks import named_hardware
-from p2smt.training.measured.run import MeasuredRun, read_runs
+from p2smt.training.measured.measured_runs import MeasuredRun, read_runs
 
 RUNS = Path(__file__).parent / "runs.csv"
 

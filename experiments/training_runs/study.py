@@ -15,7 +15,7 @@ from experiments.training_runs import fitting, launches, memory, placements, ran
 from experiments.training_runs.store import RESULTS, SMALL, runs
 from p2smt.errors import InputError
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.fit import EfficiencyFit, errors_of, step_s
+from p2smt.training.measured.efficiency_fit import EfficiencyFit, errors_of, step_s
 
 
 def study() -> dict[str, Any]:

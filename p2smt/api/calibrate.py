@@ -14,8 +14,8 @@ from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import measurements_of
-from p2smt.interop.osu.files import OSU
+from p2smt.interop.nccl_tests.calibration_files import measurements_of
+from p2smt.interop.osu import OSU
 from p2smt.runtime.payload import RunOptions
 
 SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)

@@ -15,8 +15,8 @@ from p2smt.training.efficiencies.efficiency_files import (
     same_device,
 )
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.errors import errors_by_run
-from p2smt.training.measured.run import runs_beside
+from p2smt.training.measured.measured_runs import runs_beside
+from p2smt.training.measured.prediction_errors import errors_by_run
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.known import Known, known
 

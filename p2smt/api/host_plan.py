@@ -11,8 +11,8 @@ from p2smt.display import Displayed
 from p2smt.errors import InputError
 from p2smt.result import SAME, SearchLimits, StopWatch
 from p2smt.training.iteration import estimate_range
-from p2smt.training.measured.errors import iteration_range
-from p2smt.training.measured.run import searched_strategies
+from p2smt.training.measured.measured_runs import searched_strategies
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.comparison import (
     NearMeasured,
@@ -20,7 +20,7 @@ from p2smt.training.present.comparison import (
     RunComparison,
     compare_with,
 )
-from p2smt.training.search.hosts.answer import HostedStrategy, HostsAnswer
+from p2smt.training.search.hosts.hosted_answer import HostedStrategy, HostsAnswer
 from p2smt.training.search.hosts.search import WITHOUT_LIMIT_S
 from p2smt.training.search.hosts.search import plan_on_hosts as search
 from p2smt.training.search.known import FAR, most_known

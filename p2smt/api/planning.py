@@ -20,7 +20,7 @@ from p2smt.interop.trainers.trainer import cuda_alone
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
-from p2smt.training.measured.run import measured_strategies, searched_strategies
+from p2smt.training.measured.measured_runs import measured_strategies, searched_strategies
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.comparison import (
     NearMeasured,
@@ -28,9 +28,9 @@ from p2smt.training.present.comparison import (
     RunComparison,
     compare_with,
 )
-from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
 from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
+from p2smt.training.search.plan_answer import PlanAnswer, PlannedStrategy
 from p2smt.training.search.question import Lacks, PlanQuestion
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.training_plan import TrainingPlan, training_plan, training_plan_data

@@ -32,7 +32,7 @@ from p2smt.plans.file import MAX_PLAN_BYTES, REDISTRIBUTION
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import estimate_range
-from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.plan_block import efficiency_in, run_of
 from p2smt.training.present.priced import Launched
 from p2smt.training.strategy import Batch, Strategy, strategy_text

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.api.planning import launcher_lacks
+from p2smt.cluster.changed_cluster import ClusterChange
 from p2smt.cluster.topology import Topology
-from p2smt.cluster.what_if import ClusterChange
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status
 from p2smt.training.gain import RateGain, rate_gain

@@ -2,7 +2,7 @@
 
 With a library its algorithms run, and the fit seeks what they make of the nominal links
 (:mod:`p2smt.calibration.effective`); without one the links themselves are fitted in pieces
-(:mod:`p2smt.calibration.levels`).
+(:mod:`p2smt.calibration.fitted_levels`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.effective import FittedConstant, Quantity, fit_constants
-from p2smt.calibration.levels import CollectiveFit, LevelFit, fit_levels
+from p2smt.calibration.fitted_levels import CollectiveFit, LevelFit, fit_levels
 from p2smt.calibration.samples import Predictor, Sample, usages
-from p2smt.calibration.tables import (
+from p2smt.calibration.table_errors import (
     Disagreement,
     TableFit,
     disagreements,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from p2smt.calibration.effective import LEAST_S
-from p2smt.calibration.rows import FitTable, Floats, Row, make_table, piece_names
+from p2smt.calibration.fit_rows import FitTable, Floats, Row, make_table, piece_names
 from p2smt.cluster.topology import Piece
 from p2smt.errors import InputError
 
@@ -292,7 +292,7 @@ def _line(table: FitTable, chosen: np.ndarray, k: int, least: float) -> tuple[fl
     """One line through some rows in relative error; its slope is at least ``least``.
 
     A minimum of lines is concave: of smaller messages, a byte costs no less.  Way k of a row
-    is the first algorithm by piece k (:func:`p2smt.calibration.rows.make_table`).
+    is the first algorithm by piece k (:func:`p2smt.calibration.fit_rows.make_table`).
     """
     seconds = table.seconds[chosen]
     rest = np.maximum(1 - table.fixed_s[chosen, k] / seconds, 1e-3)

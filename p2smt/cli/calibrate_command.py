@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from p2smt.calibration.samples import Measurements
     from p2smt.cluster.topology import Algorithm, Topology
     from p2smt.cost.algorithms import Operation
-    from p2smt.training.measured.fit import EfficiencyFit
+    from p2smt.training.measured.efficiency_fit import EfficiencyFit
 
 
 @opened
@@ -290,8 +290,8 @@ def calibrate_runs(path: str, name: str | None, output: str | None, shown: o.Sho
     """
     from p2smt.report.calibration import efficiency_data, efficiency_screen, efficiency_tables
     from p2smt.report.text import printable
-    from p2smt.training.measured.fit import fits, step_s
-    from p2smt.training.measured.run import read_runs
+    from p2smt.training.measured.efficiency_fit import fits, step_s
+    from p2smt.training.measured.measured_runs import read_runs
 
     runs = read_runs(path)
     found = fits(runs.counted, step_s, name or "")

@@ -50,7 +50,7 @@ def compare(
     from p2smt.cli.solve_command import hosts_of
     from p2smt.parallelism.request import Problem, parse_objective
     from p2smt.report.order_tables import comparison_data, comparison_tables
-    from p2smt.report.screens.orders import comparison_screen
+    from p2smt.report.screens.order_screens import comparison_screen
 
     if any(map(is_answer, orders or ())):
         _answers(

@@ -142,7 +142,7 @@ def _once(asked: o.PlacedRequests, programs: list[str], details: bool, as_json: 
 def _tell(problem: Problem, found: Sequence[Alternative], details: bool, as_json: bool) -> int:
     from p2smt.cli.output import tell_tables
     from p2smt.report.costs.cost_tables import cost_data, cost_tables
-    from p2smt.report.screens.costs import cost_screen
+    from p2smt.report.screens.cost_screens import cost_screen
 
     shown = cost_tables if details else cost_screen
     tell_tables(as_json, lambda: cost_data(problem, found), lambda: shown(problem, found))
@@ -195,7 +195,7 @@ def _sweep(
     from p2smt.plans.given_program import answer_notes, sweep
     from p2smt.report.costs.cost_tables import sweep_data
     from p2smt.report.costs.sweep import plot_format, sweep_tables, write_plot
-    from p2smt.report.screens.costs import sweep_screen
+    from p2smt.report.screens.cost_screens import sweep_screen
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
 
@@ -278,7 +278,7 @@ def _plan(path: str, details: bool, as_json: bool) -> int:
     from p2smt.cli.output import print_json
     from p2smt.report.costs.cost_tables import plan_cost_data, plan_tables
     from p2smt.report.plan_data import report_lines
-    from p2smt.report.screens.costs import plan_cost_screen, verdict_first
+    from p2smt.report.screens.cost_screens import plan_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.training.training_plan import check_training_plan
 
@@ -317,7 +317,7 @@ def _redistribution(path: str, details: bool, as_json: bool) -> int:
     from p2smt.cli.output import print_json
     from p2smt.report.resharding_data import checked_plan_lines, plan_cost_data
     from p2smt.report.resharding_tables import headline, steps_table
-    from p2smt.report.screens.costs import redistribution_cost_screen, verdict_first
+    from p2smt.report.screens.cost_screens import redistribution_cost_screen, verdict_first
     from p2smt.report.tables import show
     from p2smt.resharding.plan_check import check_redistribution
     from p2smt.resharding.plan_file import read_redistribution

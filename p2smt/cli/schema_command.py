@@ -20,7 +20,7 @@ def schema(
     from p2smt.cli.output import tell_tables
     from p2smt.report.outputs.catalogue import listed, schema_of
     from p2smt.report.outputs.lists import ListedSchema, SchemaOutput
-    from p2smt.report.screens.lists import schemas_screen
+    from p2smt.report.screens.list_screens import schemas_screen
     from p2smt.report.tables import table
 
     if name is not None:

@@ -17,8 +17,8 @@ from p2smt.cli.parameters import Text, Texts, flag, opened, option, part
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from p2smt.cluster.changed_cluster import ClusterChange
     from p2smt.cluster.topology import Topology
-    from p2smt.cluster.what_if import ClusterChange
     from p2smt.parallelism.request import Problem
     from p2smt.plans.solution import Solution
     from p2smt.report.outputs.solve import SolveOutput
@@ -174,7 +174,7 @@ def _finish(
     lines = _gain_lines(rows, solution) if rows else []
     try:
         if output is not None and data().plan is not None:
-            from p2smt.report.page.answer import solved_answer
+            from p2smt.report.page.answer_part import solved_answer
 
             answer = solved_answer(solution, beside, command_line())
             plan = {**(data().plan or {}), "answer": answer}
@@ -187,7 +187,7 @@ def _finish(
 
 
 def _gain_lines(rows: Sequence[SolvedChange], solution: Solution) -> list[str]:
-    from p2smt.report.what_if import solve_lines
+    from p2smt.report.what_if_rows import solve_lines
 
     return solve_lines(rows, solution)
 
@@ -203,7 +203,7 @@ def _screen(
         from p2smt.report.screens.solutions import solve_screen
 
         return solve_screen(solution, below, file)
-    from p2smt.report.screens.orders import hosts_screen
+    from p2smt.report.screens.order_screens import hosts_screen
 
     return hosts_screen(solution, beside, below, file, explained=explained)
 

@@ -46,7 +46,7 @@ class NodeOptions:
         """
         from p2smt.cluster.link import NETWORK
         from p2smt.errors import did_you_mean
-        from p2smt.interop.clusters.nodes.models import gpu_model
+        from p2smt.interop.clusters.nodes.gpu_models import gpu_model
         from p2smt.interop.clusters.nodes.node_facts import MAX_CARDS, Told
         from p2smt.units import parse_bandwidth, parse_count
 
@@ -233,7 +233,7 @@ def topology_list(*, shown: o.ShownOptions) -> int:
     from p2smt.cluster.file import preset_names, profiles
     from p2smt.fabric.fabric_file import FAMILIES, fabric_names
     from p2smt.report.outputs.lists import TopologyListOutput
-    from p2smt.report.screens.lists import topologies_screen
+    from p2smt.report.screens.list_screens import topologies_screen
     from p2smt.report.topologies import list_tables
 
     presets, fabrics = preset_names(), fabric_names()

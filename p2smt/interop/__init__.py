@@ -14,8 +14,8 @@ A folder holds one format of schedules, with the same files as its neighbours:
 ``schedule_files.FORMATS``; docs/schedules.md says what its steps mean.
 
 ``nccl_tests`` holds measurements, not schedules, and writes nothing: ``elements`` (tables of
-times), ``parse_text`` (what is printed), ``files`` (the ``-J`` report, what ran on how many ranks,
-and what a calibration takes).
+times), ``parse_text`` (what is printed), ``calibration_files`` (the ``-J`` report, what ran on how
+many ranks, and what a calibration takes).  ``osu`` is the same of the OSU micro-benchmarks.
 
 ``clusters`` has what tells of clusters: a format is a reader that takes facts from a text
 (switches and hosts outside, levels inside a node, or all levels), and a row of the table in

@@ -12,8 +12,8 @@ from rich.cells import cell_len, set_cell_size
 
 from p2smt.report.outputs.answers import CompareAnswersOutput, ComparedAnswer
 from p2smt.report.text import printable
-from p2smt.report.training.words import short_strategy
-from p2smt.report.what_if import COLUMNS, gain_words
+from p2smt.report.training.run_words import short_strategy
+from p2smt.report.what_if_rows import COLUMNS, gain_words
 from p2smt.training.strategy import parse_strategy
 from p2smt.units import format_gigabytes, format_time, format_time_range
 

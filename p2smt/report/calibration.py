@@ -28,18 +28,18 @@ from p2smt.report.outputs.calibrate import (
 from p2smt.report.screen import LINES, composed, fitted, full_width
 from p2smt.report.tables import table
 from p2smt.report.text import printable
-from p2smt.training.measured.fit import mean_error, median_error
+from p2smt.training.measured.efficiency_fit import mean_error, median_error
 from p2smt.units import counted, format_bandwidth, format_bytes, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
     from p2smt.calibration.effective import FittedConstant
-    from p2smt.calibration.levels import CollectiveFit, LevelFit
+    from p2smt.calibration.fitted_levels import CollectiveFit, LevelFit
     from p2smt.calibration.samples import Sample
-    from p2smt.calibration.tables import TableFit
+    from p2smt.calibration.table_errors import TableFit
     from p2smt.cluster.topology import Link, Piece
-    from p2smt.training.measured.fit import EfficiencyFit, PredictedRun
-    from p2smt.training.measured.run import MeasuredRuns
+    from p2smt.training.measured.efficiency_fit import EfficiencyFit, PredictedRun
+    from p2smt.training.measured.measured_runs import MeasuredRuns
 
 
 # Calibrations for people and as data.

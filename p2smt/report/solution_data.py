@@ -52,7 +52,7 @@ from p2smt.report.outputs.solve import (
     TimedStep,
 )
 from p2smt.report.tipping_points import tipping_point_text
-from p2smt.report.what_if import solve_data
+from p2smt.report.what_if_rows import solve_data
 from p2smt.result import SAME, SolveStats, known_bound
 
 if TYPE_CHECKING:

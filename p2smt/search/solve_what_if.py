@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from p2smt.cluster.what_if import HOSTS, ClusterChange, parse_changes
+from p2smt.cluster.changed_cluster import HOSTS, ClusterChange, parse_changes
 from p2smt.cost.accuracy import PriceRange
 from p2smt.errors import InputError
 from p2smt.parallelism.request import Problem

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from p2smt.calibration.build import Calibration, calibrate, calibrated_yaml
 from p2smt.calibration.fit import Lines
-from p2smt.calibration.rows import make_row, make_table
+from p2smt.calibration.fit_rows import make_row, make_table
 from p2smt.calibration.samples import Sample, predicted_s, usages
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology

@@ -11,7 +11,7 @@ import pytest
 from p2smt.calibration.build import Calibration, calibrate, doubts, useless
 from p2smt.calibration.effective import LEAST_S, Constant, Quantity, fit_constants, with_constants
 from p2smt.calibration.samples import Predictor, Sample, predicted_s
-from p2smt.calibration.tables import disagreements
+from p2smt.calibration.table_errors import disagreements
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind

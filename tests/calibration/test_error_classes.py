@@ -8,7 +8,7 @@ import pytest
 
 from p2smt.calibration.build import calibrate, calibrated_yaml
 from p2smt.calibration.samples import Sample
-from p2smt.calibration.tables import error_classes
+from p2smt.calibration.table_errors import error_classes
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Topology

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.calibration.fit import MAX_OUTLIERS, Fit, Lines, fit_pieces
-from p2smt.calibration.rows import Ask, Inside, Row, make_table, piece_names
+from p2smt.calibration.fit_rows import Ask, Inside, Row, make_table, piece_names
 from p2smt.errors import InputError
 from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first, examples_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.calibration.levels import with_library
+from p2smt.calibration.fitted_levels import with_library
 from p2smt.calibration.samples import Sample, predicted_s
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective

@@ -21,7 +21,7 @@ from p2smt.schedules.language.schedule_text import dump_schedule
 from tests.interop.msccl.texts import ring
 from tests.interop.mscclpp.plans import all_gather
 
-MEASUREMENTS = ("nccl_tests", "osu")
+MEASUREMENTS = ("nccl_tests",)
 # not of schedules
 OTHERS = (
     *("arrays", "clusters", "fabrics", "jobs", "launchers", "meshes", "models", "orders", "shell"),

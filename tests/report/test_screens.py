@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from p2smt.report.screen import COLUMNS, LINES, names_block
-from p2smt.report.screens.checks import checked_screen
+from p2smt.report.screens.check_screen import checked_screen
 from tests.cli.tools import RACKS, cli
 
 TWO = "--axes dp=8,tp=4 --reduce dp=1GiB --reduce tp=64MiB*128"

@@ -24,8 +24,8 @@ from p2smt.report.training.estimate_data import planned_data
 from p2smt.result import Status
 from p2smt.search.solve import solve
 from p2smt.training import training_plan as plans
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan as search_plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.strategy import AXES, Batch, Recompute
 from p2smt.training.training_plan import (

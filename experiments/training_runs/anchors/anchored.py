@@ -20,7 +20,7 @@ from experiments.testbed.written import results
 from experiments.training_runs import mixtures, store
 from p2smt.errors import InputError
 from p2smt.result import SAME
-from p2smt.training.measured.errors import spread
+from p2smt.training.measured.prediction_errors import spread
 
 PAGE = Path(__file__).parent / "anchored.md"
 DENSE, MIXTURES = "dense models in 16 bits", "mixtures, hybrids and low precision"

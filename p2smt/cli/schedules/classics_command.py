@@ -33,7 +33,7 @@ def classics(
     from p2smt.cli.output import tell_tables
     from p2smt.errors import InputError
     from p2smt.report.outputs.lists import ClassicsOutput
-    from p2smt.report.screens.lists import classics_screen
+    from p2smt.report.screens.list_screens import classics_screen
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:

@@ -87,7 +87,7 @@ def _export(
     from p2smt.interop.plan_export import export_plan
     from p2smt.plans.file import read_plan
     from p2smt.report.schedules.schedule_data import converted_data, export_lines
-    from p2smt.report.screens.lists import converted_screen
+    from p2smt.report.screens.list_screens import converted_screen
 
     number = 1 if request is None else given.count_of(request, "request")
     chosen = None if group is None else given.count_of(group, "group")

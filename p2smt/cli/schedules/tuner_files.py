@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from p2smt.interop.exported import Exported
     from p2smt.interop.tuners.choices import Chosen, Comm, FileVerdict
     from p2smt.interop.tuners.regions import CommMember
-    from p2smt.report.outputs.journals import TunerRow, VerifyTunerOutput
+    from p2smt.report.outputs.verified import TunerRow, VerifyTunerOutput
 
 MOST_BYTES = 16 << 20
 
@@ -129,7 +129,7 @@ def verify_tuner(path: str, text: str, named: Text, comms: Text, shown: o.ShownO
     from p2smt.cli.output import tell
     from p2smt.interop.tuners.choices import parse_comms
     from p2smt.interop.tuners.formats import judged, tuner_format, tuner_lines
-    from p2smt.report.screens.checks import checked_screen
+    from p2smt.report.screens.check_screen import checked_screen
     from p2smt.report.text import printable
 
     form = None if named is None else tuner_format(named)
@@ -146,7 +146,7 @@ def verify_tuner(path: str, text: str, named: Text, comms: Text, shown: o.ShownO
 
 def _data(found: FileVerdict) -> VerifyTunerOutput:
     """The verdict as data."""
-    from p2smt.report.outputs.journals import TunerFault, VerifyTunerOutput
+    from p2smt.report.outputs.verified import TunerFault, VerifyTunerOutput
 
     return VerifyTunerOutput(
         verdict="faults" if found.faults else "right",
@@ -158,7 +158,7 @@ def _data(found: FileVerdict) -> VerifyTunerOutput:
 
 
 def _row(row: Chosen) -> TunerRow:
-    from p2smt.report.outputs.journals import TunerRow
+    from p2smt.report.outputs.verified import TunerRow
 
     call = row.call
     return TunerRow(

@@ -171,7 +171,7 @@ def _tell(
     whole: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> None:
     """Print what a check says, what stays ``below``, and files; ``whole``: how all is laid."""
-    from p2smt.report.screens.checks import checked_screen
+    from p2smt.report.screens.check_screen import checked_screen
 
     def told() -> Iterable[str]:
         said = lines()
@@ -348,7 +348,7 @@ def verify_journal_file(
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
     from p2smt.api.journals import verify_journal
     from p2smt.cli.guide.progress import tell_count
-    from p2smt.report.journals import journal_data, journal_lines
+    from p2smt.report.journal_verdict import journal_data, journal_lines
     from p2smt.report.text import printable
 
     many, limits = sample_of(sample, every), how.limits()

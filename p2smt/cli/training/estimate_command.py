@@ -75,7 +75,7 @@ def estimate(
     from p2smt.cli.output import note, note_beside, tell_tables, writable
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.allocation import uneven_note
-    from p2smt.cluster.what_if import first_listed, parse_changes
+    from p2smt.cluster.changed_cluster import first_listed, parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.text import printable
     from p2smt.report.training.estimate_data import estimate_data
@@ -208,8 +208,8 @@ def _listed_on(
 
 
 def _gained(found: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
-    from p2smt.report.training.words import short_strategy
-    from p2smt.report.what_if import training_lines
+    from p2smt.report.training.run_words import short_strategy
+    from p2smt.report.what_if_rows import training_lines
 
     return training_lines(rows, (short_strategy(found.run.strategy), found.iteration_s))
 

@@ -16,8 +16,8 @@ def models(
 ) -> int:
     """The models that are known by name, with their parameters; what plan and estimate take."""
     from p2smt.cli.output import tell_tables
-    from p2smt.report.screens.lists import models_screen
-    from p2smt.report.training.models import model_tables, models_data, one_model_data
+    from p2smt.report.screens.list_screens import models_screen
+    from p2smt.report.training.model_list import model_tables, models_data, one_model_data
     from p2smt.training.model_names import known_as, model_text
 
     if name is not None and not shown.json:

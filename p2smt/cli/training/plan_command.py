@@ -268,7 +268,7 @@ def plan(
     from p2smt.api.planning import plan as planned
     from p2smt.api.what_if import plan_what_if
     from p2smt.cli.solve_command import hosts_of
-    from p2smt.cluster.what_if import parse_changes
+    from p2smt.cluster.changed_cluster import parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.training.on_hosts import devices_on
 
@@ -404,7 +404,7 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
-    from p2smt.report.training.words import proof_words
+    from p2smt.report.training.run_words import proof_words
 
     output, svg, details, as_json = shown
     found = plan_on_hosts(
@@ -417,7 +417,7 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     rows = _what_if_on_hosts(asked, found)
     written, plan, run = _gained_on_hosts(found, rows), found.plan, found.recommended
     if plan is not None and output is not None:
-        from p2smt.report.page.answer import hosted_answer
+        from p2smt.report.page.answer_part import hosted_answer
 
         write_training_plan(plan, output, hosted_answer(found, command_line()))
         written.append(_plan_written(output, run, compared))
@@ -447,7 +447,7 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
 def _what_if_on_hosts(asked: HostsAsked, found: PlannedOnHosts) -> tuple[WhatIf, ...]:
     """The fastest strategy under each change, on the hosts of the job."""
     from p2smt.api.what_if import asked_on_hosts, plan_what_if
-    from p2smt.cluster.what_if import parse_changes
+    from p2smt.cluster.changed_cluster import parse_changes
 
     if found.estimate is None or found.answer.interrupted or not asked.what_if:
         return ()
@@ -500,8 +500,8 @@ def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
 
 def _gained(now: RunEstimate, rows: Sequence[WhatIf]) -> list[str]:
     """The fastest strategy under each change, beside the fastest of now."""
-    from p2smt.report.training.words import short_strategy
-    from p2smt.report.what_if import training_lines
+    from p2smt.report.training.run_words import short_strategy
+    from p2smt.report.what_if_rows import training_lines
 
     if not rows:
         return []
@@ -539,7 +539,7 @@ def _plan_written(output: str, run: Recommended | None, compared: RunComparison 
     """Where the plan is; beside what somebody runs also which it is, if not the best there."""
     from p2smt.api.planning import Why
     from p2smt.report.text import printable
-    from p2smt.report.training.words import short_strategy
+    from p2smt.report.training.run_words import short_strategy
 
     text = f"plan written to {printable(output)}"
     if compared is None or run is None or run.why is not Why.NEAREST or run.number == 1:
@@ -560,7 +560,7 @@ def _write(
         return lines
     if output is not None:
         from p2smt.api.planning import write_training_plan
-        from p2smt.report.page.answer import planned_answer
+        from p2smt.report.page.answer_part import planned_answer
 
         write_training_plan(run.plan, output, planned_answer(found, command_line()))
         lines.append(_plan_written(output, run, compared))

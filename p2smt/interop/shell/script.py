@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from tree_sitter import Node
 
 from p2smt.errors import InputError
+from p2smt.interop.shell.expansion import ShellWords
 from p2smt.interop.shell.nodes import body_of, first_error, parsed, tests_of, text_of
 from p2smt.interop.shell.variables import (
     CLOSE,
@@ -30,7 +31,6 @@ from p2smt.interop.shell.variables import (
     unknown,
     unknowns,
 )
-from p2smt.interop.shell.words import ShellWords
 
 MOST_BYTES = 1_000_000
 _MOST_STEPS = 20_000

@@ -8,9 +8,8 @@ from statistics import fmean
 
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests, text_of
-from p2smt.interop.osu.files import PROGRAM, read_osu
-from p2smt.interop.osu.parse_text import is_osu
+from p2smt.interop.nccl_tests.calibration_files import RankedTable, read_nccl_tests, text_of
+from p2smt.interop.osu import PROGRAM, is_osu, read_osu
 from p2smt.interop.tuners.choices import Comm
 from p2smt.interop.tuners.regions import OPERATIONS, Pair, Region
 from p2smt.interop.tuners.rules import ALGORITHMS, PROTOCOLS

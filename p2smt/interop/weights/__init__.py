@@ -5,8 +5,10 @@ rank holds.  How a rank stores them (q, k and v in one matrix, gate and up in on
 docs/transfer-layouts.md, and decides packing only, but where the ranks cut the matrix as stored.
 
 - ``models``: how families of decoders name their weights, and a model with its family;
-- ``tensors``: every weight of a model, with its role, which is what rules of frameworks go by;
-- ``text``: ``framework:key=value,..`` as checked options; ``stages``: layers on pipeline stages;
+- ``weight_tensors``: every weight of a model, with its role, which is what rules of frameworks go
+  by;
+- ``layout_text``: ``framework:key=value,..`` as checked options;
+- ``stages``: layers on pipeline stages;
 - ``ranks``: coordinates of ranks, and rules put together as a layout;
 - ``megatron``, ``serving`` (vLLM and SGLang), ``meshes`` (FSDP2, HSDP, DTensor, JAX): the rules,
   each with the lines of its framework that it was read from;

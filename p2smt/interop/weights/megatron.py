@@ -32,6 +32,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.models import WeightModel
 from p2smt.interop.weights.ranks import (
     HeldParts,
@@ -42,8 +43,7 @@ from p2smt.interop.weights.ranks import (
     whole,
 )
 from p2smt.interop.weights.stages import StageOf, megatron_stages
-from p2smt.interop.weights.tensors import Role, Weight, weights_of
-from p2smt.interop.weights.text import WeightsText
+from p2smt.interop.weights.weight_tensors import Role, Weight, weights_of
 from p2smt.transfer.layouts import IndexBox, WeightLayout
 
 MEGATRON_OPTIONS = (

@@ -23,10 +23,10 @@ from dataclasses import replace
 
 from p2smt.errors import InputError
 from p2smt.interop.arrays.notations import read_layout
+from p2smt.interop.weights.layout_text import MAX_DEVICES, WeightsText
 from p2smt.interop.weights.models import WeightModel
 from p2smt.interop.weights.ranks import HeldParts, layout_by
-from p2smt.interop.weights.tensors import Weight, weights_of
-from p2smt.interop.weights.text import MAX_DEVICES, WeightsText
+from p2smt.interop.weights.weight_tensors import Weight, weights_of
 from p2smt.resharding.index_maps import blocks_of_type, intervals
 from p2smt.resharding.types import ArrayType, ElementType, Layout, Mesh, Uneven, parse_mesh
 from p2smt.transfer.layouts import IndexBox, WeightLayout

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.interop.weights.tensors import Weight
-from p2smt.interop.weights.text import MAX_DEVICES, WeightsText
+from p2smt.interop.weights.layout_text import MAX_DEVICES, WeightsText
+from p2smt.interop.weights.weight_tensors import Weight
 from p2smt.parallelism.placement import IntArray
 from p2smt.transfer.layouts import IndexBox, Shards, WeightLayout
 

@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.models import WeightModel
 from p2smt.interop.weights.ranks import (
     HeldParts,
@@ -49,8 +50,7 @@ from p2smt.interop.weights.ranks import (
     whole,
 )
 from p2smt.interop.weights.stages import StageOf, listed_stages, sglang_sizes, vllm_sizes
-from p2smt.interop.weights.tensors import Role, Weight, weights_of
-from p2smt.interop.weights.text import WeightsText
+from p2smt.interop.weights.weight_tensors import Role, Weight, weights_of
 from p2smt.transfer.layouts import IndexBox, WeightLayout
 
 VLLM_OPTIONS = ("tp", "pp", "dp", "ep", "engines", "layers", "pad")

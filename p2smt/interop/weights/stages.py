@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from p2smt.interop.weights.tensors import BEFORE
-from p2smt.interop.weights.text import WeightsText
+from p2smt.interop.weights.layout_text import WeightsText
+from p2smt.interop.weights.weight_tensors import BEFORE
 
 StageOf = Mapping[int, int]
 """The stage of each layer; ``BEFORE`` and the number of layers are the two ends."""

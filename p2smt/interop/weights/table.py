@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError, did_you_mean
+from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.megatron import MEGATRON_OPTIONS, megatron_layout
 from p2smt.interop.weights.meshes import (
     FSDP_OPTIONS,
@@ -21,7 +22,6 @@ from p2smt.interop.weights.serving import (
     sglang_layout,
     vllm_layout,
 )
-from p2smt.interop.weights.text import WeightsText
 from p2smt.transfer.layout_file import read_layout_file
 from p2smt.transfer.layouts import WeightLayout
 

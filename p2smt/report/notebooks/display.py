@@ -17,14 +17,14 @@ from p2smt.files.validation import validated
 from p2smt.plans.file import plan_data
 from p2smt.plans.file_model import OldPlanModel, PlanModel, RequestModel
 from p2smt.plans.solution import Solution
-from p2smt.report.page.answer import hosted_answer, planned_answer, solved_answer
+from p2smt.report.page.answer_part import hosted_answer, planned_answer, solved_answer
 from p2smt.report.page.html import fragment
 from p2smt.report.page.reading import Fields, Names
-from p2smt.report.page.redistributions import redistribution_story
-from p2smt.report.page.schedules import told_schedule
+from p2smt.report.page.redistribution_story import redistribution_story
+from p2smt.report.page.schedule_story import told_schedule
 from p2smt.report.page.sources import plan_story
 from p2smt.report.page.story import Figure, Section, Story, Table, clean, sentence
-from p2smt.report.page.training import of_answer, training_story
+from p2smt.report.page.training_story import of_answer, training_story
 from p2smt.report.topologies import extent, level_rows
 from p2smt.report.training.estimate_data import hosts_data, planned_data
 from p2smt.resharding.plan_file import redistribution_plan_data

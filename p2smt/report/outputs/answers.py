@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
+from p2smt.report.outputs.changed_numbers import GainRatio
 from p2smt.report.outputs.shape import (
     Count,
     Output,
@@ -17,7 +18,6 @@ from p2smt.report.outputs.shape import (
     Said,
     Seconds,
 )
-from p2smt.report.outputs.what_if import GainRatio
 from p2smt.result import Status
 
 

@@ -23,7 +23,6 @@ from p2smt.report.outputs.certificate import (
 )
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput, CostSchedulesOutput
 from p2smt.report.outputs.descriptions import with_descriptions
-from p2smt.report.outputs.journals import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
     ClassicsOutput,
@@ -69,6 +68,7 @@ from p2smt.report.outputs.synthesize import (
     SynthesizeThroughputOutput,
 )
 from p2smt.report.outputs.training import EstimateOutput, PlanHostsOutput, PlanOutput
+from p2smt.report.outputs.verified import VerifyJournalOutput, VerifyTunerOutput
 from p2smt.report.transfers.output import (
     RunTransferOutput,
     TransferOutput,

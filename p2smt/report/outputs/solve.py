@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from p2smt.plans.explanation import NumberKind, PlacementClaim, ProgramVerdict, TippingPointOutcome
 from p2smt.plans.solution import ProofStatus
 from p2smt.programs.program import ProofBasis
+from p2smt.report.outputs.changed_numbers import WhatIfRows
 from p2smt.report.outputs.orders import DecisiveLink, OrderBeside
 from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.shape import (
@@ -30,7 +31,6 @@ from p2smt.report.outputs.shape import (
     Said,
     Seconds,
 )
-from p2smt.report.outputs.what_if import WhatIfRows
 from p2smt.result import Status
 
 # `explanation` in `solve --json`.

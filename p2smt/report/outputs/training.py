@@ -9,6 +9,7 @@ from p2smt.collectives.dispatch import KindName
 from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.anchor import AnchorFields
 from p2smt.report.outputs.answers import ComparisonFields
+from p2smt.report.outputs.changed_numbers import TrainedWhatIfRows
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
@@ -25,12 +26,11 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.report.outputs.solve import NearStatus
-from p2smt.report.outputs.what_if import TrainedWhatIfRows
 from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.prediction import MemoryParts
-from p2smt.training.search.answer import SpaceCounts
-from p2smt.training.search.hosts.answer import HostsSearched
+from p2smt.training.search.hosts.hosted_answer import HostsSearched
+from p2smt.training.search.plan_answer import SpaceCounts
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import Recompute
 

@@ -17,10 +17,10 @@ from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
 from p2smt.plans.file import MAX_PLAN_BYTES, OLD_VERSION, REDISTRIBUTION, TRANSFER
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
-from p2smt.report.page.placements import placement_story
+from p2smt.report.page.placement_story import placement_story
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Figure, Section, Story, Table, clean, sentence
-from p2smt.report.page.training import of_answer, of_plan, training_story
+from p2smt.report.page.training_story import of_answer, of_plan, training_story
 from p2smt.report.page.words import format_time3
 from p2smt.synthesis.certificate.forest import FOREST_KIND
 from p2smt.synthesis.certificate.sizes import KIND as SIZES_KIND
@@ -38,7 +38,7 @@ def story_of(paths: Sequence[str], names: Names | None = None) -> Story:
     """
     names = names or Names()
     if len(paths) == 2:
-        from p2smt.report.page.pairs import pair_story
+        from p2smt.report.page.pair_story import pair_story
 
         return pair_story(paths[0], paths[1], one_story(paths[1], names), names)
     if len(paths) != 1:
@@ -56,7 +56,7 @@ def one_story(path: str, names: Names) -> Story:
     if "gpus" in data and "schema_version" not in data:  # an execution plan of MSCCL++
         return _schedule_story(path, names)
     if data.get("kind") == REDISTRIBUTION or {"mesh", "digits"} <= data.keys():
-        from p2smt.report.page.redistributions import redistribution_story
+        from p2smt.report.page.redistribution_story import redistribution_story
 
         return redistribution_story(data, path, names)
     if data.get("kind") == TRANSFER:
@@ -75,7 +75,7 @@ def one_story(path: str, names: Names) -> Story:
 
 
 def _schedule_story(path: str, names: Names) -> Story:
-    from p2smt.report.page.schedules import schedule_story
+    from p2smt.report.page.schedule_story import schedule_story
 
     return schedule_story(path, names)
 
@@ -132,7 +132,7 @@ def _printed_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
         if found is not None:
             story = training_story(found, names, ())
             if isinstance(data.get("comparison"), dict):
-                from p2smt.report.page.pairs import compared
+                from p2smt.report.page.pair_story import compared
 
                 return compared(story, fields.inside("comparison"))
             return story

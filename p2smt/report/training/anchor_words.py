@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p2smt.report.outputs.anchor import AnchoredRow, AnchorFields
-from p2smt.report.training.words import short_strategy
+from p2smt.report.training.run_words import short_strategy
 from p2smt.training.measured.anchor import GROUPS, WORSE_GROUPS, Anchor, AnchoredRun
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.strategy import strategy_text

@@ -13,12 +13,12 @@ from p2smt.report.screen import COLUMNS, LINES, ScreenBlock, plan_words, screen,
 from p2smt.report.tables import table
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.first_screen import memory_words
-from p2smt.report.training.words import known_words, short_strategy, time_parts, untold_words
+from p2smt.report.training.run_words import known_words, short_strategy, time_parts, untold_words
 from p2smt.result import Status
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
-from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
 from p2smt.training.present.comparison import RunComparison

@@ -51,21 +51,21 @@ from p2smt.report.outputs.training import (
     TrainedModel,
 )
 from p2smt.report.training.anchor_words import anchor_data
-from p2smt.report.training.models import layers_text
-from p2smt.report.training.words import proof_words, time_parts, unmeasured, untold_words
-from p2smt.report.what_if import training_data
+from p2smt.report.training.model_list import layers_text
+from p2smt.report.training.run_words import proof_words, time_parts, unmeasured, untold_words
+from p2smt.report.what_if_rows import training_data
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import EstimateRange, estimate_range
 from p2smt.training.measured.anchor import Anchor
-from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.present.changes import SingleChange
 from p2smt.training.present.comparison import NearMeasured, RunComparison
-from p2smt.training.search.answer import NearRun, NearStrategies, Shortfall
-from p2smt.training.search.hosts.answer import HostedStrategy
+from p2smt.training.search.hosts.hosted_answer import HostedStrategy
 from p2smt.training.search.known import Known
+from p2smt.training.search.plan_answer import NearRun, NearStrategies, Shortfall
 from p2smt.training.strategy import (
     AXES,
     EXPERT_AXES,

@@ -10,7 +10,7 @@ from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.report.costs.request_table import RANGE, range_cell
 from p2smt.report.order_tables import host_cells
 from p2smt.report.tables import table
-from p2smt.report.training.words import (
+from p2smt.report.training.run_words import (
     attention_lines,
     batch_words,
     cluster_words,

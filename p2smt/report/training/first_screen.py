@@ -13,7 +13,7 @@ from p2smt.cost.accuracy import PriceRange
 from p2smt.report.screen import COLUMNS, LINES, MUST, ScreenBlock, plan_words, screen, wrapped
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
 from p2smt.report.training.plan_tables import headline
-from p2smt.report.training.words import (
+from p2smt.report.training.run_words import (
     apart_texts,
     attention_lines,
     batch_words,
@@ -32,12 +32,12 @@ from p2smt.report.training.words import (
 from p2smt.result import SAME, Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.measured.anchor import Anchor
-from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.memory_verdict import USABLE_PERCENT, MemoryVerdict, usable_bytes
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.answer import NearStrategies, PlanAnswer, Shortfall
-from p2smt.training.search.hosts.answer import HostsNearBest
+from p2smt.training.search.hosts.hosted_answer import HostsNearBest
 from p2smt.training.search.known import Known
+from p2smt.training.search.plan_answer import NearStrategies, PlanAnswer, Shortfall
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.strategy import PEAK_OF, strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain

@@ -17,7 +17,7 @@ import numpy as np
 from p2smt.cluster.topology import Topology
 from p2smt.files.write import check_svg_name, write_atomically
 from p2smt.parallelism.placement import Placement
-from p2smt.report.training.words import (
+from p2smt.report.training.run_words import (
     BUBBLE,
     COMPUTE,
     OPTIMIZER,

@@ -11,11 +11,16 @@ from p2smt.plans.solution import RequestAnswer, in_chunks
 from p2smt.report.costs.request_table import RANGE, range_cell
 from p2smt.report.tables import table
 from p2smt.report.training.estimate_tables import strategy_parts
-from p2smt.report.training.words import batch_words, cluster_words, efficiency_lines, model_words
+from p2smt.report.training.run_words import (
+    batch_words,
+    cluster_words,
+    efficiency_lines,
+    model_words,
+)
 from p2smt.result import Status
 from p2smt.training.iteration import estimate_range
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.search.answer import NearStrategies, PlanAnswer
+from p2smt.training.search.plan_answer import NearStrategies, PlanAnswer
 from p2smt.training.search.question import Prices
 from p2smt.training.strategy import key_of, strategy_text
 from p2smt.training.training_plan import TrainingPlan

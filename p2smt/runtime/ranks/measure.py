@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.calibration.levels import with_library
+from p2smt.calibration.fitted_levels import with_library
 from p2smt.calibration.samples import Measurements, Sample
 from p2smt.cluster.library.registry import library_names
 from p2smt.cluster.topology import Topology

@@ -18,7 +18,7 @@ import numpy as np
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.errors import SHARE
+from p2smt.training.measured.prediction_errors import SHARE
 from p2smt.training.strategy import Batch, Strategy
 
 ONE_RUN_SPREAD, WORSE_GROUPS, GROUPS = 0.1849, 27, 59

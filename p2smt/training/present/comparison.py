@@ -18,16 +18,16 @@ from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.gain import RateGain, rate_gain
 from p2smt.training.iteration import estimate_range, predict
-from p2smt.training.measured.errors import iteration_range
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.prediction import BestRun, RunEstimate
 from p2smt.training.present.changes import SingleChange, single_changes
 from p2smt.training.present.priced import Launched
 from p2smt.training.search.branch import sides_of
 from p2smt.training.search.candidates import Candidates
-from p2smt.training.search.hosts.answer import HostedStrategy
+from p2smt.training.search.hosts.host_orders import Unit
+from p2smt.training.search.hosts.hosted_answer import HostedStrategy
 from p2smt.training.search.hosts.ideal import one_leaf
-from p2smt.training.search.hosts.orders import Unit
 from p2smt.training.search.hosts.search import CLOSED, WITHOUT_LIMIT_S, HostSearch
 from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.prices import SceneCache

@@ -11,13 +11,13 @@ import numpy as np
 from p2smt.parallelism.placement import IntArray
 from p2smt.result import SAME
 from p2smt.training.formulas.stages import StrategyColumns
-from p2smt.training.search.answer import SpaceCounts
 from p2smt.training.search.candidates import (
     Candidates,
     Seconds,
     distinct_rows,
     field_numbers,
 )
+from p2smt.training.search.plan_answer import SpaceCounts
 from p2smt.training.search.question import COPIES, MIXTURE_SEARCHED, SEARCHED
 
 _PLAINER = ("zero", "cp", "vpp")

@@ -24,10 +24,10 @@ from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict, predict_with
 from p2smt.training.pipeline import default_placement
 from p2smt.training.prediction import Prediction
-from p2smt.training.search.answer import PlannedStrategy
 from p2smt.training.search.bounds_table import BoundsTable, Closed
 from p2smt.training.search.candidates import Seconds
 from p2smt.training.search.copies import MANY, divides
+from p2smt.training.search.plan_answer import PlannedStrategy
 from p2smt.training.search.prices import PlacedCandidates
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.strategy import AXES, Strategy

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.parallelism.placement import FloatArray, IntArray
-from p2smt.training.search.answer import StrategyRun
+from p2smt.training.search.plan_answer import StrategyRun
 from p2smt.training.strategy import PEAK_OF, SIXTEEN, Strategy, key_of, recompute_text
 from p2smt.units import plain
 

@@ -23,16 +23,7 @@ from p2smt.parallel_search.subproblem import keep
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.training.iteration import estimate_range
-from p2smt.training.measured.errors import iteration_range
-from p2smt.training.search.answer import (
-    NearRun,
-    NearStrategies,
-    PlanAnswer,
-    PlannedStrategy,
-    Shortfall,
-    StrategyRun,
-    StrategyTime,
-)
+from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.search.bounds_table import AlikeRows, BoundsTable, Closed, alike
 from p2smt.training.search.branch import (
     CollectiveTiming,
@@ -57,6 +48,15 @@ from p2smt.training.search.known import (
     value_word,
 )
 from p2smt.training.search.pairs import placed_candidates
+from p2smt.training.search.plan_answer import (
+    NearRun,
+    NearStrategies,
+    PlanAnswer,
+    PlannedStrategy,
+    Shortfall,
+    StrategyRun,
+    StrategyTime,
+)
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.program_timing import ProgramTiming
 from p2smt.training.search.question import (

@@ -13,8 +13,8 @@ import pytest
 
 from p2smt.cli.codes import BAD_INPUT, INFEASIBLE, NOT_SETTLED
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
-from p2smt.training.measured.errors import fit_error
-from p2smt.training.measured.run import searched_strategies
+from p2smt.training.measured.measured_runs import searched_strategies
+from p2smt.training.measured.prediction_errors import fit_error
 from p2smt.training.search.known import distance
 from p2smt.training.strategy import parse_strategy
 from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli

@@ -15,7 +15,7 @@ from experiments.testbed.model import topology_yaml
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.spec import regular
 from p2smt.collectives.names import Collective
-from p2smt.interop.osu.parse_text import parse_osu
+from p2smt.interop.osu import parse_osu
 from tests.runtime.ranks.mpis import Mpi, mpi
 
 __all__ = ["mpi"]

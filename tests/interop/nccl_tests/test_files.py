@@ -12,8 +12,7 @@ from p2smt.cluster.trimmed import trimmed
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.elements import TimingTable, version_of
-from p2smt.interop.nccl_tests.files import (
+from p2smt.interop.nccl_tests.calibration_files import (
     MAX_BYTES,
     RankedTable,
     derived_topology,
@@ -23,6 +22,7 @@ from p2smt.interop.nccl_tests.files import (
     read_nccl_tests,
     samples_of,
 )
+from p2smt.interop.nccl_tests.elements import TimingTable, version_of
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (

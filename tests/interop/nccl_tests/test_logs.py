@@ -10,8 +10,8 @@ import pytest
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.clusters.nodes.rank_headers import read_rank_headers
+from p2smt.interop.nccl_tests.calibration_files import measurements_of, read_nccl_tests
 from p2smt.interop.nccl_tests.elements import TimingTable
-from p2smt.interop.nccl_tests.files import measurements_of, read_nccl_tests
 from p2smt.interop.nccl_tests.log_lines import plain_lines
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from tests.calibration.fixtures import ALL, HEADER, TRUTH, made_samples, printed, report, row

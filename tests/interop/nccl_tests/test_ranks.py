@@ -10,7 +10,7 @@ import pytest
 from p2smt.calibration.samples import usages
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import (
+from p2smt.interop.nccl_tests.calibration_files import (
     RankedTable,
     derived_topology,
     measurements_of,

@@ -12,7 +12,7 @@ import pytest
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests
+from p2smt.interop.nccl_tests.calibration_files import RankedTable, read_nccl_tests
 from tests.refusals import refusal
 
 FOLDER = Path(__file__).with_name("nccl_tables")

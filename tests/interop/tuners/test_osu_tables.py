@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import cli
-from tests.interop.osu.test_osu import text_of
+from tests.interop.test_osu import text_of
 from tests.interop.tuners.tables import mpi_cluster
 from tests.interop.tuners.test_mpi_write import OWN, RING, table
 

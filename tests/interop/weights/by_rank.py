@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.interop.weights.models import WeightModel
-from p2smt.interop.weights.tensors import weights_of
+from p2smt.interop.weights.weight_tensors import weights_of
 from p2smt.training.transformer import Mlp
 from p2smt.transfer.layouts import WeightLayout
 

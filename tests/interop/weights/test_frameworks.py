@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.models import WeightModel
 from p2smt.interop.weights.table import FRAMEWORKS
-from p2smt.interop.weights.text import WeightsText
 from p2smt.transfer.layouts import WeightLayout
 from tests.interop.weights import by_rank
 from tests.interop.weights.tiny import DEEPSEEK_3, LLAMA, MIXTRAL, QWEN_3_MOE, TINY

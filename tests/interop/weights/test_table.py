@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.table import FRAMEWORKS, layout_of
-from p2smt.interop.weights.text import WeightsText
 from p2smt.transfer.layout_file import layout_data, layout_of_data
 from tests.interop.weights.tiny import DEEPSEEK_3, MIXTRAL
 from tests.refusals import found_or_refusal, refusal

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from p2smt.interop.weights.models import read_weight_model
-from p2smt.interop.weights.tensors import weights_of
+from p2smt.interop.weights.weight_tensors import weights_of
 from p2smt.training.model_file import read_model
 from tests.interop.test_model_config import LLAMA_3_70B
 from tests.interop.weights.tiny import TINY, weight_model

@@ -17,7 +17,7 @@ from p2smt.report.page.charts import front_of, ticks
 from p2smt.report.page.cluster_map import columns_of, runs
 from p2smt.report.page.html import json_text, page
 from p2smt.report.page.reading import Names
-from p2smt.report.page.schedules import messages_of
+from p2smt.report.page.schedule_story import messages_of
 from p2smt.report.page.sources import story_of
 from p2smt.report.page.story import PlotPoint, clean
 from p2smt.report.page.words import format_time3

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
-from p2smt.training.measured.errors import error_of_other_models, fit_error, rows_of
-from p2smt.training.measured.fit import STEP
+from p2smt.training.measured.efficiency_fit import STEP
+from p2smt.training.measured.prediction_errors import error_of_other_models, fit_error, rows_of
 from tests.cli.tools import cli
 from tests.schemas.tools import complaints
 from tests.training.measured.csv_rows import text_of

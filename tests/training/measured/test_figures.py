@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from p2smt.errors import InputError
-from p2smt.training.measured import fit as figures
+from p2smt.training.measured import efficiency_fit as figures
 from tests.strategies.draws import shuffles
 
 TIMES = st.lists(st.integers(1, 6).map(float), min_size=2, max_size=8)

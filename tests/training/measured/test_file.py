@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.training.measured.run import NEEDED, parse_runs, read_runs
+from p2smt.training.measured.measured_runs import NEEDED, parse_runs, read_runs
 from p2smt.training.strategy import Recompute
 from tests.refusals import found_or_refusal, refusal
 from tests.training.measured.csv_rows import ROW, text_of

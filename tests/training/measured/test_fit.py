@@ -8,9 +8,9 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.errors import error_of_other_models
-from p2smt.training.measured.fit import STEP, errors_of, fit, fits, mean_error
-from p2smt.training.measured.run import MeasuredRun, parse_runs
+from p2smt.training.measured.efficiency_fit import STEP, errors_of, fit, fits, mean_error
+from p2smt.training.measured.measured_runs import MeasuredRun, parse_runs
+from p2smt.training.measured.prediction_errors import error_of_other_models
 from tests.training.measured.csv_rows import text_of
 
 

@@ -26,7 +26,7 @@ from experiments.training_runs.fit_kinds import (
 from p2smt.training.efficiencies.frameworks import framework, topology_of
 from p2smt.training.efficiency import Efficiency, LayerConstants, TrainingRun
 from p2smt.training.iteration import predict
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 from p2smt.training.strategy import Batch, parse_strategy
 from p2smt.training.transformer import Experts, LayerKind, LayerRun, Mlp, Transformer
 

@@ -23,7 +23,8 @@ from p2smt.training.efficiencies.efficiency_files import (
 )
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.iteration import EstimateRange, estimate_range
-from p2smt.training.measured.errors import (
+from p2smt.training.measured.measured_runs import measured_strategies
+from p2smt.training.measured.prediction_errors import (
     DEVICE,
     FILE,
     FOLDER,
@@ -39,7 +40,6 @@ from p2smt.training.measured.errors import (
     spread,
     untold,
 )
-from p2smt.training.measured.run import measured_strategies
 from p2smt.training.strategy import Batch
 from p2smt.training.transformer import Transformer
 

@@ -11,7 +11,7 @@ from experiments.training_runs import mixtures
 from experiments.training_runs.mixture_file import read_mixtures
 from experiments.training_runs.strategies import RUNS, text
 from p2smt.training.efficiencies.efficiency_files import efficiency_names, read_efficiency
-from p2smt.training.measured.run import (
+from p2smt.training.measured.measured_runs import (
     FILE,
     FOLDER,
     MeasuredRun,

@@ -16,7 +16,7 @@ from experiments.training_runs.published import flop_rows, parameter_rows, ranki
 from p2smt.training.efficiencies.efficiency_files import efficiency_names, read_efficiency
 from p2smt.training.efficiencies.frameworks import topology_of
 from p2smt.training.iteration import predict
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
 
 AGAIN = "run: make training-runs"
 

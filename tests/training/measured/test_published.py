@@ -8,7 +8,7 @@ import pytest
 
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.efficiencies.frameworks import topology_of
-from p2smt.training.measured.fit import (
+from p2smt.training.measured.efficiency_fit import (
     EfficiencyFit,
     errors_of,
     fits,
@@ -20,7 +20,7 @@ from p2smt.training.measured.fit import (
     regret,
     step_s,
 )
-from p2smt.training.measured.run import MeasuredRun, read_runs
+from p2smt.training.measured.measured_runs import MeasuredRun, read_runs
 
 PATH = Path(__file__).resolve().parents[3] / "experiments" / "training_runs" / "runs.csv"
 MOST = {"megatron-a100": 0.06, "nemo-h100": 0.04, "fsdp-a100": 0.1, "fsdp-h100": 0.1}

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import FixedEntry
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.question import SEARCHED, PlanQuestion, SpaceLimits
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from p2smt.result import SearchLimits, Status
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.program_timing import ProgramCache
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
 from p2smt.training.strategy import Batch, Recompute, Strategy

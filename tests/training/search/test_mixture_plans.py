@@ -20,12 +20,12 @@ from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.iteration import predict
 from p2smt.training.search import pairs
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.pairs import PairedCandidates
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.prices import SceneCache
 from p2smt.training.search.question import Again, PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_of

@@ -10,9 +10,9 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallel_search import coordinate
 from p2smt.parallel_search.parallel_options import InProcess, Spread
 from p2smt.result import Status
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.branch import CollectiveTiming
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.search.subproblems import PlanSpace
 from tests.training.search.test_cut_short import SLOW_LINKS, whole

@@ -17,8 +17,8 @@ from p2smt.result import Status
 from p2smt.search.placements import obeys
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants, TrainingRun
 from p2smt.training.iteration import predict
-from p2smt.training.search.answer import PlanAnswer
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer

@@ -19,12 +19,12 @@ from p2smt.search.program_synthesis import request_programs
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict, predict_with
 from p2smt.training.pipeline import axis_requests, call_seconds, default_placement
-from p2smt.training.search.answer import StrategyRun
 from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.branch import CollectiveTiming, close, planned
 from p2smt.training.search.candidates import Candidates
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.plan import plan, verdict
+from p2smt.training.search.plan_answer import StrategyRun
 from p2smt.training.search.prices import PlacedCandidates, SceneCache
 from p2smt.training.search.program_timing import ProgramTiming
 from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.training.search.answer import StrategyRun
 from p2smt.training.search.known import (
     FAR,
     distance,
@@ -23,6 +22,7 @@ from p2smt.training.search.known import (
     outside,
 )
 from p2smt.training.search.plan import common, differing
+from p2smt.training.search.plan_answer import StrategyRun
 from p2smt.training.strategy import Recompute, Strategy, parse_strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)

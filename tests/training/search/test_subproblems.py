@@ -26,9 +26,9 @@ from p2smt.parallelism.placement import FixedEntry
 from p2smt.result import SearchLimits, Status
 from p2smt.search.placements import obeys
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
-from p2smt.training.measured.run import searched_strategies
-from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.measured.measured_runs import searched_strategies
 from p2smt.training.search.plan import plan
+from p2smt.training.search.plan_answer import PlanAnswer
 from p2smt.training.search.question import PlanQuestion, Prices
 from p2smt.training.search.subproblems import PlanSpace, plan_cache, plan_space, scale_of
 from p2smt.training.training_plan import training_plan_data

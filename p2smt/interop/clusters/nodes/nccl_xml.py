@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from xml.sax.handler import ContentHandler
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.models import (
+from p2smt.interop.clusters.nodes.gpu_models import (
     PCIE_GENERATIONS,
     chip_of_gcn,
     gpu_model,

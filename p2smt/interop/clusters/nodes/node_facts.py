@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.models import model_of_device, model_of_product
+from p2smt.interop.clusters.nodes.gpu_models import model_of_device, model_of_product
 from p2smt.interop.clusters.nodes.product_lines import mentioned_in, products_in
 from p2smt.interop.nccl_tests.log_lines import without_marks
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from p2smt.interop.clusters.nodes.models import model_of_product
+from p2smt.interop.clusters.nodes.gpu_models import model_of_product
 
 _NUMBERS = r"\d{1,3}(?:\s?[,-]\s?\d{1,3}){0,127}"
 _LISTED = re.compile(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, OutsideFacts
-from p2smt.interop.clusters.nodes.models import model_of_product
+from p2smt.interop.clusters.nodes.gpu_models import model_of_product
 from p2smt.interop.clusters.nodes.node_facts import MAX_GPUS, Accelerator, NodeFacts, Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node, joined
 from p2smt.interop.nccl_tests.elements import DeviceList

@@ -12,7 +12,7 @@ from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, InsideFacts
-from p2smt.interop.clusters.nodes.models import (
+from p2smt.interop.clusters.nodes.gpu_models import (
     GpuModel,
     device_of,
     gpu_model,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations, islice, permutations
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.models import gpu_model
+from p2smt.interop.clusters.nodes.gpu_models import gpu_model
 from p2smt.interop.clusters.nodes.node_facts import Accelerator, BusPath, NodeFacts
 
 _SHOWN = 4

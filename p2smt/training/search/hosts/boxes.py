@@ -30,7 +30,7 @@ from p2smt.search.allocation.solve_grid import alone_ticks, is_allocation, ticks
 from p2smt.search.allocation.terms import CellTerm, CellWay, Follows
 from p2smt.solvers.ask import Optimum, Solver, ask
 from p2smt.training.pipeline import combine
-from p2smt.training.search.hosts.orders import AskedSide, Unit
+from p2smt.training.search.hosts.host_orders import AskedSide, Unit
 from p2smt.training.strategy import AXES
 
 _RESOLUTION = 2.0**44

@@ -24,13 +24,13 @@ from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work
-from p2smt.training.search.answer import Shortfall
 from p2smt.training.search.bounds_table import BoundsTable
 from p2smt.training.search.candidates import Candidates, Seconds
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.contradiction import contradiction
 from p2smt.training.search.pairs import placed_candidates
 from p2smt.training.search.plan import shortfall
+from p2smt.training.search.plan_answer import Shortfall
 from p2smt.training.search.prices import PlacedCandidates, SceneCache
 from p2smt.training.search.question import PlanQuestion
 from p2smt.training.search.strategies import space_between

@@ -31,15 +31,15 @@ from p2smt.search.allocation.grid_question import Tree, switch_tree
 from p2smt.search.allocation.host_search import number_of_orders
 from p2smt.training.iteration import predict_on
 from p2smt.training.on_hosts import HostRanks
-from p2smt.training.search.hosts.answer import (
+from p2smt.training.search.hosts.boxes import LoadBoxes
+from p2smt.training.search.hosts.host_orders import Orders, Unit, Uplinks
+from p2smt.training.search.hosts.hosted_answer import (
     HostedStrategy,
     HostsAnswer,
     HostsNearBest,
     HostsSearched,
 )
-from p2smt.training.search.hosts.boxes import LoadBoxes
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds, nearest_to_fitting
-from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.question import COPIES, PlanQuestion, Prices
 from p2smt.training.strategy import Strategy
 

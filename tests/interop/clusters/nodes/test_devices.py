@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.interop.clusters.facts import InsideFacts
-from p2smt.interop.clusters.nodes.models import MODELS, device_of, gpu_model
+from p2smt.interop.clusters.nodes.gpu_models import MODELS, device_of, gpu_model
 from p2smt.interop.clusters.nodes.node_facts import Told
 from tests.interop.clusters.nodes.reading import read
 from tests.interop.clusters.nodes.texts import alike, devices, matrix

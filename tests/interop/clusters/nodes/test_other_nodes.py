@@ -7,7 +7,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.levels import parse_uplinks
-from p2smt.interop.clusters.nodes.models import MODELS, model_of_product
+from p2smt.interop.clusters.nodes.gpu_models import MODELS, model_of_product
 from p2smt.interop.clusters.nodes.node_facts import Told
 from tests.interop.clusters.nodes.reading import inner, levels, lost, read
 from tests.interop.clusters.nodes.texts import devices, rocm

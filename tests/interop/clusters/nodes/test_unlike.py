@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes.models import CHIPS, MODELS, gpu_model, model_of_product
+from p2smt.interop.clusters.nodes.gpu_models import CHIPS, MODELS, gpu_model, model_of_product
 from p2smt.interop.clusters.nodes.node_facts import Told
 from tests.interop.clusters.nodes.reading import inner, lost, read
 from tests.interop.clusters.nodes.texts import (

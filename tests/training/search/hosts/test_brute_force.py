@@ -28,8 +28,8 @@ from p2smt.training.on_hosts import HostRanks
 from p2smt.training.pipeline import axis_requests, combine, work
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.hosts import search
+from p2smt.training.search.hosts.host_orders import Orders, Unit, Uplinks
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds, one_leaf
-from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.hosts.search import plan_on_hosts
 from p2smt.training.search.question import PlanQuestion, SpaceLimits
 from p2smt.training.search.strategies import space_between, space_of

@@ -28,10 +28,10 @@ from p2smt.training.pipeline import axis_requests, combine
 from p2smt.training.prediction import AxisRequest
 from p2smt.training.search.choices import Choices
 from p2smt.training.search.hosts import search
-from p2smt.training.search.hosts.answer import HostsAnswer
 from p2smt.training.search.hosts.boxes import LoadBoxes
+from p2smt.training.search.hosts.host_orders import Orders, Unit, Uplinks
+from p2smt.training.search.hosts.hosted_answer import HostsAnswer
 from p2smt.training.search.hosts.ideal import Ideal, device_seconds, one_leaf
-from p2smt.training.search.hosts.orders import Orders, Unit, Uplinks
 from p2smt.training.search.hosts.search import plan_on_hosts
 from p2smt.training.search.plan import plan
 from p2smt.training.search.question import PlanQuestion, SpaceLimits

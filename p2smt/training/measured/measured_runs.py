@@ -21,7 +21,7 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.files.yaml_text import read_text
 from p2smt.training.efficiencies.frameworks import framework, framework_of_group, named_hardware
 from p2smt.training.efficiency import Efficiency, TrainingRun
-from p2smt.training.search.answer import StrategyRun
+from p2smt.training.search.plan_answer import StrategyRun
 from p2smt.training.strategy import (
     MIXTURE_FIELDS,
     Batch,

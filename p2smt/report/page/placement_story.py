@@ -5,7 +5,7 @@ from __future__ import annotations
 from p2smt.cluster.file_model import build_topology
 from p2smt.plans.file_model import AnyPlan, PlanModel, RequestModel
 from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
-from p2smt.report.page.links import link_section, loads_of
+from p2smt.report.page.link_section import link_section, loads_of
 from p2smt.report.page.reading import Names
 from p2smt.report.page.story import Bar, Bars, Figure, Section, Story, Table, clean
 from p2smt.report.page.words import format_time3, links_rest

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p2smt.calibration.fit import NEVER_OUTLYING, Fit, fit_kept, fit_pieces
-from p2smt.calibration.rows import Row, make_row, pieces_of
+from p2smt.calibration.fit_rows import Row, make_row, pieces_of
 from p2smt.calibration.samples import Sample, footprint_of, predicted_s, usages
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind

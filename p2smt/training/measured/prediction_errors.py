@@ -29,7 +29,7 @@ from p2smt.training.efficiencies.efficiency_files import (
 )
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import EstimateRange
-from p2smt.training.measured.run import runs_beside
+from p2smt.training.measured.measured_runs import runs_beside
 from p2smt.training.prediction import RunEstimate
 
 FOLDER, FILE = "p2smt.training.measured", "left_out.csv"

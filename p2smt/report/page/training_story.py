@@ -12,7 +12,7 @@ from p2smt.plans.file_model import PlanModel
 from p2smt.plans.sides import expert_axes
 from p2smt.plans.training.file_model import ExpertRanksBlock, PlacementBlock, TrainingBlock
 from p2smt.report.page.cluster_map import View, cluster_section, whole_cluster
-from p2smt.report.page.links import link_section, loads_of
+from p2smt.report.page.link_section import link_section, loads_of
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import (
     BarPart,

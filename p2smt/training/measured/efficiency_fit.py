@@ -27,8 +27,8 @@ from p2smt.training.efficiencies.frameworks import (
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.iteration import predict
-from p2smt.training.measured.errors import error_of_other_models
-from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.measured.measured_runs import MeasuredRun
+from p2smt.training.measured.prediction_errors import error_of_other_models
 from p2smt.training.pipeline import axis_requests, call_seconds, combine, default_placement, work
 from p2smt.training.prediction import Prediction
 

@@ -10,7 +10,7 @@ from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.journal.journal_verification import JournalReport
 from p2smt.parallel_search.journal.tree import HALVES
 from p2smt.parallel_search.subproblem import SearchKind
-from p2smt.report.outputs.journals import (
+from p2smt.report.outputs.verified import (
     GivenUpCube,
     JournalCover,
     JournalVerdicts,

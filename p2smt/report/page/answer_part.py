@@ -14,7 +14,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FloatArray
 from p2smt.plans.file_model import MAX_POINTS, LinkLoadBlock, PointBlock
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
-from p2smt.report.training.words import proof_words, time_parts
+from p2smt.report.training.run_words import proof_words, time_parts
 from p2smt.result import Status
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import work

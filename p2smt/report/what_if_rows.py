@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from p2smt.cost.accuracy import PriceRange
-from p2smt.report.outputs.what_if import TrainedWhatIfRow, WhatIfRow
+from p2smt.report.outputs.changed_numbers import TrainedWhatIfRow, WhatIfRow
 from p2smt.report.text import printable
 from p2smt.result import Status
 from p2smt.units import format_time
@@ -95,7 +95,7 @@ def training_lines(
 
 
 def _of_training(row: WhatIf) -> _Line:
-    from p2smt.report.training.words import short_strategy
+    from p2smt.report.training.run_words import short_strategy
 
     best = "" if row.found is None else short_strategy(row.found.run.strategy)
     seconds = 0.0 if row.found is None else row.found.iteration_s
@@ -106,7 +106,7 @@ def _of_training(row: WhatIf) -> _Line:
 def training_data(rows: Sequence[WhatIf]) -> list[TrainedWhatIfRow]:
     """The same as data."""
     from p2smt.training.iteration import estimate_range
-    from p2smt.training.measured.errors import iteration_range
+    from p2smt.training.measured.prediction_errors import iteration_range
     from p2smt.training.strategy import strategy_text
 
     found = []

@@ -13,7 +13,7 @@ from p2smt.collectives.demand import plain_kind
 from p2smt.result import Status
 from p2smt.training.efficiencies.efficiency_files import fitted_on
 from p2smt.training.efficiency import Efficiency
-from p2smt.training.measured.errors import untold
+from p2smt.training.measured.prediction_errors import untold
 from p2smt.training.prediction import AxisRequest, Cover, Prediction, RunEstimate
 from p2smt.training.search.known import Known
 from p2smt.training.strategy import PEAK_OF, Batch, Strategy, strategy_text
@@ -21,7 +21,7 @@ from p2smt.training.transformer import Transformer
 from p2smt.units import counted, format_time, plain
 
 if TYPE_CHECKING:
-    from p2smt.training.search.hosts.answer import HostsAnswer
+    from p2smt.training.search.hosts.hosted_answer import HostsAnswer
 
 
 def teraflops(flops: float) -> str:

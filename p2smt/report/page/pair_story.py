@@ -19,7 +19,7 @@ from p2smt.report.page.story import (
     clean,
     sentence,
 )
-from p2smt.report.page.training import degrees
+from p2smt.report.page.training_story import degrees
 from p2smt.report.page.words import format_time3
 from p2smt.units import format_gigabytes
 

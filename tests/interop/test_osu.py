@@ -13,7 +13,7 @@ from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.osu.parse_text import TESTS, parse_osu
+from p2smt.interop.osu import TESTS, parse_osu
 from p2smt.programs.program import Grouping
 
 RANKS = 8

@@ -8,7 +8,7 @@ from p2smt.result import SolveStats, Status
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.on_hosts import HostRanks
 from p2smt.training.prediction import Prediction, RunEstimate
-from p2smt.training.search.answer import Shortfall
+from p2smt.training.search.plan_answer import Shortfall
 from p2smt.training.search.question import PlanQuestion
 
 

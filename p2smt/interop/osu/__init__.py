@@ -1,1 +1,0 @@
-"""Measured times that the OSU micro-benchmarks print."""
