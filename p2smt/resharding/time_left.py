@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,16 +61,6 @@ class LinkBound:
                 wire = max(wire, float((missing / level.rate).max()), level.reduction_s(state))
                 least = max(least, level.least_s)
         return wire * self._frame.element.item_bytes + least
-
-    def seconds_many(self, states: Sequence[ArrayState]) -> FloatArray:
-        """The bounds from several states."""
-        wire, least = np.zeros(len(states)), np.zeros(len(states))
-        for level in self._levels:
-            missing = np.array([level.overlaps.missing(state) for state in states])
-            wire = np.maximum(wire, (missing / level.rate).max(axis=1, initial=0.0))
-            wire = np.maximum(wire, [level.reduction_s(state) for state in states])
-            least = np.maximum(least, np.where(missing.any(axis=1), level.least_s, 0.0))
-        return np.asarray(wire * self._frame.element.item_bytes + least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Shardy's types as MLIR text: meshes and shardings, read and written.
+"""Shardy's types as MLIR text: meshes and shardings.
 
 ``sdy.mesh @m = <["x"=2, "y"=4], device_ids=[..]>`` and ``#sdy.sharding<@m, [{"x":(1)2, "y"}, {}],
 replicated={"z"}, unreduced={"w"}>``, after docs/sdy_dialect.md of openxla/shardy.  A dimension's
@@ -9,11 +9,10 @@ about propagation, not about where data lies: they are read over.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from p2smt.errors import InputError
-from p2smt.resharding.states import joined
-from p2smt.resharding.types import Layout, Mesh, ReduceOp, SubAxis
+from p2smt.resharding.types import Layout, Mesh, SubAxis
 
 _NAME = r"@(?P<name>[A-Za-z_][\w.$-]*|\"[^\"]*\")"
 _MESH = re.compile(
@@ -119,26 +118,3 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[SubAxis, ...]:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def sharding_text(name: str, layout: Layout, mesh: Mesh) -> str:
-    """``#sdy.sharding<@name, ..>``; parts of an axis that follow each other are written as one.
-
-    Raises:
-        InputError: partial values that are no sums, which Shardy does not have.
-    """
-    if layout.partial and layout.op is not ReduceOp.SUM:
-        given = f"partial values by {layout.op.value}"
-        raise InputError(given, "unreduced axes of Shardy are sums", "reduce them first")
-    dims = ", ".join(_braces(dim, mesh) for dim in layout.dims)
-    unreduced = f", unreduced={_braces(sorted(layout.partial), mesh)}" if layout.partial else ""
-    return f"#sdy.sharding<@{name}, [{dims}]{unreduced}>"
-
-
-def _braces(parts: Sequence[SubAxis], mesh: Mesh) -> str:
-    return "{" + ", ".join(_part_text(part, mesh) for part in joined(parts)) + "}"
-
-
-def _part_text(part: SubAxis, mesh: Mesh) -> str:
-    name, _, rest = part.text(mesh).partition(":")
-    return f'"{name}":{rest}' if rest else f'"{name}"'

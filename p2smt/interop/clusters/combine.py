@@ -272,11 +272,6 @@ _NEAR = 0.01
 _EFFECTIVE = "paper-"  # presets of effective, not nominal rates
 
 
-def presets_like(inside: InsideFacts) -> tuple[str, ...]:
-    """The presets with such a node, sorted; by its inside alone where its network is not told."""
-    return _with_network(inside, _same_inside(inside))
-
-
 def measured_like(inside: InsideFacts) -> tuple[InsideFacts, tuple[str, ...]]:
     """The node with what presets of such a node measured of its links, and the source of that.
 

@@ -28,6 +28,7 @@ from p2smt.report.outputs.training import (
     EstimateOutput,
     FoundProgram,
     HostedStrategyFigures,
+    HostFigures,
     IterationRequest,
     KnownRuns,
     MissingMemory,
@@ -98,7 +99,7 @@ def estimate_data(
         what_if=None if rows is None else training_data(rows),
         anchor=None if own is None else anchor_data(own, found.iteration_s),
         unmeasured=unmeasured(found) or None,
-        **_on_hosts(found),
+        **vars(_on_hosts(found)),
     )
 
 
@@ -192,15 +193,15 @@ def _figures(found: RunEstimate) -> PredictedFigures:
     )
 
 
-def _on_hosts(found: RunEstimate) -> dict[str, Any]:
+def _on_hosts(found: RunEstimate) -> HostFigures:
     """Where ranks lie on named hosts; nothing where a matrix says it."""
     lie = found.on_hosts
     if lie is None:
-        return {}
-    attention = {"host_order": lie.hosts, "idle": lie.idle, "inside": lie.inside}
+        return HostFigures()
+    attention = HostFigures(host_order=lie.hosts, idle=lie.idle, inside=lie.inside)
     if lie.experts is None:
         return attention
-    return attention | {"expert_hosts": lie.expert_hosts, "experts_inside": lie.experts_inside}
+    return replace(attention, expert_hosts=lie.expert_hosts, experts_inside=lie.experts_inside)
 
 
 def known_data(known: Known) -> KnownRuns:
@@ -311,7 +312,7 @@ def _hosted(found: RunEstimate) -> HostedStrategyFigures:
         memory_bytes=found.prediction.memory.total,
         tokens_per_s=found.tokens_per_s,
         mfu=found.prediction.utilization,
-        **_on_hosts(found),
+        **vars(_on_hosts(found)),
     )
 
 

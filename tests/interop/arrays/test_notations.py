@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.interop.arrays.notations import read_layout
-from p2smt.interop.arrays.shardy import sharding_text
 from p2smt.resharding.types import Layout, Mesh, SubAxis, layout_text, parse_layout, parse_mesh
 from tests.cli.tools import assert_one_error, cli
+from tests.interop.arrays.shardy_text import sharding_text
 from tests.refusals import refusal
 from tests.tiers import examples_of
 

@@ -1,4 +1,4 @@
-"""Shardy's text is read and written; parts of an axis that follow each other are one."""
+"""Meshes and shardings in Shardy's text are read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 
 from p2smt.errors import InputError
-from p2smt.interop.arrays.shardy import (
-    parse_sharding,
-    parse_shardy_mesh,
-    sharding_text,
-    shardy_mesh_text,
-)
-from p2smt.resharding.types import Mesh, ReduceOp, layout_text, parse_layout, parse_mesh
+from p2smt.interop.arrays.shardy import parse_sharding, parse_shardy_mesh
+from p2smt.resharding.types import Mesh, ReduceOp, layout_text, parse_mesh
+from tests.interop.arrays.shardy_text import sharding_text, shardy_mesh_text
 from tests.strategies.draws import Draws, draws
 from tests.strategies.layouts import layouts, meshes
 
@@ -50,13 +46,6 @@ def test_the_meshes_of_the_documentation() -> None:
     assert (name, mesh) == ("mesh_2", Mesh.of([("x", 2), ("y", 2)], [3, 1, 2, 0]))
 
 
-def test_parts_that_follow_each_other_are_written_as_one() -> None:
-    mesh = MESHES["m"]
-    layout = parse_layout("S(z:(1)2,z:(2)4),S(x:(2)2,x:(1)2)", mesh)
-    expected = '#sdy.sharding<@m, [{"z"}, {"x":(2)2, "x":(1)2}]>'
-    assert sharding_text("m", layout, mesh) == expected
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -85,8 +74,3 @@ def test_bad_shardings_are_refused(text: str, message: str) -> None:
 def test_bad_meshes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="mesh"):
         parse_shardy_mesh(text)
-
-
-def test_other_reductions_than_sums_cannot_be_said() -> None:
-    with pytest.raises(InputError, match="are sums"):
-        sharding_text("m", parse_layout("R;P(x,max)", MESHES["m"]), MESHES["m"])

@@ -156,15 +156,6 @@ def test_switches_that_reduce_let_each_sum_in_once() -> None:
     assert found == pytest.approx(64 * 4 / float(rates.into[1][0]))
 
 
-def test_many_states_have_the_bounds_of_each() -> None:
-    shuffle = Random(5)
-    topology = load_topology("azure-ndv4")
-    ends = first_ends("dp=4,tp=4", (64, 64), "S(dp),S(tp)", "S(tp),R")
-    bounds = LinkBound(topology, ends.frame, ends.target)
-    states = [random_state(shuffle, ends.frame) for _ in range(40)]
-    assert bounds.seconds_many(states).tolist() == [bounds.seconds(state) for state in states]
-
-
 @pytest.mark.parametrize("preset", ["azure-ndv4", "dgx-h100", "mi300x", "aws-p3dn", "tpu-v5p"])
 def test_a_swap_takes_what_the_links_need_at_least(preset: str) -> None:
     topology = load_topology(preset)

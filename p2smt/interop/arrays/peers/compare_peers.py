@@ -358,12 +358,3 @@ def _source(
                 raise InputError(f"sharding {given!r}", "is no sdy.sharding", "write <@mesh, [..]>")
             return parse_sharding(f"{of[0]}>", meshes)
     return mesh, Layout(((),) * dims)
-
-
-def ends_of_case(case: ShardyCase, shape: Sequence[int]) -> tuple[Ends, ...]:
-    """The ends of a case for an array of this shape.
-
-    Raises:
-        InputError: the mesh before and after is not one, but for the order of devices.
-    """
-    return ends_of(*case.array_types(shape))

@@ -9,9 +9,9 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.arrays.peers import compare_peers as shardy_file
-from p2smt.interop.arrays.peers.compare_peers import ShardyCase, ends_of_case, read_shardy
+from p2smt.interop.arrays.peers.compare_peers import ShardyCase, read_shardy
 from p2smt.interop.arrays.peers.peer_replay import PeerPath
-from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ArrayType, ElementType, layout_text
 from tests.refusals import found_or_refusal
@@ -25,7 +25,7 @@ def case(name: str) -> ShardyCase:
 
 
 def path(name: str, shape: tuple[int, ...] = (16, 8)) -> tuple[Ends, PeerPath]:
-    return case(name).path(ends_of_case(case(name), shape))
+    return case(name).path(ends_of(*case(name).array_types(shape)))
 
 
 def test_functions_are_read_in_their_order() -> None:
@@ -102,7 +102,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"},
 }
 """  # noqa: E501
     (only,) = read_shardy(text, "text").cases
-    ends, found = only.path(ends_of_case(only, (8, 8)))
+    ends, found = only.path(ends_of(*only.array_types((8, 8))))
     assert len(found.steps) == 2
     assert found.steps[-1].after == ends.target
 
@@ -128,7 +128,7 @@ def test_a_text_without_functions_is_refused() -> None:
 def test_a_wrong_kind_of_step_is_said() -> None:
     text = FILE.read_text().replace("sdy.all_slice", "sdy.all_gather")
     changed = next(one for one in read_shardy(text, "x").cases if one.name == "from_replicated")
-    assert "digits leave" in changed.path(ends_of_case(changed, (16, 8)))[1].outside
+    assert "digits leave" in changed.path(ends_of(*changed.array_types((16, 8))))[1].outside
 
 
 class Counted:
