@@ -9,7 +9,7 @@ from fractions import Fraction
 from p2smt.errors import EncodingBug
 from p2smt.problems.transfer import FlowShares
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.transfer.bound import FlowBound, flow_bound
+from p2smt.transfer.bound import FlowBound, flow_bound, outer_bound
 from p2smt.transfer.certificate import OPTIMAL_WITHIN, TransferCertificate, gap_of, proved_bound_s
 from p2smt.transfer.chains import apart, filled_chains, flow_chains
 from p2smt.transfer.classes import TransferClass, TransferMoves
@@ -59,16 +59,17 @@ def plan_moves(
 ) -> PlannedMoves:
     """The best plan found, and the best bound."""
     watch = StopWatch.start(limits)
-    best: PlannedMoves | None = None
+    outer, best = outer_bound(moves, ports, item_bytes), None
     if apart(moves, ports):
         chain = filled_chains(moves, ports)
         bound = proved_bound_s(moves, item_bytes, ports, chain.prices)
         certificate = TransferCertificate(bound, chain.prices if bound else {})
+        certificate = max(certificate, outer, key=lambda one: one.bound_s)
         best = _planned(moves, ports, item_bytes, chain.pieces, certificate)
         if best.optimal:
             return _no_faster(best)
     flow = flow_bound(moves, ports, item_bytes, watch.left())
-    found = _followed(moves, ports, item_bytes, flow, best, watch)
+    found = _followed(moves, ports, item_bytes, flow, best, watch, outer)
     if ports.relayed and not found.optimal:
         direct = plan_moves(moves, replace(ports, relayed=False), item_bytes, watch.left()).pieces
         again = _planned(moves, ports, item_bytes, direct, found.certificate)
@@ -98,10 +99,11 @@ def _followed(
     flow: FlowBound | None,
     best: PlannedMoves | None,
     watch: StopWatch,
+    outer: TransferCertificate,
 ) -> PlannedMoves:
-    """The best of what follows the linear program, with the better bound."""
-    bounds = [one.certificate for one in (flow, best) if one is not None]
-    bound = max(bounds, key=lambda one: one.bound_s, default=TransferCertificate(Fraction(0), {}))
+    """The best of what follows the linear program, with the best bound."""
+    bounds = [outer, *(one.certificate for one in (flow, best) if one is not None)]
+    bound = max(bounds, key=lambda one: one.bound_s)
     found = [] if best is None else [PlannedMoves(best.pieces, best.replay, bound)]
     for pieces in _candidates(moves, ports, item_bytes, flow, watch, found):
         found.append(_planned(moves, ports, item_bytes, pieces, bound))

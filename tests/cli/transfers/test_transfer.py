@@ -45,6 +45,23 @@ def test_the_verdict_comes_first() -> None:
     assert "needed by" in cli(*ASKED, "--details").out
 
 
+def test_the_uplink_of_a_rack_binds_and_is_verified(folder: Path) -> None:
+    """And its price moved to a rack that nobody is in proves nothing."""
+    rack = "  - {name: rack, size: 3, link: {kind: switch, bandwidth: 2 GB/s, latency: 10 us}}\n"
+    nodes = TINY.replace("levels:\n", f"levels:\n{rack}")
+    (folder / "racks.yaml").write_text(nodes)
+    asked = [word.replace("tiny.yaml", "racks.yaml") for word in ASKED]
+    done = cli(*asked, "--to-device-ids", "8-11", "--nominal", "-o", "plan.json")
+    assert done.code == 0, done.err
+    assert " of rack " in done.out.splitlines()[0]
+    assert cli("verify", "plan.json").code == 0
+    data = json.loads((folder / "plan.json").read_text())
+    for price in data["prices"]:
+        price["entity"] = 2
+    (folder / "plan.json").write_text(json.dumps(data))
+    assert "the prices prove 0.0 s" in cli("verify", "plan.json").out
+
+
 @pytest.mark.usefixtures("folder")
 def test_its_json_says_what_is_proved() -> None:
     data = cli(*ASKED, "--json").json()
