@@ -47,6 +47,7 @@ def transfer_data(answer: TransferAnswer, compared: Sequence[ComparedRule] = ())
         receives_bytes=max(answer.received.values(), default=0),
         receivers=len(answer.received),
         buckets=answer.buckets.count,
+        rounded=answer.rounded,
         staging_bytes=answer.buckets.staging_bytes,
         levels=level_entries(question.ports, found.replay),
         relayed=question.relay,

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 import p2smt
+from p2smt.report.transfers.screens import transfer_screen
+from p2smt.result import Status
+from p2smt.transfer.answer import find_transfer
+from p2smt.transfer.question import TransferQuestion
 from tests.cli.tools import TINY, Outcome, assert_one_error, cli
+from tests.transfer.cases import cluster, random_case
 from tests.transfer.files import COLUMNS, ROWS
 
 ASKED = ("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "columns.json")
@@ -265,6 +270,21 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
     refused(cli("cost", "plan.json"), "a transfer, which p2smt cost does not take")
+
+
+@pytest.mark.parametrize(("memory", "rounded"), [(100, True), (None, False)])
+def test_a_gap_of_whole_elements_is_said_to_be(memory: int | None, rounded: bool) -> None:
+    case = random_case(5, 8, 8, same=False, small=True)
+    places = case.sources, case.targets
+    layouts = case.before, case.after
+    asked = TransferQuestion(
+        cluster(16, 4), *layouts, *places, 2, nominal=True, memory_bytes=memory
+    )
+    answer = find_transfer(asked)
+    assert (answer.status is Status.OPTIMAL) != rounded
+    assert answer.rounded == rounded
+    said = " ".join(" ".join(transfer_screen(answer, ())).split())
+    assert ("optimal in one bucket: the gap is of whole elements alone" in said) == rounded
 
 
 @pytest.mark.usefixtures("folder")
