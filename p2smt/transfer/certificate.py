@@ -96,11 +96,11 @@ def _tariff(moves: TransferMoves, ports: PortMap, paid: Mapping[Port, int]) -> _
     give, take = ({d: sides[way, d][1] for d in devices} for way in (OUT, IN))
     outer = []
     for level in sorted({port.level for port in paid if port.level < ports.network}):
-        both = (
+        from_each, to_each = (
             {d: sum(paid.get(port, 0) for port in ports.of_side(d, level, way)) for d in devices}
             for way in (OUT, IN)
         )
-        outer.append((ports.topology.devices_under(level), *both))
+        outer.append((ports.topology.devices_under(level), from_each, to_each))
     return _Tariff(out, into, give, take, relays, outer)
 
 
