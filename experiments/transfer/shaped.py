@@ -163,9 +163,16 @@ def rows_of(case: ShapedCase, fleet: Fleet, rounds: int) -> Iterator[ShapedTimes
             print(case.name, way, found[way], file=sys.stderr)
     for way, job in both.items():
         own = found[way]
-        seconds = (job.predicted_s, min(own), statistics.median(own), max(own))
-        size = job.before.elements * ITEM_BYTES
-        yield ShapedTimes(case.name, way, size, *(round(one, 3) for one in seconds), len(own))
+        yield ShapedTimes(
+            case.name,
+            way,
+            job.before.elements * ITEM_BYTES,
+            round(job.predicted_s, 3),
+            round(min(own), 3),
+            round(statistics.median(own), 3),
+            round(max(own), 3),
+            len(own),
+        )
 
 
 def read(path: Path = RESULTS) -> list[dict[str, str]]:

@@ -54,6 +54,11 @@ class TransferAnswer:
         return gap_of(self.buckets.bandwidth_s, self.found.certificate.bound_s)
 
     @property
+    def rounded(self) -> bool:
+        """Whether the plan is optimal in one bucket, so that whole elements alone cost a gap."""
+        return self.found.optimal and self.status is not Status.OPTIMAL
+
+    @property
     def status(self) -> Status:
         """OPTIMAL by the certificate alone, else FEASIBLE."""
         best = self.gap is not None and self.gap <= OPTIMAL_WITHIN

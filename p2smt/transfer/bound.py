@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,7 +13,7 @@ from p2smt.solvers.ask import ask_flows
 from p2smt.transfer.certificate import PortPrices, TransferCertificate, proved_bound_s
 from p2smt.transfer.classes import TransferMoves
 from p2smt.transfer.colours import Reduced, equitable, incidence_of, reduced
-from p2smt.transfer.ports import Port, PortMap
+from p2smt.transfer.ports import IN, LIMIT, OUT, Port, PortMap
 
 _COARSE, _FINE = 5040, 2**40
 
@@ -88,6 +89,42 @@ def _shares(
         b, n, g = problem.place(entry)
         found[row][problem.found.devices[device]] = shares[b][n][g]
     return found
+
+
+# The bound of levels further out than the nodes' network: what enters and leaves racks.
+
+
+def outer_bound(moves: TransferMoves, ports: PortMap, item_bytes: int) -> TransferCertificate:
+    """The best cut of these levels: one entity, or all of them, in or out; 0: none binds."""
+    best = TransferCertificate(Fraction(0), {})
+    for level in range(max(ports.network, 0)):
+        for way in (OUT, IN):
+            for prices in _cuts(moves, ports, level, way):
+                bound = proved_bound_s(moves, item_bytes, ports, prices)
+                best = max(best, TransferCertificate(bound, prices), key=lambda one: one.bound_s)
+    return best
+
+
+def _cuts(moves: TransferMoves, ports: PortMap, level: int, way: int) -> Iterator[PortPrices]:
+    """The ports of all entities that are crossed, and of the one whose ports take longest."""
+    width, crossed = ports.topology.devices_under(level), Counter[int]()
+    plugged: dict[int, set[Port]] = defaultdict(set)
+    for one in moves.classes:
+        having, lacking = ({d // width for d in own} for own in (one.holders, one.needers))
+        alone = [*having] if way == OUT and len(having) == 1 and lacking - having else []
+        crossed.update(dict.fromkeys(lacking - having if way == IN else alone, one.elements))
+        passing = one.needers if way == IN else (*one.holders, *one.needers)
+        for device in passing if lacking - having else ():
+            plugged[device // width].update(ports.of_side(device, level, way))
+    price = {
+        entity: {port: Fraction(1) for port in own if port.number != LIMIT}
+        for entity, own in plugged.items()
+    }
+    if crossed:
+        rates = {entity: sum(map(ports.rate, price[entity])) for entity in crossed}
+        yield price[max(crossed, key=lambda one: (crossed[one] / rates[one], -one))]
+    if price:
+        yield {port: one for own in price.values() for port, one in own.items()}
 
 
 # The bound of plans that borrow the cards of neighbours.

@@ -7,10 +7,14 @@ over devices that hold or need it, and each edge of the tree costs what the port
    node; inside its node at least its own price and the cheapest of another device there;
 2. in every node with needers the first edge comes over the network, or from a holder there;
 3. where some node has needers and no holder, the first edge into one of these leaves a node with a
-   holder.
+   holder;
+4. of every level further out (racks), an entity with needers and no holder is entered once at
+   least, by the cheapest of its devices from the cheapest of another entity, and the first edge
+   into one of these leaves an entity with a holder.
 
-Plans that relay may also use devices that neither hold nor need a piece: then all devices of the
-nodes that hold or need anything count as senders, and all cards of a node as one port.
+Levels have ports of their own, so that what an edge costs at each adds up.  Plans that relay may
+also use devices that neither hold nor need a piece: then all devices of the nodes that hold or need
+anything count as senders, and all cards of a node as one port.
 
 So a class costs at least the sum of these, and all classes together no more than all ports can
 take in T seconds, T times rate times price.  The quotient is a bound on T, whatever the prices are.
@@ -51,6 +55,8 @@ class _Tariff:
     take: Mapping[int, int]
     relays: Mapping[int, Sequence[int]]
     """Devices by node that may pass on what they neither hold nor need; none: no plan relays."""
+    outer: Sequence[tuple[int, Mapping[int, int], Mapping[int, int]]]
+    """Devices of an entity of each level further out that has prices, and theirs, out and in."""
 
 
 def proved_bound_s(
@@ -88,7 +94,14 @@ def _tariff(moves: TransferMoves, ports: PortMap, paid: Mapping[Port, int]) -> _
     }
     out, into = ({d: sides[way, d][0] for d in devices} for way in (OUT, IN))
     give, take = ({d: sides[way, d][1] for d in devices} for way in (OUT, IN))
-    return _Tariff(out, into, give, take, relays)
+    outer = []
+    for level in sorted({port.level for port in paid if port.level < ports.network}):
+        from_each, to_each = (
+            {d: sum(paid.get(port, 0) for port in ports.of_side(d, level, way)) for d in devices}
+            for way in (OUT, IN)
+        )
+        outer.append((ports.topology.devices_under(level), from_each, to_each))
+    return _Tariff(out, into, give, take, relays, outer)
 
 
 def _cost(holders: Devices, needers: Devices, ports: PortMap, tariff: _Tariff) -> int:
@@ -96,13 +109,31 @@ def _cost(holders: Devices, needers: Devices, ports: PortMap, tariff: _Tariff) -
     having, lacking = _by_node(ports, holders), _by_node(ports, needers)
     nodes = tariff.relays or _by_node(ports, (*holders, *needers))
     senders = {n: min(tariff.out[d] for d in own) for n, own in nodes.items()}
-    total, needy = 0, []
+    total, needy = _outer_cost(holders, needers, tariff), []
     for n, needing in lacking.items():
         sending = min((price for m, price in senders.items() if m != n), default=None)
         total += _node_cost(having.get(n, ()), needing, nodes[n], sending, tariff)
         if n not in having and sending is not None:
             needy.append(sending)
     return total + (min(senders[n] for n in having) - max(needy) if needy else 0)
+
+
+def _outer_cost(holders: Devices, needers: Devices, tariff: _Tariff) -> int:
+    """What a byte costs at least at the levels further out."""
+    total = 0
+    for width, out, into in tariff.outer:
+        having, lacking = ({d // width for d in own} for own in (holders, needers))
+        passing: dict[int, list[int]] = defaultdict(list)
+        for device in out if tariff.relays else {*holders, *needers}:
+            passing[device // width].append(device)
+        senders = {one: min(out[d] for d in own) for one, own in passing.items()}
+        needy = []
+        for one in lacking - having:
+            needy.append(min(price for other, price in senders.items() if other != one))
+            total += needy[-1] + min(into[d] for d in passing[one])
+        if needy:
+            total += min(senders[one] for one in having) - max(needy)
+    return total
 
 
 def _by_node(ports: PortMap, devices: Sequence[int]) -> Mapping[int, list[int]]:

@@ -3,7 +3,11 @@
 Every byte leaves its holders once.  It enters each node that needs it once, by the card of one of
 its needers there, goes on to the next node from that card, and inside the node from needer to
 needer.  So no receiver sends more than it gets, and the time is that of the busiest holder or of
-the busiest entry, which :mod:`p2smt.transfer.fill` deals out.
+the busiest entry.  Both are dealt out to the ports that may take them, least loaded first.
+
+Sets of ports that are disjoint or nested are filled best from the smallest set on, each amount on
+the ports of its set that are least busy; where sets cross, it is a good start and no more.  The cut
+at which it stops, busy ports and what may go nowhere else, proves how good it is.
 """
 
 from __future__ import annotations
@@ -17,9 +21,8 @@ from fractions import Fraction
 from p2smt.problems.transfer import FlowShares
 from p2smt.transfer.certificate import PortPrices
 from p2smt.transfer.classes import Devices, TransferMoves
-from p2smt.transfer.fill import FillDemand, fill
 from p2smt.transfer.plan import Edge, TreePiece
-from p2smt.transfer.ports import IN, OUT, PortMap
+from p2smt.transfer.ports import IN, OUT, Port, PortMap
 
 MAX_PIECES = 64
 """Of one class: finer parts are rounded to so many."""
@@ -141,3 +144,84 @@ def _by_node(ports: PortMap, devices: Devices) -> Mapping[int, Devices]:
     for device in devices:
         found[ports.node(device)].append(device)
     return {node: tuple(own) for node, own in found.items()}
+
+
+# Amounts dealt out.
+
+
+@dataclass(frozen=True)
+class FillDemand:
+    """An amount of bytes of a class that one of these devices has to pass, by its ports."""
+
+    number: int
+    amount: int
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """How much of each demand each device passes, and the ports of the worst cut."""
+
+    parts: tuple[Mapping[int, float], ...]
+    seconds: float
+    cut: frozenset[Port]
+
+
+def fill(
+    demands: Sequence[FillDemand],
+    ports: Mapping[int, Port],
+    rates: Mapping[Port, Fraction],
+) -> Filled:
+    """Deal out the demands; ``ports``: of each device."""
+    busy = {ports[d]: 0.0 for one in demands for d in one.devices}
+    speed = {port: float(rates[port]) for port in busy}
+    parts: list[dict[int, float]] = [{} for _ in demands]
+    order = sorted(range(len(demands)), key=lambda i: (len(demands[i].devices), -demands[i].amount))
+    for i in order:
+        for port, amount in _level(demands[i], ports, busy, speed).items():
+            own = [d for d in demands[i].devices if ports[d] == port]
+            parts[i].update(dict.fromkeys(own, amount / len(own)))
+            busy[port] += amount / speed[port]
+    worst = max(busy.values(), default=0.0)
+    return Filled(tuple(parts), worst, _cut(demands, parts, ports, busy))
+
+
+def _level(
+    demand: FillDemand,
+    ports: Mapping[int, Port],
+    busy: Mapping[Port, float],
+    speed: Mapping[Port, float],
+) -> Mapping[Port, float]:
+    """What each port takes so that those which take anything are equally busy."""
+    order = sorted({ports[d] for d in demand.devices}, key=lambda port: (busy[port], port))
+    rate, held, level = 0.0, 0.0, 0.0
+    for place, port in enumerate(order):
+        rate, held = rate + speed[port], held + speed[port] * busy[port]
+        level = (demand.amount + held) / rate
+        if place + 1 == len(order) or level <= busy[order[place + 1]]:
+            break
+    found = {port: (level - busy[port]) * speed[port] for port in order if busy[port] < level}
+    return {port: amount for port, amount in found.items() if amount > demand.amount * 1e-9}
+
+
+def _cut(
+    demands: Sequence[FillDemand],
+    parts: Sequence[Mapping[int, float]],
+    ports: Mapping[int, Port],
+    busy: Mapping[Port, float],
+) -> frozenset[Port]:
+    """The busiest port, and all that what it passes might go by instead, and so on."""
+    if not busy:
+        return frozenset()
+    found = {max(busy, key=lambda port: (busy[port], port))}
+    sets = [
+        ({ports[d] for d in one.devices}, {ports[d] for d in part})
+        for one, part in zip(demands, parts, strict=True)
+    ]
+    size = 0
+    while size != len(found):
+        size = len(found)
+        for allowed, used in sets:
+            if used & found:
+                found |= allowed
+    return frozenset(found)

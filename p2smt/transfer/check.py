@@ -20,7 +20,7 @@ from p2smt.transfer.certificate import OPTIMAL_WITHIN, PortPrices, gap_of, prove
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.plan_file import layouts_of, pieces_of, prices_of
-from p2smt.transfer.ports import LIMIT, OUT, PortMap
+from p2smt.transfer.ports import LIMIT, OUT, Port, PortMap
 from p2smt.transfer.question import TransferQuestion
 
 CHECKED = ("layouts", "way of every element", "bytes of every port", "times", "prices", "bound")
@@ -94,11 +94,18 @@ def _misplaced(ports: PortMap, prices: PortPrices) -> Iterator[str]:
             port in side
             for device in own
             if device in ports.topology.places
-            for side in ports.sides(device, port.way)
+            for side in _priced(ports, device, port)
         )
         if not known:
             way = "out of" if port.way == OUT else "into"
             yield f"the price of a port {way} entity {port.entity} of level {port.level}: no such"
+
+
+def _priced(ports: PortMap, device: int, port: Port) -> Iterator[tuple[Port, ...]]:
+    """The sides of a device at which a port may have a price."""
+    yield from ports.sides(device, port.way)
+    if port.level < ports.network:
+        yield ports.of_side(device, port.level, port.way)
 
 
 def _misstated(

@@ -9,20 +9,22 @@ from fractions import Fraction
 from p2smt.errors import EncodingBug
 from p2smt.problems.transfer import FlowShares
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.transfer.bound import FlowBound, flow_bound
+from p2smt.transfer.bound import FlowBound, flow_bound, outer_bound
 from p2smt.transfer.certificate import OPTIMAL_WITHIN, TransferCertificate, gap_of, proved_bound_s
 from p2smt.transfer.chains import apart, filled_chains, flow_chains
 from p2smt.transfer.classes import TransferClass, TransferMoves
+from p2smt.transfer.packed import packed_pieces
 from p2smt.transfer.plan import Replay, TreePiece, replay
 from p2smt.transfer.ports import PortMap
 from p2smt.transfer.relays import spread
 from p2smt.transfer.trees import flow_trees
 from p2smt.transfer.whole import cut_evenly, solved_pieces
 
-PIECES = ((8, 0), *((64, 100 * turn) for turn in range(8)))
+FIRST = (8, 0)
+PIECES = tuple((64, 100 * turn) for turn in range(8))
 """So many of a class at most, with the first of the orders of nodes, tried one after the other."""
 NEAR = Fraction(1, 1000)
-"""So near to the bound nothing more is tried."""
+"""So near to the bound nothing is tried but trees that are packed."""
 MOST_EDGES = 1_000_000
 FAR = Fraction(1, 100)
 """A plan further from the bound is sought anew by a solver, if pieces and their devices are few."""
@@ -57,16 +59,17 @@ def plan_moves(
 ) -> PlannedMoves:
     """The best plan found, and the best bound."""
     watch = StopWatch.start(limits)
-    best: PlannedMoves | None = None
+    outer, best = outer_bound(moves, ports, item_bytes), None
     if apart(moves, ports):
         chain = filled_chains(moves, ports)
         bound = proved_bound_s(moves, item_bytes, ports, chain.prices)
         certificate = TransferCertificate(bound, chain.prices if bound else {})
+        certificate = max(certificate, outer, key=lambda one: one.bound_s)
         best = _planned(moves, ports, item_bytes, chain.pieces, certificate)
         if best.optimal:
             return _no_faster(best)
     flow = flow_bound(moves, ports, item_bytes, watch.left())
-    found = _followed(moves, ports, item_bytes, flow, best, watch)
+    found = _followed(moves, ports, item_bytes, flow, best, watch, outer)
     if ports.relayed and not found.optimal:
         direct = plan_moves(moves, replace(ports, relayed=False), item_bytes, watch.left()).pieces
         again = _planned(moves, ports, item_bytes, direct, found.certificate)
@@ -96,14 +99,15 @@ def _followed(
     flow: FlowBound | None,
     best: PlannedMoves | None,
     watch: StopWatch,
+    outer: TransferCertificate,
 ) -> PlannedMoves:
-    """The best of what follows the linear program, with the better bound."""
-    bounds = [one.certificate for one in (flow, best) if one is not None]
-    bound = max(bounds, key=lambda one: one.bound_s, default=TransferCertificate(Fraction(0), {}))
+    """The best of what follows the linear program, with the best bound."""
+    bounds = [outer, *(one.certificate for one in (flow, best) if one is not None)]
+    bound = max(bounds, key=lambda one: one.bound_s)
     found = [] if best is None else [PlannedMoves(best.pieces, best.replay, bound)]
     for pieces in _candidates(moves, ports, item_bytes, flow, watch, found):
         found.append(_planned(moves, ports, item_bytes, pieces, bound))
-        if found[-1].within(NEAR) or watch.expired():
+        if found[-1].optimal or watch.expired():
             break
     return min(found, key=lambda one: one.replay.bandwidth_s)
 
@@ -133,11 +137,31 @@ def _candidates(
         yield flow_chains(moves, ports, flow.shares)
     shares = [no_shares(one) for one in moves.classes] if flow is None else flow.shares
     edges = sum(len(one.needers) for one in moves.classes)
+    yield flow_trees(moves, ports, shares, *FIRST)
+    if not ports.relayed:
+        yield from _packed(moves, ports, item_bytes, watch.left(), found)
     for most, first in PIECES:
-        if most == PIECES[0][0] or most * edges <= MOST_EDGES:
+        if any(one.within(NEAR) for one in found):
+            return
+        if most * edges <= MOST_EDGES:
             yield flow_trees(moves, ports, shares, most, first)
     if not ports.relayed and not any(one.within(FAR) for one in found):
         yield from _solved(moves, ports, item_bytes, watch.left())
+
+
+def _packed(
+    moves: TransferMoves,
+    ports: PortMap,
+    item_bytes: int,
+    limits: SearchLimits,
+    found: Sequence[PlannedMoves],
+) -> Iterator[tuple[TreePiece, ...]]:
+    """Trees packed, from those of the best plan on, if classes are few enough."""
+    best = min(found, key=lambda one: one.replay.bandwidth_s)
+    bound_s = best.certificate.bound_s
+    pieces = packed_pieces(moves, ports, item_bytes, best.pieces, bound_s, limits)
+    if pieces:
+        yield pieces
 
 
 def _solved(

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from p2smt.cluster.link import Piece
+from p2smt.cluster.topology import Level
 from p2smt.problems.transfer import ClassMember, ClassPart, ClassRow, TransferProblem
+from p2smt.report.transfers.data import binding_words
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import ask_flows
-from p2smt.transfer.bound import flow_bound, relayed_bound_s
+from p2smt.transfer.bound import flow_bound, outer_bound, relayed_bound_s
 from p2smt.transfer.certificate import proved_bound_s
 from p2smt.transfer.classes import TransferMoves, find_moves
 from p2smt.transfer.colours import distinct, equitable, incidence_of, reduced
 from p2smt.transfer.layouts import Shards, Tensor, WeightLayout
-from p2smt.transfer.ports import PortMap
+from p2smt.transfer.ports import IN, OUT, Port, PortMap
 from p2smt.transfer.search import plan_moves
 from tests.transfer.cases import cluster, random_case
 from tests.transfer.oracle import best_whole_s, choices
@@ -96,6 +100,83 @@ def test_prices_below_nothing_are_refused() -> None:
 def test_no_prices_prove_nothing() -> None:
     ports = PortMap(cluster(8, 4), "nominal")
     assert proved_bound_s(random_case(1, 8, 8, same=False).moves(), 2, ports, {}) == 0
+
+
+# Levels further out: racks of two nodes.
+
+
+def racks(
+    devices: int = 2, *, uplink: float = 20e9, ports: int = 1, relayed: bool = False
+) -> PortMap:
+    inner = cluster(2, devices)
+    link = replace(inner.levels[0].link, ports=ports, pieces=(Piece("simple", 0.0, uplink),))
+    levels = (Level("rack", 4, link), *inner.levels)
+    return PortMap(replace(inner, levels=levels), "nominal", relayed)
+
+
+def every_port(ports: PortMap) -> list[Port]:
+    levels = range(len(ports.topology.levels))
+    found = [
+        port
+        for device in sorted(ports.topology.places)
+        for level in levels
+        for way in (IN, OUT)
+        for port in ports.of_side(device, level, way)
+    ]
+    return sorted({*found})
+
+
+def test_no_choice_of_trees_is_below_the_bound_of_racks() -> None:
+    """Of whole trees, by random prices at all levels and by the best cut."""
+    count, bound_by_racks = 0, 0
+    for seed in range(160):
+        ports = racks(1, uplink=[20e9, 200e9][seed % 2])
+        sizes = [2, 4][seed // 2 % 2], [2, 4, 3][seed % 3]
+        moves = random_case(seed, *sizes, same=seed % 4 < 2, tensors=1).moves()
+        if not moves.classes or choices(moves) > 5_000:
+            continue
+        count += 1
+        best = best_whole_s(moves, ports, 2)
+        cut = outer_bound(moves, ports, 2)
+        assert proved_bound_s(moves, 2, ports, cut.prices) == cut.bound_s <= best
+        bound_by_racks += cut.bound_s == best
+        chance = random.Random(seed)
+        for _ in range(10):
+            prices = {port: Fraction(chance.randrange(5)) for port in every_port(ports)}
+            assert proved_bound_s(moves, 2, ports, prices) <= best
+    assert count > 40
+    assert bound_by_racks > 10
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_prices_of_racks_prove_more_than_a_plan_takes(seed: int) -> None:
+    ports = racks(ports=[1, 4][seed % 2], relayed=seed % 3 == 0)
+    moves = random_case(seed, 8, [4, 8][seed % 2], same=seed % 4 < 2).moves()
+    found = plan_moves(moves, ports, 2, LIMITS)
+    chance = random.Random(seed)
+    every = [port for port in every_port(ports) if not ports.relayed or port.level == 0]
+    for _ in range(20):
+        prices = {port: Fraction(chance.randrange(9)) for port in every}
+        assert proved_bound_s(moves, 2, ports, prices) <= found.replay.bandwidth_s
+
+
+@pytest.mark.parametrize("needing", [[4], [4, 8], [5, 6, 12]])
+def test_an_uplink_of_a_rack_binds(needing: list[int]) -> None:
+    """What one rack holds goes to others: it enters each once, and they pass it on."""
+    ports, whole = racks(), (((0, 1000),),)
+    first, second = (
+        WeightLayout(
+            len(own),
+            {"w": Tensor("w", (1000,))},
+            {"w": Shards(tuple((box, tuple(range(len(own)))) for box in whole))},
+        )
+        for own in ([0], needing)
+    )
+    moves = find_moves(first, second, [0], needing)
+    found = plan_moves(moves, ports, 2, LIMITS)
+    assert found.optimal
+    assert found.replay.bandwidth_s == Fraction(2000, 20 * 10**9)
+    assert " of rack" in binding_words(ports, found.certificate.prices)
 
 
 # The program's constraints, one by one, on problems made by hand.  Ports 0 to 3: out, into, give,

@@ -132,9 +132,9 @@ def test_a_device_draws_what_it_may() -> None:
     assert ports.node_of(own) == 0
 
 
-@pytest.mark.parametrize("seed", [2, 24, 48])
+@pytest.mark.parametrize("seed", [24, 40])
 def test_few_pieces_are_chosen_by_a_solver(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows the averages alone is rounded, and takes longer."""
+    """Where elements are few: what packs averages of trees is rounded, and takes longer."""
     moves = random_case(seed, 8, [8, 6, 12, 4][seed // 2 % 4], same=True, small=True).moves()
     chosen = plan_moves(moves, PORTS, 2, SearchLimits())
     monkeypatch.setattr(search, "FEW_PIECES", 0)

@@ -47,6 +47,7 @@ def transfer_data(answer: TransferAnswer, compared: Sequence[ComparedRule] = ())
         receives_bytes=max(answer.received.values(), default=0),
         receivers=len(answer.received),
         buckets=answer.buckets.count,
+        rounded=answer.rounded,
         staging_bytes=answer.buckets.staging_bytes,
         levels=level_entries(question.ports, found.replay),
         relayed=question.relay,
@@ -93,18 +94,20 @@ _MOST = 3
 
 
 def binding_words(ports: PortMap, prices: PortPrices) -> str:
-    """Where prices are: ``entry of node 8``, ``sending of nodes 0-3``, ``ports inside node 2``."""
-    entities: dict[str, set[int]] = defaultdict(set)
+    """Where prices are: ``entry of node 8``, ``sending of racks 0-3``, ``ports inside node 2``."""
+    entities: dict[tuple[str, str], set[int]] = defaultdict(set)
+    names = ports.topology.names
+    node = names[ports.network] if ports.network >= 0 else "node"
     for port in prices:
-        between = "entry" if port.way == IN else "sending"
-        entities[between if port.level == ports.network else "ports inside"].add(
-            ports.node_of(port)
-        )
-    name = ports.topology.levels[max(ports.network, 0)].name if ports.network >= 0 else "node"
+        between = "entry of" if port.way == IN else "sending of"
+        if port.level < ports.network:
+            entities[between, names[port.level]].add(port.entity)
+        else:
+            what = between if port.level == ports.network else "ports inside"
+            entities[what, node].add(ports.node_of(port))
     return " and ".join(
-        f"{what}{'' if what == 'ports inside' else ' of'} {name}{'s' * (len(found) > 1)} "
-        f"{numbers_text(sorted(found))}"
-        for what, found in entities.items()
+        f"{what} {name}{'s' * (len(found) > 1)} {numbers_text(sorted(found))}"
+        for (what, name), found in entities.items()
     )
 
 

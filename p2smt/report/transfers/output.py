@@ -68,6 +68,7 @@ class TransferOutput(Output):
     receives_bytes: Annotated[PayloadBytes, Said("The most that a device gets.")]
     receivers: Annotated[int, Said("Devices that get something.", ge=0)]
     buckets: Annotated[Count, Said("Rounds, each with the same part of every piece.")]
+    rounded: Annotated[bool, Said("Optimal in one bucket: the gap is of whole elements alone.")]
     staging_bytes: Annotated[PayloadBytes, Said("The most that a device stages in one of them.")]
     levels: Annotated[Sequence[TransferLevelEntry], Said("Those that messages cross.")]
     relayed: Annotated[bool, Said("Devices may pass on what they neither hold nor need.")]

@@ -90,6 +90,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         (
             f"a device receives up to {format_bytes(data.receives_bytes)} and stages up to "
             f"{format_bytes(data.staging_bytes)}, in {counted(data.buckets, 'bucket')}",
+            *(("optimal in one bucket: the gap is of whole elements alone",) * data.rounded),
         ),
         5,
     )

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 import p2smt
+from p2smt.report.transfers.screens import transfer_screen
+from p2smt.result import Status
+from p2smt.transfer.answer import find_transfer
+from p2smt.transfer.question import TransferQuestion
 from tests.cli.tools import TINY, Outcome, assert_one_error, cli
+from tests.transfer.cases import cluster, random_case
 from tests.transfer.files import COLUMNS, ROWS
 
 ASKED = ("transfer", "-t", "tiny.yaml", "--from", "rows.json", "--to", "columns.json")
@@ -43,6 +48,23 @@ def test_the_verdict_comes_first() -> None:
     assert others[-1] == "plan written to plan.json"
     assert cli("verify", "plan.json").out.startswith("valid: every element arrives once")
     assert "needed by" in cli(*ASKED, "--details").out
+
+
+def test_the_uplink_of_a_rack_binds_and_is_verified(folder: Path) -> None:
+    """And its price moved to a rack that nobody is in proves nothing."""
+    rack = "  - {name: rack, size: 3, link: {kind: switch, bandwidth: 2 GB/s, latency: 10 us}}\n"
+    nodes = TINY.replace("levels:\n", f"levels:\n{rack}")
+    (folder / "racks.yaml").write_text(nodes)
+    asked = [word.replace("tiny.yaml", "racks.yaml") for word in ASKED]
+    done = cli(*asked, "--to-device-ids", "8-11", "--nominal", "-o", "plan.json")
+    assert done.code == 0, done.err
+    assert " of rack " in done.out.splitlines()[0]
+    assert cli("verify", "plan.json").code == 0
+    data = json.loads((folder / "plan.json").read_text())
+    for price in data["prices"]:
+        price["entity"] = 2
+    (folder / "plan.json").write_text(json.dumps(data))
+    assert "the prices prove 0.0 s" in cli("verify", "plan.json").out
 
 
 @pytest.mark.usefixtures("folder")
@@ -248,6 +270,21 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
     refused(cli("cost", "plan.json"), "a transfer, which p2smt cost does not take")
+
+
+@pytest.mark.parametrize(("memory", "rounded"), [(100, True), (None, False)])
+def test_a_gap_of_whole_elements_is_said_to_be(memory: int | None, rounded: bool) -> None:
+    case = random_case(5, 8, 8, same=False, small=True)
+    places = case.sources, case.targets
+    layouts = case.before, case.after
+    asked = TransferQuestion(
+        cluster(16, 4), *layouts, *places, 2, nominal=True, memory_bytes=memory
+    )
+    answer = find_transfer(asked)
+    assert (answer.status is Status.OPTIMAL) != rounded
+    assert answer.rounded == rounded
+    said = " ".join(" ".join(transfer_screen(answer, ())).split())
+    assert ("optimal in one bucket: the gap is of whole elements alone" in said) == rounded
 
 
 @pytest.mark.usefixtures("folder")

@@ -25,8 +25,9 @@ def test_every_seed_is_there_and_none_is_below_its_bound() -> None:
 
 
 def test_plans_are_near_their_bounds() -> None:
-    assert geometric_mean(ROWS) <= 1.02
-    assert max(row.gap for row in ROWS) <= 0.25
+    """The words of the page."""
+    assert geometric_mean(ROWS) <= 1 + 1e-6
+    assert max(row.gap for row in ROWS) <= 1e-6
 
 
 @pytest.mark.parametrize("seed", QUICK)
@@ -35,15 +36,11 @@ def test_a_transfer_takes_what_is_committed(seed: int) -> None:
     known = ROWS[seed]
     assert row.bound_s == pytest.approx(known.bound_s, rel=1e-6)
     assert row.classes == known.classes
-    assert row.bandwidth_s == pytest.approx(known.bandwidth_s, rel=0.02)
+    assert row.bandwidth_s == pytest.approx(known.bandwidth_s, rel=1e-5)
 
 
 def test_the_page_has_these_figures() -> None:
     text = (Path(__file__).parents[3] / "docs" / "transfer.md").read_text(encoding="utf-8")
     said = " ".join(text.split())
-    worst = max(row.gap for row in ROWS)
-    far = [row for row in ROWS if row.gap > 0.01]
     assert f"Of {len(ROWS)} random transfers" in said
-    assert f"{geometric_mean(ROWS):.4f} times the bound in the geometric mean" in said
-    assert f"and {1 + worst:.3f} at most; {len(far)} are more than 1 %" in said
-    assert all(row.same for row in far)
+    assert "all are within a millionth of their bounds" in said
