@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
@@ -33,6 +33,9 @@ from p2smt.plans.solution import (
 from p2smt.plans.untimed import without_times
 from p2smt.programs.program import basis_names, lower
 from p2smt.result import Status
+
+if TYPE_CHECKING:
+    from p2smt.plans.check.check_split import Split
 
 __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
@@ -72,6 +75,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         ],
     }
     data |= _on_hosts(solution, alternative)
+    if known and solution.splits is not None and alternative is solution.best:
+        data["splits"] = [_split_data(problem, alternative.placement, s) for s in solution.splits]
     if not known:
         untold: dict[str, Any] = without_times(data)
         return untold
@@ -152,6 +157,27 @@ def _request_data(
         "shards": None if answer.shards is None else list(answer.shards),
         "steps": steps,
         **range_data(None if ranges is None else ranges.whole, "basis"),
+    }
+
+
+def _split_data(problem: Problem, where: RankMap, split: Split) -> dict[str, Any]:
+    names = problem.topology.names if split.prices else ()
+    return {
+        "request": split.request,
+        "seconds": split.seconds,
+        "least_s": split.least_s,
+        "prices": [
+            {"level": name, "price": str(price)}
+            for name, price in zip(names, split.prices, strict=True)
+        ],
+        "parts": [
+            {
+                "share": str(part.share),
+                "starts_s": list(part.starts_s),
+                "request": _request_data(problem, where, part.answer, None),
+            }
+            for part in split.parts
+        ],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
@@ -28,6 +28,9 @@ from p2smt.programs.check import Checked, check_program
 from p2smt.programs.parts import CheckedParts
 from p2smt.programs.program import Grouping, Hierarchy, Program, ProofBasis, proof_bases
 from p2smt.result import SAME, SearchLimits, SolveStats, Status
+
+if TYPE_CHECKING:
+    from p2smt.plans.check.check_split import Split
 
 
 def in_chunks(chunks: int) -> str:
@@ -323,7 +326,8 @@ class Solution(Displayed):
     the best matrix.  ``near``: placements near the optimum, if they were looked for.
     ``gain``: over the default layout, where there is an answer.  ``allocation``: of an answer on
     named hosts, which is a rank list; its bounds hold for every order of the hosts.
-    ``explanation``: what the answer rests on, if that was asked for.
+    ``explanation``: what the answer rests on, ``splits``: of its payloads over programs that run at
+    once; if that was asked for.
     """
 
     problem: Problem
@@ -346,6 +350,7 @@ class Solution(Displayed):
     gain: Gain | None = None
     allocation: Allocation | None = None
     explanation: Explanation | None = None
+    splits: tuple[Split, ...] | None = None
 
     def summary(self) -> str:
         """Axes, cluster, status and time."""
