@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
@@ -24,6 +24,7 @@ from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
     Alternative,
+    PayloadSplit,
     RequestAnswer,
     Solution,
     rank_hosts,
@@ -33,9 +34,6 @@ from p2smt.plans.solution import (
 from p2smt.plans.untimed import without_times
 from p2smt.programs.program import basis_names, lower
 from p2smt.result import Status
-
-if TYPE_CHECKING:
-    from p2smt.plans.check.check_split import Split
 
 __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
@@ -160,7 +158,7 @@ def _request_data(
     }
 
 
-def _split_data(problem: Problem, where: RankMap, split: Split) -> dict[str, Any]:
+def _split_data(problem: Problem, where: RankMap, split: PayloadSplit) -> dict[str, Any]:
     names = problem.topology.names if split.prices else ()
     return {
         "request": split.request,

@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.check_split import Split
 from p2smt.plans.explanation import (
     SEARCHED,
     Explanation,
@@ -23,6 +22,7 @@ from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
     Alternative,
+    PayloadSplit,
     Perturbation,
     RankOrder,
     RequestAnswer,
@@ -103,7 +103,7 @@ def split_texts(solution: Solution, best: Alternative) -> Iterator[str]:
         yield from (f"  {part.share} {part.answer.program}" for part in one.parts)
 
 
-def _gains_at_most(one: Split, levels: Sequence[str]) -> str:
+def _gains_at_most(one: PayloadSplit, levels: Sequence[str]) -> str:
     """What proves how much faster any split can be, and how near a single program comes."""
     if one.least_s is None:
         return "what a split gains at most is open, as not all programs are known"

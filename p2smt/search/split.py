@@ -25,19 +25,17 @@ from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check.check_plan import Note, PlanReport, check_plan
-from p2smt.plans.check.check_split import (
-    LeastSplit,
-    Split,
-    SplitPart,
-    end_s,
-    overlaps,
-    part_bytes,
-    parts_as_plan,
-    split_faults,
-)
+from p2smt.plans.check.check_split import LeastSplit, end_s, overlaps, split_faults
 from p2smt.plans.file_model import AnyPlan, PlanModel, SplitModel
 from p2smt.plans.problem import plan_problem
-from p2smt.plans.solution import RequestAnswer, Solution, program_answer
+from p2smt.plans.sides import part_bytes, parts_as_plan
+from p2smt.plans.solution import (
+    PayloadSplit,
+    RequestAnswer,
+    Solution,
+    SplitPart,
+    program_answer,
+)
 from p2smt.problems.packing import PackedColumn, PackingProblem
 from p2smt.programs.check import checked_once
 from p2smt.programs.program import Program
@@ -58,7 +56,7 @@ _REFINED = 8  # choices of programs whose shares are changed
 Starts = tuple[tuple[float, ...], ...]
 
 
-def find_splits(found: Solution, limits: SearchLimits) -> tuple[Split, ...]:
+def find_splits(found: Solution, limits: SearchLimits) -> tuple[PayloadSplit, ...]:
     """The fastest split found for each request of an answer that has programs, with its proof."""
     best, watch = found.best, StopWatch.start(limits)
     if best is None or best.matrix is None:
@@ -92,10 +90,10 @@ class _Search:
         self.kind = plain_kind(answer.request.kind)
         self._timed: dict[tuple[Program, int], tuple[StepTime, ...]] = {}
 
-    def split(self, number: int) -> Split:
+    def split(self, number: int) -> PayloadSplit:
         """The fastest split found, and what none is below."""
         if not self.programs:
-            return Split(number, self.answer.seconds, ())
+            return PayloadSplit(number, self.answer.seconds, ())
         least, payload = LeastSplit(self.scene, self.kind, self.programs), self._payload
         table = _Loads(least)
         prices, mixed = self._mixture(least, table)
@@ -104,7 +102,9 @@ class _Search:
         nearest = float(least.one(prices) / least.per_byte(prices))
         if seconds < least_s * (1 - SAME):
             raise EncodingBug(f"a split takes {seconds} s, less than {least_s} s", self.kind, parts)
-        return Split(number, seconds, parts, prices, least_s, least_s > least.empty_s, nearest)
+        return PayloadSplit(
+            number, seconds, parts, prices, least_s, least_s > least.empty_s, nearest
+        )
 
     @property
     def _payload(self) -> int:

@@ -20,7 +20,6 @@ counts, and every way that its library has.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -30,45 +29,11 @@ from p2smt.collectives.names import ProgramOperation, RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.request import Request
-from p2smt.plans.file_model import PlanModel, SplitModel
-from p2smt.plans.solution import RequestAnswer
+from p2smt.plans.file_model import SplitModel
+from p2smt.plans.sides import part_bytes
 from p2smt.programs.check import checked_once
 from p2smt.programs.program import Grouping, Program, parse_program
-from p2smt.result import SAME, Status
-
-
-@dataclass(frozen=True, slots=True)
-class SplitPart:
-    """A part of a payload with its program; ``starts_s``: when each of the steps begins."""
-
-    share: Fraction
-    answer: RequestAnswer
-    starts_s: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The fastest split found of a request, by its number, beside what none is below.
-
-    No ``parts``: none that was found is faster than the request's one program.  ``prices`` of the
-    levels prove ``least_s``, or latencies do, where not ``by_bytes``; None: not every program is
-    known.  ``one_per_split``: what one program in ever more chunks comes near, over what no split
-    is below, by bytes alone.
-    """
-
-    request: int
-    seconds: float
-    parts: tuple[SplitPart, ...]
-    prices: tuple[Fraction, ...] = ()
-    least_s: float | None = None
-    by_bytes: bool = True
-    one_per_split: float = 1.0
-
-
-def part_bytes(payload_bytes: int, shares: Sequence[Fraction]) -> list[int]:
-    """Whole bytes for parts, which add up to the payload."""
-    ends = [int(payload_bytes * sum(shares[:n], Fraction(0))) for n in range(len(shares))]
-    return [b - a for a, b in pairwise([*ends, payload_bytes])]
+from p2smt.result import SAME
 
 
 class LeastSplit:
@@ -223,21 +188,3 @@ def _price_faults(
         yield f"its prices prove {proved} s, and not {model.least_s} s"
     elif model.seconds < model.least_s * (1 - SAME):
         yield f"it takes {model.seconds} s, which is below {model.least_s} s"
-
-
-def parts_as_plan(plan: PlanModel, split: SplitModel) -> PlanModel:
-    """The parts of a split as requests of a plan, one after the other: to be checked, or run."""
-    parts = [part.request for part in split.parts]
-    return plan.model_copy(
-        update={
-            "requests": parts,
-            "objective": "sum",
-            "objective_s": sum(part.times * (part.seconds or 0.0) for part in parts),
-            "bound_s": 0.0,
-            "physical_bound_s": sum(part.times * (part.physical_bound_s or 0.0) for part in parts),
-            "status": Status.FEASIBLE,
-            "basis": None,
-            "peak_bytes": max(part.peak_bytes for part in parts),
-            "splits": None,
-        }
-    )

@@ -20,11 +20,10 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.check_split import part_bytes, parts_as_plan
 from p2smt.plans.file_model import AnyPlan, PlanModel, RequestModel, SplitModel
 from p2smt.plans.problem import check_send, located, plan_problem
 from p2smt.plans.rank_scene import RankScene
-from p2smt.plans.sides import plan_sides
+from p2smt.plans.sides import part_bytes, parts_as_plan, plan_sides
 from p2smt.programs.parts import UnevenSlicesError
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered

@@ -21,8 +21,8 @@ from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check.check_split import Split, end_s, overlaps
-from p2smt.plans.solution import Solution
+from p2smt.plans.check.check_split import end_s, overlaps
+from p2smt.plans.solution import PayloadSplit, Solution
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.search.program_synthesis import Task
 from p2smt.search.solve import solve
@@ -61,7 +61,9 @@ def levels(*rates: tuple[int, float, float]) -> Topology:
     return Topology("levels", tuple(made), algorithms=(Algorithm.RING,))
 
 
-def solved(topology: Topology, payload: int, pipeline: int | None = 1) -> tuple[Solution, Split]:
+def solved(
+    topology: Topology, payload: int, pipeline: int | None = 1
+) -> tuple[Solution, PayloadSplit]:
     request = Request(RequestKind.ALL_REDUCE, ("dp",), payload, 1)
     axes = (ParallelismAxis("dp", topology.devices),)
     found = solve(Problem(topology, axes, (request,), pipeline=pipeline), top=1, split=True)
