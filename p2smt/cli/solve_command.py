@@ -57,6 +57,10 @@ def solve(
         "How far each number may be off before another answer wins, and what holds for every "
         "hardware.  On named hosts: what each request waits for."
     ),
+    split: bool = flag(
+        "Send parts of a payload through several programs at once, and say what no split gains "
+        "(proved by prices)."
+    ),
     what_if: Texts = o.WHAT_IF,
     rules: o.RuleOptions,
     programs: o.ProgramOptions,
@@ -99,7 +103,8 @@ def solve(
     o.plan_writable(output)
     changes = solved_changes(what_if or (), problem)
     if listed is not None:
-        _refuse_on_hosts({"--top": top, "--pipeline": prices.pipeline, **parts.given()})
+        asked = {"--top": top, "--pipeline": prices.pipeline, "--split": split or None}
+        _refuse_on_hosts({**asked, **parts.given()})
         around = Around(compare, None if within is None else given.gap_of(within), sensitivity)
         return _on_hosts(problem, listed, around, changes, how, (output, explain, details, json))
     near = BRIEFLY if within is None else given.gap_of(within)
@@ -112,6 +117,7 @@ def solve(
         compare=order,
         sensitivity=sensitivity,
         explain=explain,
+        split=split,
         within=near,
         progress=None if parts.wanted else tell_times,
         spread=parts.over(),
@@ -224,6 +230,7 @@ def _tables(solution: Solution, beside: Comparison | None, explained: bool) -> R
 _INSTEAD = {
     "--top": "the answer is one order, and --within lists those near it; drop it",
     "--pipeline": "programs on named hosts run in one chunk; drop it",
+    "--split": "parts are sought on a matrix of an even cluster; drop it",
     **dict.fromkeys(
         ("--processes", "--engine", "--scheduler", "--journal", "--budget"),
         "orders of hosts are searched in one piece; drop it",

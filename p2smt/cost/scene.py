@@ -60,7 +60,11 @@ class Scene:
         self, collective: ProgramOperation, grouping: Grouping, payload_bytes: float
     ) -> StepTime:
         """Time of one instruction on all groups at once."""
-        return regular_model(self.topology, self.digits, grouping, collective).time(payload_bytes)
+        return self.step_model(collective, grouping).time(payload_bytes)
+
+    def step_model(self, collective: ProgramOperation, grouping: Grouping) -> StepCostModel:
+        """The ways to run one instruction on all groups at once, and who chooses among them."""
+        return regular_model(self.topology, self.digits, grouping, collective)
 
     def program_times(
         self,

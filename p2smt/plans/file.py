@@ -24,6 +24,7 @@ from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
     Alternative,
+    PayloadSplit,
     RequestAnswer,
     Solution,
     rank_hosts,
@@ -72,6 +73,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         ],
     }
     data |= _on_hosts(solution, alternative)
+    if known and solution.splits is not None and alternative is solution.best:
+        data["splits"] = [_split_data(problem, alternative.placement, s) for s in solution.splits]
     if not known:
         untold: dict[str, Any] = without_times(data)
         return untold
@@ -152,6 +155,27 @@ def _request_data(
         "shards": None if answer.shards is None else list(answer.shards),
         "steps": steps,
         **range_data(None if ranges is None else ranges.whole, "basis"),
+    }
+
+
+def _split_data(problem: Problem, where: RankMap, split: PayloadSplit) -> dict[str, Any]:
+    names = problem.topology.names if split.prices else ()
+    return {
+        "request": split.request,
+        "seconds": split.seconds,
+        "least_s": split.least_s,
+        "prices": [
+            {"level": name, "price": str(price)}
+            for name, price in zip(names, split.prices, strict=True)
+        ],
+        "parts": [
+            {
+                "share": str(part.share),
+                "starts_s": list(part.starts_s),
+                "request": _request_data(problem, where, part.answer, None),
+            }
+            for part in split.parts
+        ],
     }
 
 

@@ -233,6 +233,41 @@ class OldRequestModel(RequestModel):
     checked: str
 
 
+# A payload in parts, each by a program of its own, all at once.
+
+
+FractionText = Annotated[str, Field(pattern=r"^[0-9]{1,12}(/[1-9][0-9]{0,11})?$")]
+
+
+class SplitPriceModel(StrictModel):
+    """What the links of a level are worth in a proof; the prices of all levels are 1 together."""
+
+    level: str
+    price: FractionText
+
+
+class SplitPartModel(StrictModel):
+    """A part of a payload as a request of its own; ``starts_s``: when each of its steps begins."""
+
+    share: FractionText
+    starts_s: Annotated[list[Seconds], Field(min_length=1)]
+    request: RequestModel
+
+
+class SplitModel(StrictModel):
+    """The fastest split found of a request, counted from 0, over programs that run at once.
+
+    Without ``parts`` none is faster than the request's one program.  No split takes less than
+    ``least_s``, which ``prices`` prove; null: not every program of the request is known.
+    """
+
+    request: DeviceNumber
+    seconds: Seconds
+    least_s: Seconds | None
+    prices: list[SplitPriceModel]
+    parts: list[SplitPartModel]
+
+
 # What the search that found a plan said beside it.
 
 
@@ -342,6 +377,7 @@ class PlanModel(_PlanFields):
     does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
     ``range_s`` is low and high of ``objective_s``, ``range_basis`` what both rest on, and
     ``range_basis_why`` why on no more, in words.  ``answer``: what the search said beside it.
+    ``splits``: of requests over programs that run at once, where they were looked for.
     """
 
     schema_version: Literal[2]
@@ -358,6 +394,7 @@ class PlanModel(_PlanFields):
     range_basis: PriceBasisName | None = None
     range_basis_why: str | None = None
     answer: AnswerBlock | None = None
+    splits: list[SplitModel] | None = None
 
     @model_validator(mode="after")
     def _requests_say_which_matrix(self) -> Self:

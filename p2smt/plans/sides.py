@@ -1,7 +1,8 @@
 """Plans of two matrices, of attention and of experts, as two plans of one matrix each.
 
 Requests name the matrix that their axes are rows of.  The two sides have nothing in common but the
-cluster and the pipeline, so a plan is right if both are, and takes their sum.
+cluster and the pipeline, so a plan is right if both are, and takes their sum.  The parts of a split
+are such a plan, too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from p2smt.errors import InputError
@@ -21,7 +24,7 @@ from p2smt.parallelism.folded import (
 )
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList
-from p2smt.plans.file_model import AnyPlan, AxisModel, PlanModel, Restriction
+from p2smt.plans.file_model import AnyPlan, AxisModel, PlanModel, Restriction, SplitModel
 from p2smt.plans.problem import located
 from p2smt.plans.training.file_model import (
     ATTENTION,
@@ -267,3 +270,30 @@ _SUMMED = ("objective_s", "bound_s", "physical_bound_s")
 def _weaker(one: str, other: str) -> str:
     optimal = Status.OPTIMAL.value
     return one if other == optimal else other
+
+
+# The parts of a payload that go through several programs at once.
+
+
+def part_bytes(payload_bytes: int, shares: Sequence[Fraction]) -> list[int]:
+    """Whole bytes for parts, which add up to the payload."""
+    ends = [int(payload_bytes * sum(shares[:n], Fraction(0))) for n in range(len(shares))]
+    return [b - a for a, b in pairwise([*ends, payload_bytes])]
+
+
+def parts_as_plan(plan: PlanModel, split: SplitModel) -> PlanModel:
+    """The parts of a split as requests of a plan, one after the other: to be checked, or run."""
+    parts = [part.request for part in split.parts]
+    return plan.model_copy(
+        update={
+            "requests": parts,
+            "objective": "sum",
+            "objective_s": sum(part.times * (part.seconds or 0.0) for part in parts),
+            "bound_s": 0.0,
+            "physical_bound_s": sum(part.times * (part.physical_bound_s or 0.0) for part in parts),
+            "status": Status.FEASIBLE,
+            "basis": None,
+            "peak_bytes": max(part.peak_bytes for part in parts),
+            "splits": None,
+        }
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from p2smt.cluster.allocation import unstated_levels
@@ -74,6 +75,34 @@ class RequestAnswer:
     def total_s(self) -> float:
         """Time per iteration: ``times`` executions."""
         return self.request.times * self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPart:
+    """A part of a payload with its program; ``starts_s``: when each of the steps begins."""
+
+    share: Fraction
+    answer: RequestAnswer
+    starts_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSplit:
+    """The fastest split found of a request, by its number, beside what none is below.
+
+    No ``parts``: none that was found is faster than the request's one program.  ``prices`` of the
+    levels prove ``least_s``, or latencies do, where not ``by_bytes``; None: not every program is
+    known.  ``one_per_split``: what one program in ever more chunks comes near, over what no split
+    is below, by bytes alone.
+    """
+
+    request: int
+    seconds: float
+    parts: tuple[SplitPart, ...]
+    prices: tuple[Fraction, ...] = ()
+    least_s: float | None = None
+    by_bytes: bool = True
+    one_per_split: float = 1.0
 
 
 TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
@@ -323,7 +352,8 @@ class Solution(Displayed):
     the best matrix.  ``near``: placements near the optimum, if they were looked for.
     ``gain``: over the default layout, where there is an answer.  ``allocation``: of an answer on
     named hosts, which is a rank list; its bounds hold for every order of the hosts.
-    ``explanation``: what the answer rests on, if that was asked for.
+    ``explanation``: what the answer rests on, ``splits``: of its payloads over programs that run at
+    once; if that was asked for.
     """
 
     problem: Problem
@@ -346,6 +376,7 @@ class Solution(Displayed):
     gain: Gain | None = None
     allocation: Allocation | None = None
     explanation: Explanation | None = None
+    splits: tuple[PayloadSplit, ...] | None = None
 
     def summary(self) -> str:
         """Axes, cluster, status and time."""

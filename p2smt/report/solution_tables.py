@@ -22,6 +22,7 @@ from p2smt.plans.ranges import range_of, request_ranges
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
     Alternative,
+    PayloadSplit,
     Perturbation,
     RankOrder,
     RequestAnswer,
@@ -82,9 +83,37 @@ def solution_tables(solution: Solution) -> RenderableType:
     parts.append(comparison_table(solution, best))
     if solution.sensitivity:
         parts += ["", *sensitivity(solution.sensitivity)]
+    if solution.splits is not None:
+        parts += ["", "splits", *split_texts(solution, best)]
     if solution.explanation is not None:
         parts += ["", *explanation_lines(solution, best, solution.explanation)]
     return Group(*parts)
+
+
+def split_texts(solution: Solution, best: Alternative) -> Iterator[str]:
+    """Of each request the parts that are faster than its program, and what no split gains."""
+    if not solution.splits:
+        yield "no request of this answer has programs on a matrix"
+    for one in solution.splits or ():
+        answer, found = best.requests[one.request], ""
+        if one.parts:
+            saved = f"{plain(100 * (1 - one.seconds / answer.seconds), 3)} % less"
+            found = f"{format_time(one.seconds)} in {len(one.parts)} parts at once, {saved}; "
+        yield f"{answer.label}: {found}{_gains_at_most(one, solution.problem.topology.names)}"
+        yield from (f"  {part.share} {part.answer.program}" for part in one.parts)
+
+
+def _gains_at_most(one: PayloadSplit, levels: Sequence[str]) -> str:
+    """What proves how much faster any split can be, and how near a single program comes."""
+    if one.least_s is None:
+        return "what a split gains at most is open, as not all programs are known"
+    more = plain(max(0.0, 100 * (one.seconds / one.least_s - 1)), 2)
+    text = f"no{' other' * bool(one.parts)} split gains more than {more} %"
+    if not one.by_bytes:
+        return f"{text} (latencies of its steps)"
+    worth = ", ".join(f"{name} {y}" for name, y in zip(levels, one.prices, strict=True) if y)
+    near = plain(100 * (one.one_per_split - 1), 2)
+    return f"{text} (prices {worth}), {near} % over one program in ever more chunks"
 
 
 def nothing_text(solution: Solution) -> str:

@@ -48,6 +48,7 @@ def solve(
     compare: GivenRanks | None = None,
     sensitivity: bool = False,
     explain: bool = False,
+    split: bool = False,
     within: float | Nearness | None = None,
     progress: ProgressCallback | None = None,
     spread: Spread | None = None,
@@ -65,6 +66,8 @@ def solve(
         explain: say how far single numbers may change before another answer wins, and what holds
             whatever they are: ``explanation`` of the solution.  It takes what the time limit
             leaves, or a minute where there is none.
+        split: look for parts of each payload that go through several programs at once, and for a
+            bound that no split beats: ``splits`` of the solution.
         within: also list every placement that takes, with its best programs, at most so much
             longer than the optimum (0.05: five per cent); ``near`` of the solution.  None: do not
             look; :data:`~p2smt.search.near_optimal.BRIEFLY`: count, as the command does.
@@ -107,7 +110,9 @@ def solve(
         return _with_conflict(found, watch, chosen)
     if sensitivity:
         found = _with_sensitivity(found, watch, chosen, listings)
-    return _with_explanation(found, watch, chosen, listings) if explain else found
+    if explain:
+        found = _with_explanation(found, watch, chosen, listings)
+    return _with_splits(found, watch) if split else found
 
 
 def _in_parts(problem: Problem, spread: Spread) -> Rank:
@@ -173,6 +178,18 @@ def _with_explanation(
         return found
     try:
         return replace(found, explanation=explanation(found, watch, solver, listings))
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
+
+
+def _with_splits(found: Solution, watch: StopWatch) -> Solution:
+    """The solution with splits of its payloads; an interrupt keeps what was found before it."""
+    from p2smt.search.split import find_splits
+
+    if found.interrupted:
+        return found
+    try:
+        return replace(found, splits=find_splits(found, watch.left()))
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
 

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
         "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
+        "-t tiny.yaml -a dp=8 --reduce dp=1GiB --split",
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml --hosts n[1-5] -a dp=5,tp=2 --reduce dp=1GiB",
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --within 5% --explain",

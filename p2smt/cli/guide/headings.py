@@ -39,9 +39,9 @@ _SEARCH = """
     --limit --iterations --upto --prove --sample --all --pareto --sufficient --warmup --repeat
 """
 _OUTPUT = """
-    --within --top --pick --compare --sensitivity --explain --what-if --cost --symbolic --latex
-    --plot --svg --code --trace --certificate --to --by-host --output --out --note --details --force
-    --json --csv --quiet --no-config --anonymous --help --as
+    --within --top --pick --compare --sensitivity --explain --split --what-if --cost --symbolic
+    --latex --plot --svg --code --trace --certificate --to --by-host --output --out --note --details
+    --force --json --csv --quiet --no-config --anonymous --help --as
 """
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -205,10 +205,11 @@ def verify_plan(file: str, shown: o.ShownOptions, prove: bool, how: o.SearchOpti
     from p2smt.plans.file import read_plan
     from p2smt.plans.file_model import PlanModel
     from p2smt.report.plan_data import report_data, report_lines
+    from p2smt.search.split import with_splits
     from p2smt.training.training_plan import check_training_plan
 
     plan, source = read_plan(file), f"plan {file[:200]!r}"
-    report = check_training_plan(plan, source)
+    report = with_splits(plan, source, check_training_plan(plan, source))
     proof = _proof(plan, source, report, how) if prove and report.valid else None
     if proof is not None and isinstance(plan, PlanModel) and plan.training is not None:
         of_hosts = "the order of hosts for these requests, whose sum is not the iteration"

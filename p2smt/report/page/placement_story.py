@@ -26,6 +26,7 @@ def placement_story(plan: AnyPlan, names: Names, source: str, commands: tuple[st
     sections = (
         *_orders(plan, beside),
         *_requests(plan),
+        *_in_parts(plan),
         cluster_section(shown, (View(axes, ranks),)),
         *link_section(loads_of(plan), plan.objective_s or 0.0, "an iteration's communication"),
     )
@@ -121,6 +122,31 @@ def _requests(plan: AnyPlan) -> tuple[Section, ...]:
     heads = ("request", ">times", ">one execution", ">as one collective", "program")
     picture = Bars("time of an iteration", tuple(bars))
     return (Section("What is sent", lead, (picture,), (Table(heads, tuple(rows)),)),)
+
+
+def _in_parts(plan: AnyPlan) -> tuple[Section, ...]:
+    """The splits of a plan: what each part takes, and what no split is below."""
+    splits = (plan.splits if isinstance(plan, PlanModel) else None) or ()
+    found = []
+    for split in splits:
+        request = plan.requests[split.request]
+        lead = f"{_name(request)}: no split that was found is faster than its program."
+        if split.parts:
+            took, own = format_time3(split.seconds), format_time3(request.seconds or 0.0)
+            lead = f"{_name(request)} takes {took} in parts at once, {own} by one program."
+        if split.least_s:
+            lead += f" No split gains more than {split.seconds / split.least_s - 1:.1%}."
+        rows = tuple(
+            (
+                part.share,
+                format_time3(part.request.seconds or 0.0),
+                clean(part.request.program or "", 200),
+            )
+            for part in split.parts
+        )
+        tables = (Table(("part", ">time", "program"), rows),) * bool(rows)
+        found.append(Section("In parts at once", lead, (), tables))
+    return tuple(found)
 
 
 def _name(one: RequestModel) -> str:

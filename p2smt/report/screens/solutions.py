@@ -29,6 +29,7 @@ from p2smt.report.solution_tables import (
     near_line,
     nothing_text,
     order_notes,
+    split_texts,
     stability,
 )
 from p2smt.report.tipping_points import tipping_point_text
@@ -72,6 +73,8 @@ def _blocks(solution: Solution, best: Alternative, file: str | None) -> Iterator
         best.placement.text(),
     )
     yield from request_blocks(shown_requests(solution, best))
+    if solution.splits is not None:
+        yield ScreenBlock("split", tuple(split_texts(solution, best)), 9, 5)
     notes = (*solution.notes, *order_notes(solution))
     yield ScreenBlock("caution", notes, 8, 4)
     yield ScreenBlock("rests", tuple(checked_notes(solution, best)), 3, 2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,10 +20,10 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.file_model import AnyPlan, PlanModel, RequestModel, SplitModel
 from p2smt.plans.problem import check_send, located, plan_problem
 from p2smt.plans.rank_scene import RankScene
-from p2smt.plans.sides import plan_sides
+from p2smt.plans.sides import part_bytes, parts_as_plan, plan_sides
 from p2smt.programs.parts import UnevenSlicesError
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
@@ -44,7 +45,8 @@ class Changes:
 def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
     """The job of a plan file: every request, with its groups as the file lists them.
 
-    Programs are not checked: running them is a check of its own.
+    The parts of a split follow, each as a request of its own, one after the other.  Programs are
+    not checked: running them is a check of its own.
 
     Raises:
         InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
@@ -56,7 +58,22 @@ def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
         for side, job in zip(sides, jobs, strict=True)
         for pair in zip(side.numbers, job.requests, strict=True)
     )
-    return replace(jobs[0], requests=tuple(found[n] for n in sorted(found)))
+    requests = [found[n] for n in sorted(found)]
+    if isinstance(plan, PlanModel):
+        for split in plan.splits or ():
+            requests += _parts_of_split(plan, split, source, changes)
+    return replace(jobs[0], requests=tuple(requests))
+
+
+def _parts_of_split(
+    plan: PlanModel, split: SplitModel, source: str, changes: Changes
+) -> Iterator[JobRequest]:
+    """The parts of a split, with their shares of the payload, each whole."""
+    shares = [Fraction(part.share) for part in split.parts]
+    for n, part in enumerate(split.parts):
+        size = changes.payload_bytes and part_bytes(changes.payload_bytes, shares)[n]
+        alone = parts_as_plan(plan, split.model_copy(update={"parts": [part]}))
+        yield from _side_job(alone, source, replace(changes, payload_bytes=size)).requests
 
 
 def _side_job(plan: AnyPlan, source: str, changes: Changes) -> Job:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import shlex
+from pathlib import Path
 
 from tests.cli.tools import cli
 from tests.imports import ROOT
@@ -14,11 +15,14 @@ from tests.pages import blocks, commands
 PAGE = ROOT / "docs" / "solving.md"
 
 
-def test_the_command_prints_what_is_shown() -> None:
-    ((command, shown),) = commands(PAGE)
-    done = cli(*shlex.split(command)[1:])
-    assert done.code == 0
-    assert [line.rstrip() for line in done.out.splitlines()] == shown
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    (cube,) = blocks(PAGE, "yaml")
+    (tmp_path / "cube.yaml").write_text(cube, encoding="utf-8")
+    with contextlib.chdir(tmp_path):
+        for command, shown in commands(PAGE):
+            done = cli(*shlex.split(command)[1:])
+            assert done.code == 0
+            assert [line.rstrip() for line in done.out.splitlines()] == shown
 
 
 def test_the_piece_prints_what_is_shown() -> None:
