@@ -160,12 +160,14 @@ published-schedules: setup $(VENV)/.stamp-dev ## verify the schedules in clones 
 	$(BIN)/python -m experiments.published_schedules.study $(TIMES) $(CLONES) $(PYTHON_OF_CLONES)
 	$(BIN)/python -m experiments.published_schedules.page
 
-# MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study.
+# MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study; FORESTCOLL: one of
+# liangyuRain/ForestColl, whose rows are left out where none is named.
 schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and the DGX-1 frontier (idle cores, an hour)
 	$(BIN)/python -m experiments.schedule_synthesis.compare $(TIMES) $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
 	$(BIN)/python -m experiments.schedule_synthesis.frontier $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.draw
 	$(BIN)/python -m experiments.schedule_synthesis.page
+	$(BIN)/python -m experiments.schedule_synthesis.forests $(TIMES) $(if $(FORESTCOLL),$(FORESTCOLL) $(PYTHON_OF_CLONES))
 
 # What a GPU machine without a network needs beside torch and numpy; the folder is ignored by git.
 gpu-bundle: setup-dev ## pack the check on GPUs for a machine without a network: build/gpu-bundle

@@ -55,8 +55,11 @@ if TYPE_CHECKING:
     from p2smt.api.run import run as run
     from p2smt.api.run import run_programs as run_programs
     from p2smt.api.saved_answers import compare_answers as compare_answers
+    from p2smt.api.synthesis import forest_schedule as forest_schedule
     from p2smt.api.synthesis import synthesize as synthesize
+    from p2smt.api.synthesis import synthesize_by_size as synthesize_by_size
     from p2smt.api.synthesis import synthesize_frontier as synthesize_frontier
+    from p2smt.api.synthesis import throughput_forest as throughput_forest
     from p2smt.api.tensors import TensorFunction as TensorFunction
     from p2smt.api.tensors import torch_function as torch_function
     from p2smt.api.verify import verify as verify
@@ -160,8 +163,11 @@ if TYPE_CHECKING:
     from p2smt.synthesis.bounds import RateBound as RateBound
     from p2smt.synthesis.bounds import distance_bound as distance_bound
     from p2smt.synthesis.bounds import rate_bound as rate_bound
+    from p2smt.synthesis.by_size import SizedSchedules as SizedSchedules
     from p2smt.synthesis.certificate.certificate import ScheduleCertificate as ScheduleCertificate
     from p2smt.synthesis.certificate.check import CertificateReport as CertificateReport
+    from p2smt.synthesis.forests.pieces import PieceSchedule as PieceSchedule
+    from p2smt.synthesis.forests.throughput import Throughput as Throughput
     from p2smt.synthesis.frontier import ScheduleFrontier as ScheduleFrontier
     from p2smt.synthesis.setting import Answer as Answer
     from p2smt.synthesis.setting import Synthesis as Synthesis
@@ -344,9 +350,15 @@ _HOMES = {
         "write_topology",
     ),
     "p2smt.api.synthesis": (
+        "forest_schedule",
         "synthesize",
+        "synthesize_by_size",
         "synthesize_frontier",
+        "throughput_forest",
     ),
+    "p2smt.synthesis.by_size": ("SizedSchedules",),
+    "p2smt.synthesis.forests.pieces": ("PieceSchedule",),
+    "p2smt.synthesis.forests.throughput": ("Throughput",),
     "p2smt.synthesis.frontier": ("ScheduleFrontier",),
     "p2smt.synthesis.setting": (
         "Answer",

@@ -3,14 +3,14 @@
 A schedule of S steps, R rounds and C chunks takes alpha S + beta n R/C seconds for n bytes.  So the
 question is which numbers of steps are worth a search: always the one whose bound, priced, lies
 furthest below the best time that is known, at the payload where it does.  One whose bound lies
-below nowhere is never searched, and so the search ends.  Schedules of other sources than the
-frontier's search are offered to it before (:meth:`SizeSearch.offer`).
+below nowhere is never searched, and so the search ends.  Forests in pieces, which may have more
+steps than are searched, are offered to it at last (:meth:`SizeSearch.offer`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -30,6 +30,7 @@ from p2smt.synthesis.certificate.sizes import (
     corners_of,
     lower_envelope,
 )
+from p2smt.synthesis.forests.pieces import forest_seeds
 from p2smt.synthesis.frontier import (
     BOUND_PART,
     SEEDS_PART,
@@ -39,6 +40,12 @@ from p2smt.synthesis.frontier import (
     known_seeds,
 )
 from p2smt.synthesis.setting import Synthesis, SynthesisSetting, fewest_steps, least_rate
+from p2smt.synthesis.synthesize import seeded
+
+MOST_FORESTS, LEAST_GAIN = 4, Fraction(101, 100)
+"""So many forests are offered after a search, each of which gains as much at some payload."""
+FORESTS_PART = 4
+"""They have so small a part of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +230,37 @@ class SizeSearch:
             if self.limit is not None:
                 known = known_seeds(self.question, self.most_steps, self._part(SEEDS_PART))
                 self.question = replace(self.question, seeds=known)
-            ending = SizesEnding.TIME if self.limit is None else self._improve(self.limit)
+                whole, self.watch = self.watch, self._all_but_part(FORESTS_PART)
+                found = self._improve(self.limit)
+                self.watch = whole
+                if found is not SizesEnding.STOPPED and not self._answer(found).proved:
+                    self._offer_forests(self.limit, self._lines())
+            ending = SizesEnding.TIME if self.limit is None else found
         except KeyboardInterrupt:
             pass
+        return self._answer(ending)
+
+    def _answer(self, ending: SizesEnding) -> SizedSchedules:
         bounds: list[tuple[int | None, RateBound]] = []
         if self.limit is not None:
             bounds = [*sorted(self.bounds.items()), (None, self.limit)]
-        schedules = tuple(self.found[steps] for steps in sorted(self.found))
+        schedules = tuple(one for steps, one in sorted(self.found.items()) if self._gained(steps))
         return SizedSchedules(
             *(self.question.setting, self.prices, self.low, self.high, self.least, tuple(bounds)),
             *(schedules, ending, self.watch.elapsed_s()),
         )
+
+    def _offer_forests(self, limit: RateBound, best: list[TimeLine]) -> None:
+        """Forests in pieces that gain most over the best times, one after the other, a few."""
+        setting = self.question.setting
+        made = list(forest_seeds(setting, self.watch.left()))
+        lines = [self.prices.line(n, one.size.steps, one.size.rate) for n, one in enumerate(made)]
+        for _ in range(MOST_FORESTS):
+            ratio, number = max(self._gains(lines, best), default=(Fraction(0), 0))
+            if ratio < LEAST_GAIN or self.watch.expired():
+                return
+            self.offer(seeded(setting, made[-number].seed, limit, self.watch))
+            best = self._lines()
 
     def _improve(self, limit: RateBound) -> SizesEnding:
         while not self.watch.expired():
@@ -273,23 +300,23 @@ class SizeSearch:
             if steps not in self.searched and self._could_gain(steps, bound)
         ]
         within = [one for one in lines if one.number <= self.most_steps]
-        gains = max(self._gains(within), default=None)
+        best = self._lines()
+        gains = max(self._gains(within, best), default=None)
         if gains is None:
-            gains = max(self._gains(lines), default=None)
+            gains = max(self._gains(lines, best), default=None)
         return None if gains is None else -gains[1]
 
     def _could_gain(self, steps: int, bound: RateBound) -> bool:
         best = self._best(steps)
         return best is None or bound.value < best
 
-    def _gains(self, lines: Iterable[TimeLine]) -> Iterator[tuple[Fraction, int]]:
+    def _gains(
+        self, lines: Iterable[TimeLine], best: Sequence[TimeLine]
+    ) -> Iterator[tuple[Fraction, int]]:
         """Of each line that lies below the best time anywhere how often it goes into it there.
 
         The best time is concave, so that a line which is below it anywhere is so at a corner.
         """
-        best = [
-            self.prices.line(steps, steps, one.rate) for steps, one in sorted(self.found.items())
-        ]
         low, high = Fraction(self.low), Fraction(self.high)
         pieces: tuple[EnvelopePiece, ...] = lower_envelope(best, low, high) if best else ()
         for line in lines:
@@ -300,6 +327,15 @@ class SizeSearch:
                     if line.at(payload) < one.line.at(payload):
                         yield one.line.at(payload) / line.at(payload), -line.number
 
+    def _lines(self) -> list[TimeLine]:
+        """The times of what was found."""
+        return [self.prices.line(n, n, one.rate) for n, one in sorted(self.found.items())]
+
+    def _gained(self, steps: int) -> bool:
+        """Whether nothing of fewer steps has the rate."""
+        before = self._best(steps - 1)
+        return before is None or self.found[steps].rate < before
+
     def _best(self, steps: int) -> Fraction | None:
         """The best rate known in so many steps or fewer."""
         return min((one.rate for n, one in self.found.items() if n <= steps), default=None)
@@ -308,6 +344,13 @@ class SizeSearch:
         """Numbers of steps that may still be searched."""
         every = self.most_steps - int(self.least.value) + 1
         return max(1, every - len(self.searched))
+
+    def _all_but_part(self, parts: int) -> StopWatch:
+        """The watch of all but one of so many parts of the time that is left."""
+        remaining = self.watch.remaining_s()
+        if remaining is None:
+            return self.watch
+        return self.watch.ending_at(self.watch.elapsed_s() + remaining * (parts - 1) / parts)
 
     def _part(self, parts: int) -> StopWatch:
         """The watch of one of so many parts of the time that is left."""

@@ -48,7 +48,7 @@ UNSHOWN = {
     # docs/bounds.md
     *("ScheduleCertificate", "CertificateReport", "distance_bound"),
     # docs/synthesis.md
-    "ScheduleFrontier",
+    *("ScheduleFrontier", "PieceSchedule"),
     # of training runs
     *("Device", "Efficiency", "Framework", "Planned", "PlanAnswer", "Prediction", "Prices"),
     *("RunEstimate", "Strategy", "TrainingPlan", "Transformer"),

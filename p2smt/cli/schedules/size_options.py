@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
-from p2smt.cli.guide.progress import tell_sizes
 from p2smt.cli.output import is_default
 from p2smt.cli.parameters import Text, Texts, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.result import StopWatch
-    from p2smt.solvers.ask import Solver
-    from p2smt.synthesis.by_size import SizeSearch
-    from p2smt.synthesis.setting import SynthesisSetting
 
 
 @dataclass(frozen=True)
@@ -100,34 +94,3 @@ def priced_under(spec: Text, library: Text, use: Texts = None) -> Topology:
         return found
     newest = newest_version(found.library_name)
     return found if found.fitted_for_other(newest) else found.under(newest)
-
-
-def size_search(
-    setting: SynthesisSetting,
-    topology: Topology,
-    payloads: tuple[int, ...],
-    most: tuple[int | None, int | None],
-    solver: Solver,
-    watch: StopWatch,
-) -> SizeSearch:
-    """The search of a question; ``most``: steps and chunks.  Other schedules can be offered to it.
-
-    Raises:
-        InputError: fabric and topology do not fit, one has no prices, or too few are allowed.
-    """
-    from p2smt.cluster.topology import check_even
-    from p2smt.errors import InputError
-    from p2smt.schedules.cost.against import step_s
-    from p2smt.synthesis.by_size import RoundPrices, SizeSearch
-    from p2smt.synthesis.frontier import RateQuestion, most_chunks_of, steps_of
-
-    check_even(topology)
-    if setting.fabric.ranks != topology.devices:
-        fabric = f"fabric {setting.fabric.name[:60]} of {setting.fabric.ranks} ranks"
-        rule = f"is not on {topology.name[:60]}, which has {topology.devices} devices"
-        raise InputError(fabric, rule, "give both as many")
-    question = RateQuestion(setting, most_chunks_of(setting, most[1]), solver, tell_sizes)
-    alpha_s = Fraction(repr(step_s(topology)))
-    prices = RoundPrices.of(setting, alpha_s)
-    ends = payloads[0], payloads[-1]
-    return SizeSearch(question, prices, *ends, steps_of(setting, most[0])[-1], watch)

@@ -12,7 +12,7 @@ from p2smt.cli import option_groups as o
 from p2smt.cli.guide.progress import tell_sizes
 from p2smt.cli.output import is_default
 from p2smt.cli.parameters import Text, flag, opened, option
-from p2smt.cli.schedules.size_options import SizeOptions, size_search
+from p2smt.cli.schedules.size_options import SizeOptions
 from p2smt.cli.schedules.throughput_options import AskedForest, ThroughputOptions, show_throughput
 
 if TYPE_CHECKING:
@@ -526,6 +526,7 @@ def show_sizes(
         InputError: what is asked cannot be, a file cannot be written, or its runtime would not run
             it; of the schedules that is said at last.
     """
+    from p2smt.api.synthesis import size_search
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
     from p2smt.errors import OutOfTimeError
@@ -549,7 +550,8 @@ def show_sizes(
     files.check_kept(*read, sized=ranging)
     replace(files, certificate=None).check_kept(files.certificate, sized=ranging)
     most = asked.most_steps(), asked.most_chunks()
-    found = size_search(setting, topology, payloads, most, solver, watch).run()
+    ends = payloads[0], payloads[-1]
+    found = size_search(setting, topology, ends, most, solver, watch, tell_sizes).run()
     meant = [one.meant if ranging else one.found for one in found.pieces]
     written, refused = replace(files, certificate=None).write_all(meant, named=ranging)
     proof = None

@@ -41,11 +41,15 @@ MAX_FOREST_RANKS = 1024
 
 @dataclass(frozen=True)
 class ForestGround:
-    """Where trees grow: a network, and symmetries that keep ``root`` (None: there is none)."""
+    """Where trees grow: a network, and symmetries that keep ``root`` (None: there is none).
+
+    ``capacities``: of the arcs that are some of a fabric.
+    """
 
     network: TreeNetwork
     symmetries: tuple[Moves, ...]
     root: int | None
+    capacities: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def orbits(self) -> Orbits:
@@ -185,7 +189,7 @@ def ground_of_fabric(fabric: Fabric, root: int | None, failed: Sequence[Failure]
     fixed = () if root is None else (root,)
     found = [drawn.moves(one) for one in fabric_symmetries(left, fixed=fixed)]
     kept = [one for one in found if arc_images(drawn.network, one) is not None]
-    return ForestGround(drawn.network, tuple(kept), root)
+    return ForestGround(drawn.network, tuple(kept), root, drawn.capacities)
 
 
 def _without(fabric: Fabric, failed: Sequence[Failure]) -> Fabric:
@@ -228,7 +232,7 @@ class _Drawing:
 
     def __init__(self, fabric: Fabric, failed: Sequence[Failure]) -> None:
         self.fabric, self.making = fabric, _Making([f"rank {r}" for r in range(fabric.ranks)])
-        self._wires = _wires(fabric)
+        self._wires, self.capacities = _wires(fabric), dict[int, int]()
         feeding: list[set[int]] = [set() for _ in fabric.capacities]
         users = Counter(k for edge in fabric.edges for k in edge.loads)
         for edge in fabric.edges:
@@ -247,14 +251,14 @@ class _Drawing:
         for edge in self.fabric.edges:
             way = self._way(edge)
             if way[0] in self._wires:
-                self.making.arc(edge.source, edge.target, self._rate(way[0]))
+                self._arc(edge.source, edge.target, way[0])
                 continue
             first.add((edge.source, way[0]))
             last.add((way[-1], edge.target))
             for a, b in pairwise(way):
                 after[a].add(b)
         for k in sorted({k for _, k in first} | {k for k, _ in last} | set(after)):
-            self.making.arc(*self._ends(k), self._rate(k))
+            self._arc(*self._ends(k), k)
         for rank, k in sorted(first):
             self.making.arc(rank, self._ends(k)[0])
         for k, rank in sorted(last):
@@ -278,8 +282,9 @@ class _Drawing:
         name = self.fabric.capacities[k].name
         return self.making.vertex((k, 0), name), self.making.vertex((k, 1), name + END)
 
-    def _rate(self, k: int) -> Fraction:
-        return self.fabric.capacities[k].bandwidth * (self.fabric.unit or 1)
+    def _arc(self, tail: int, head: int, k: int) -> None:
+        self.capacities[len(self.making.arcs)] = k
+        self.making.arc(tail, head, self.fabric.capacities[k].bandwidth * (self.fabric.unit or 1))
 
     def check(self) -> None:
         """Refuse a fabric that has no edge for some way in the graph.

@@ -55,7 +55,7 @@ class ForestPacking:
     def __init__(
         self, ground: ForestGround, collective: BoundedCollective, least: Fraction
     ) -> None:
-        self.ground, self.least = ground, least
+        self.ground, self.collective, self.least = ground, collective, least
         nets = {True: ground.network, False: ground.network.reversed()}
         used = {True: collective in OUTWARD, False: collective in INWARD}
         self._searches = {out: TreeSearch(net) for out, net in nets.items() if used[out]}
@@ -122,13 +122,14 @@ class ForestPacking:
         costs = []
         for number, (root, count) in enumerate(self.roots):
             ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
-            loads = self._keep(number, root, count, ways)
+            loads = self.keep(number, root, count, ways)
             costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
         return (min if self.free else sum)(costs) - 2 * _LONG
 
-    def _keep(
+    def keep(
         self, number: int, root: int, count: int, ways: Mapping[bool, Ways]
     ) -> Mapping[int, Fraction]:
+        """Add a tree of a kind of roots, which are ``count``; returns what it loads."""
         loads: dict[int, Fraction] = defaultdict(Fraction)
         many = self.ground.network.ranks if self.free else count
         for way in (way for each in ways.values() for way in each):

@@ -10,9 +10,10 @@ lowered and verified like every synthesized schedule.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
@@ -21,19 +22,39 @@ import numpy as np
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key
 from p2smt.parallelism.placement import FloatArray, IntArray
+from p2smt.problems.packing import PackingShares
 from p2smt.problems.schedule import Arrival, EdgeRow, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.result import SearchLimits
+from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Report
 from p2smt.synthesis.certificate.certificate import BoundedCollective
-from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, TreeNetwork
-from p2smt.synthesis.forests.network import ForestGround
+from p2smt.synthesis.certificate.forest import (
+    INWARD,
+    OUTWARD,
+    ForestClaim,
+    TreeNetwork,
+    arc_images,
+)
+from p2smt.synthesis.forests.network import ForestGround, ground_of_fabric
 from p2smt.synthesis.forests.packing import ForestPacking, RootedTrees, Ways
-from p2smt.synthesis.forests.throughput import Throughput
-from p2smt.synthesis.setting import CHUNKS_OF, NAMES, ScheduleSize, SynthesisSetting, lower
+from p2smt.synthesis.forests.throughput import Throughput, throughput
+from p2smt.synthesis.seeds import Seed
+from p2smt.synthesis.setting import (
+    CHUNKS_OF,
+    NAMES,
+    ScheduleSize,
+    SynthesisSetting,
+    lower,
+    shown_collective,
+)
+from p2smt.units import counted
 
 MAX_MESSAGES = 200_000
 _SHARP, _MOVES, _BUSY = 64, 1000, 0.98
+_OFFERED_PIECES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_OFFERED_ROUNDS, _OFFERED_MESSAGES = (1, 2, 4), 20_000
+_IMAGES = 8
+"""For each root so many trees that symmetries make of one."""
 _LONGEST, _SPREAD = 8, 20
 """Rounds of a step, at most; by how many messages a random order may put back the longest way."""
 
@@ -67,35 +88,99 @@ def in_pieces(
         InputError: it would have too many messages.
         EncodingBug: the schedule is wrong.
     """
-    net, claim = ground.network, found.claim
-    halves = sum(claim.collective in kinds for kinds in (OUTWARD, INWARD))
-    many = len(ground.roots) * pieces * (net.ranks - 1) * halves
-    if many > MAX_MESSAGES:
-        given = f"{pieces} pieces of {net.ranks} ranks"
+    kind, ranks = found.claim.collective, ground.network.ranks
+    if (many := _count(kind, len(ground.roots), ranks, pieces)) > MAX_MESSAGES:
+        given = f"{pieces} pieces of {ranks} ranks"
         rule = f"are {many} messages, and a schedule has at most {MAX_MESSAGES} here"
         raise InputError(given, rule, "ask for fewer pieces, or a smaller fabric")
-    dealt = _dealt(replace(ground, symmetries=()), found, pieces, limits)
-    if dealt is None:
-        return None
-    jobs = _Jobs(net)
-    for chunk, tree in enumerate(dealt):
-        inward = jobs.adding(chunk, tree.ways[False]) if False in tree.ways else []
-        if True in tree.ways:
-            jobs.copying(chunk, tree.root, tree.ways[True], inward)
-    return _schedule(ground, claim.collective, jobs, [tree.root for tree in dealt], pieces)
+    grown = _grown(ground, found, limits)
+    return None if grown is None else _schedule(_messages(ground, grown, pieces))
+
+
+def forest_seeds(setting: SynthesisSetting, limits: SearchLimits) -> Iterator[ForestSeed]:
+    """A forest as schedules over a fabric's edges: of few pieces and many, of short steps and long.
+
+    None where trees do not carry the collective, no network has the fabric's edges, there are too
+    many ranks, or no time is left.
+    """
+    watch, collective = (
+        StopWatch.start(limits),
+        BoundedCollective(shown_collective(setting.collective)),
+    )
+    root = setting.root if setting.rooted else None
+    roots = 1 if setting.rooted else setting.fabric.ranks
+    least = _count(collective, roots, setting.fabric.ranks, 1)
+    if not 0 < least <= _OFFERED_MESSAGES:
+        return
+    try:
+        ground = ground_of_fabric(setting.fabric, root, ())
+    except InputError:
+        return
+    found = throughput(ground, collective, watch.left())
+    grown = None if found is None else _grown(ground, found, watch.left())
+    edges = {edge_key(edge): number for number, edge in enumerate(setting.fabric.edges)}
+    for pieces in _OFFERED_PIECES:
+        if grown is None or pieces * least > _OFFERED_MESSAGES:
+            return
+        sent = _messages(ground, grown, pieces)
+        for rounds in _OFFERED_ROUNDS:
+            if watch.expired():
+                return
+            yield ForestSeed.of(setting, sent, rounds, edges)
+
+
+def _count(collective: BoundedCollective, roots: int, ranks: int, pieces: int) -> int:
+    """The messages of so many pieces of each root's data."""
+    return roots * pieces * (ranks - 1) * sum(collective in kinds for kinds in (OUTWARD, INWARD))
 
 
 # Which tree each piece takes.
 
 
-def _dealt(
-    ground: ForestGround, found: Throughput, pieces: int, limits: SearchLimits
-) -> list[RootedTrees] | None:
-    """The trees of each piece, root by root; of the packing without symmetries."""
-    packing = ForestPacking(ground, found.claim.collective, found.claim.time)
+_Grown = tuple[ForestPacking, PackingShares]
+
+
+def _grown(ground: ForestGround, found: Throughput, limits: SearchLimits) -> _Grown | None:
+    """The packing without symmetries, images of its trees first; None: the time came before it."""
+    plain = replace(ground, symmetries=())
+    packing = ForestPacking(plain, found.claim.collective, found.claim.time)
+    numbers = {root: number for number, (root, _) in enumerate(packing.roots)}
+    for root, ways in _images(ground, found.claim):
+        packing.keep(numbers[root], root, 1, ways)
     shares = packing.grow(limits)
-    if shares is None:
-        return None
+    return None if shares is None else (packing, shares)
+
+
+def _images(ground: ForestGround, claim: ForestClaim) -> Iterator[tuple[int, dict[bool, Ways]]]:
+    """Roots and ways of the trees, and of a few for each root that symmetries make of one."""
+    net = ground.network
+    maps = [(moves, arc_images(net, moves) or {}) for moves in ground.symmetries]
+    pairs = zip_longest(claim.copying, claim.adding)
+    for pair in pairs:
+        ways = {out: one.ways for out, one in zip((True, False), pair, strict=True) if one}
+        root = next(one.root for one in pair if one)
+        many, frontier = Counter((root,)), [(root, ways)]
+        known = {_key(ways)}
+        for at, own in frontier:
+            yield at, own
+            for moves, arcs in maps:
+                image = moves.get(at, at)
+                turned = {
+                    out: tuple(tuple(arcs.get(arc, arc) for arc in way) for way in every)
+                    for out, every in own.items()
+                }
+                if many[image] < _IMAGES and _key(turned) not in known:
+                    known.add(_key(turned))
+                    many[image] += 1
+                    frontier.append((image, turned))
+
+
+def _key(ways: Mapping[bool, Ways]) -> frozenset[tuple[bool, frozenset[tuple[int, ...]]]]:
+    return frozenset((out, frozenset(every)) for out, every in ways.items())
+
+
+def _dealt(packing: ForestPacking, shares: PackingShares, pieces: int) -> list[RootedTrees]:
+    """The trees of each piece, root by root."""
     each = pieces * len(packing.roots) // packing.kinds
     kinds = np.array([tree.kind for tree in packing.trees])
     takes = np.zeros((len(kinds), len(packing.rooms)))
@@ -248,15 +333,79 @@ class _Jobs:
 # The schedule that messages make.
 
 
-def _schedule(
-    ground: ForestGround,
-    collective: BoundedCollective,
-    jobs: _Jobs,
-    roots: Sequence[int],
-    pieces: int,
-) -> PieceSchedule:
-    net, name = ground.network, NAMES[collective.value]
+@dataclass(frozen=True, slots=True)
+class _Messages:
+    """What is sent of so many pieces of each root's data; ``roots``: of each chunk its own."""
+
+    ground: ForestGround
+    collective: BoundedCollective
+    jobs: _Jobs
+    roots: tuple[int, ...]
+    pieces: int
+
+    def size(self, steps: int, rounds: int) -> ScheduleSize:
+        in_all = CHUNKS_OF[NAMES[self.collective.value]] == "in all"
+        return ScheduleSize(steps, rounds, len(self.roots) if in_all else self.pieces)
+
+
+def _messages(ground: ForestGround, grown: _Grown, pieces: int) -> _Messages:
+    packing, jobs = grown[0], _Jobs(ground.network)
+    dealt = _dealt(*grown, pieces)
+    for chunk, tree in enumerate(dealt):
+        inward = jobs.adding(chunk, tree.ways[False]) if False in tree.ways else []
+        if True in tree.ways:
+            jobs.copying(chunk, tree.root, tree.ways[True], inward)
     jobs.count_down()
+    roots = tuple(tree.root for tree in dealt)
+    return _Messages(ground, packing.collective, jobs, roots, pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestSeed:
+    """A schedule in the making: its messages by step, over a fabric's edges."""
+
+    size: ScheduleSize
+    _sent: _Messages
+    _steps: list[list[int]]
+    _rounds: list[int]
+    _edges: Mapping[EdgeRow, int]
+
+    @staticmethod
+    def of(
+        setting: SynthesisSetting, sent: _Messages, rounds: int, edges: Mapping[EdgeRow, int]
+    ) -> ForestSeed:
+        """With steps of at most so many rounds, or as many as bring a chunk over every edge."""
+        limits = {
+            arc: setting.fabric.capacities[k].bandwidth for arc, k in sent.ground.capacities.items()
+        }
+        jobs = sent.jobs
+        least = max(-(-1 // limits[arc]) for job in jobs.all for arc in job.arcs)
+        rooms = [int(limits.get(arc, 0) * max(rounds, least)) for arc in range(len(jobs.net.arcs))]
+        tries = []
+        for place in jobs.orders(rooms):
+            steps = jobs.steps(rooms, place)
+            taken = [_needed(jobs, step, limits) for step in steps]
+            tries.append((sum(taken), len(steps), steps, taken))
+        _, _, steps, taken = min(tries, key=lambda one: one[:2])
+        return ForestSeed(sent.size(len(steps), sum(taken)), sent, steps, taken, edges)
+
+    @property
+    def seed(self) -> Seed:
+        """The same with its messages over edges of the fabric."""
+        sent = self._sent
+        sums = _sums(sent, self._steps, self._rounds, self._edges, sent.ground.capacities)
+        return Seed(self.size, f"a forest, in {counted(sent.pieces, 'piece')}", sums)
+
+
+def _needed(jobs: _Jobs, step: Sequence[int], limits: Mapping[int, Fraction]) -> int:
+    """The rounds that bring the messages of a step over their arcs."""
+    loads = Counter(arc for n in step for arc in jobs.all[n].arcs)
+    return max(-int(-load // limits[arc]) for arc, load in loads.items())
+
+
+def _schedule(sent: _Messages) -> PieceSchedule:
+    ground, jobs = sent.ground, sent.jobs
+    net, name = ground.network, NAMES[sent.collective.value]
     ways = {(job.source, job.target, job.arcs) for job in jobs.all}
     if ground.root is not None:  # nothing goes back, and in a fabric every rank reaches every other
         ways |= {(target, source, arcs) for source, target, arcs in ways}
@@ -278,11 +427,11 @@ def _schedule(
     unit = slowest if net.measured else None
     fabric = Fabric(net.name, net.ranks, capacities, edges, unit)
     setting = SynthesisSetting(fabric, name, ground.root or 0)
-    size = ScheduleSize(len(steps), whole, len(roots) if CHUNKS_OF[name] == "in all" else pieces)
+    size = sent.size(len(steps), whole)
     numbers = {edge_key(edge): e for e, edge in enumerate(edges)}
-    sums = _sums(ground, collective, jobs, roots, steps, rounds, numbers, order)
+    sums = _sums(sent, steps, [rounds] * len(steps), numbers, order)
     schedule, report = lower(setting, size, sums)
-    return PieceSchedule(setting, size, pieces, slowest, schedule, report)
+    return PieceSchedule(setting, size, sent.pieces, slowest, schedule, report)
 
 
 def _arc_name(net: TreeNetwork, arc: int) -> str:
@@ -290,21 +439,18 @@ def _arc_name(net: TreeNetwork, arc: int) -> str:
     return f"{net.vertices[tail]} to {net.vertices[head]}"
 
 
-def _row(job: _Job, order: dict[int, int]) -> EdgeRow:
-    return job.source, job.target, tuple(order[arc] for arc in job.arcs)
-
-
 def _sums(
-    ground: ForestGround,
-    collective: BoundedCollective,
-    jobs: _Jobs,
-    roots: Sequence[int],
+    sent: _Messages,
     steps: Sequence[Sequence[int]],
-    rounds: int,
-    numbers: dict[EdgeRow, int],
-    order: dict[int, int],
+    rounds: Sequence[int],
+    numbers: Mapping[EdgeRow, int],
+    order: Mapping[int, int],
 ) -> SumSchedule:
-    """Every message as the sum of what came before it, and what ranks end with."""
+    """Every message as the sum of what came before it, and what ranks end with.
+
+    ``numbers``: of edges; ``order``: the capacities that arcs are.
+    """
+    collective, jobs = sent.collective, sent.jobs
     arrivals: dict[int, Arrival] = {}
     came: dict[tuple[int, int], list[int]] = defaultdict(list)
     made: list[SumStep] = []
@@ -312,15 +458,18 @@ def _sums(
         sends = []
         for n in step:
             job = jobs.all[n]
-            edge = numbers[_row(job, order)]
+            row = job.source, job.target, tuple(sorted(order[arc] for arc in job.arcs))
+            edge = numbers[row]
             arrivals[n] = Arrival(number, edge)
             came[job.chunk, job.target].append(n)
             parts = (*((None,) if job.own else ()), *(arrivals[need] for need in job.needs))
             sends.append(SumSend(job.chunk, edge, parts))
-        made.append(SumStep(rounds, tuple(sorted(sends, key=lambda s: (s.chunk, s.edge, s.slot)))))
+        made.append(
+            SumStep(rounds[number], tuple(sorted(sends, key=lambda s: (s.chunk, s.edge, s.slot))))
+        )
     results = []
-    for chunk, root in enumerate(roots):
-        for rank in range(ground.network.ranks):
+    for chunk, root in enumerate(sent.roots):
+        for rank in range(jobs.net.ranks):
             if collective not in INWARD and rank == root:
                 continue
             if collective not in OUTWARD and rank != root:

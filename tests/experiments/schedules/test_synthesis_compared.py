@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.schedule_synthesis import compare, draw, frontier, page
+from experiments.schedule_synthesis import compare, draw, forests, frontier, page
 from experiments.schedule_synthesis.answers import our_answer, their_answer
 from experiments.schedule_synthesis.compare import OURS, PLAIN, THEIRS
 from experiments.schedule_synthesis.processes import Ran, ran
@@ -24,6 +24,7 @@ from experiments.schedule_synthesis.questions import QUESTIONS
 from experiments.schedule_synthesis.same_fabric import Limits, limits, renumbering
 from experiments.schedule_synthesis.sccl_points import GATHERS, NAMED, composed
 from experiments.schedule_synthesis.store import FRONTIER, RESULTS, read, versions
+from experiments.testbed.written.timings import measured_on
 from p2smt.errors import ExecutionError, InputError
 from p2smt.interop.fabrics import read_fabric
 
@@ -33,6 +34,16 @@ GATHER, CLIMB = QUESTIONS[1], QUESTIONS[-1]
 def printed(text: str, code: int = 0, *, in_time: bool = True) -> Ran:
     """A process that printed this."""
     return Ran(1.0, 2.0, code, text, "", in_time)
+
+
+def test_the_page_of_forests_is_that_of_its_rows() -> None:
+    stored = json.loads(forests.FOUND.read_text(encoding="utf-8"))["rows"]
+    rows, on = forests.TIMED.joined(stored), measured_on(forests.FOLDER)
+    assert forests.page(rows, on) == forests.PAGE.read_text(encoding="utf-8")
+    own = [one for one in rows if one["tool"] == forests.OURS]
+    assert "was not run: no clone" in forests.page(own, on)
+    rates = {one["title"]: one["rate"] for one in own if "rate" in one}
+    assert [title for title, _, _ in forests.RATES] == list(rates)
 
 
 def row(title: str, tool: str, answer: str, *cpu_s: float, **more: Any) -> dict[str, Any]:

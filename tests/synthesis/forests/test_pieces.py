@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from p2smt.result import SearchLimits
+from p2smt.fabric.fabric_file import load_fabric
+from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis.certificate.certificate import BoundedCollective
-from p2smt.synthesis.forests.pieces import PieceSchedule, in_pieces
+from p2smt.synthesis.forests.pieces import PieceSchedule, forest_seeds, in_pieces
 from p2smt.synthesis.forests.throughput import Throughput
+from p2smt.synthesis.setting import SynthesisSetting, least_rate, lower
 from tests.refusals import refusal
 from tests.synthesis.forests.test_rate import ground, grown
 
@@ -62,6 +64,26 @@ def test_many_pieces_come_near_the_forest(
 ) -> None:
     found, schedule = made(fabric, collective, pieces)
     assert schedule.time <= found.claim.time * Fraction(over)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce", "allreduce"])
+@pytest.mark.parametrize("fabric", ["ring:4", "dgx1"])
+def test_seeds_go_over_the_edges_of_the_fabric(fabric: str, collective: str) -> None:
+    """Replayed and verified by lower, and never below the bound."""
+    setting = SynthesisSetting(load_fabric(fabric), collective)
+    seeds = [one for one, _ in zip(forest_seeds(setting, SearchLimits()), range(18), strict=False)]
+    for one in seeds[:2]:
+        _, report = lower(setting, one.size, one.seed.sums)
+        assert report.verdict is Verdict.VALID
+    least = least_rate(setting, None, *[StopWatch.start(SearchLimits())] * 2)
+    assert least is not None
+    rates = [one.size.rate for one in seeds]
+    assert least.value <= min(rates) <= rates[0]
+
+
+def test_no_trees_carry_what_each_pair_has_for_itself() -> None:
+    setting = SynthesisSetting(load_fabric("ring:4"), "alltoall")
+    assert list(forest_seeds(setting, SearchLimits())) == []
 
 
 def test_the_same_question_has_the_same_schedule() -> None:

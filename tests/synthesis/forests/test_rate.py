@@ -14,10 +14,13 @@ from p2smt.cluster.file import load_topology
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.interop.fabrics import read_fabric
 from p2smt.result import SearchLimits
+from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis.certificate.certificate import BoundedCollective
 from p2smt.synthesis.forests.network import ForestGround, failures_of, ground_of_fabric
 from p2smt.synthesis.forests.network import ground_of_levels as ground_of_topology
+from p2smt.synthesis.forests.pieces import in_pieces
 from p2smt.synthesis.forests.throughput import Throughput, throughput
+from tests.cli.tools import RACKS
 from tests.refusals import refusal
 from tests.synthesis.forests.adding_up import assert_spans, greatest_load
 
@@ -145,6 +148,22 @@ def test_two_levels(
     found = grown(hierarchy(tmp_path, leaves, hosts, uplink, without), OWN.ALL_GATHER)
     assert found.claim.optimal
     assert found.rate == Fraction(rate) * 10**9
+
+
+def test_hosts_that_do_not_fill_the_levels(tmp_path: Path) -> None:
+    """Six ranks in a rack, four in another: over its 5 GB/s all that the six have must come."""
+    path = tmp_path / "racks.yaml"
+    path.write_text(RACKS)
+    where = ground_of_topology(load_topology(str(path)), None, ())
+    found = grown(where, OWN.ALL_GATHER)
+    assert where.network.ranks == 10
+    assert found.claim.optimal
+    assert found.rate == Fraction(10 * 5, 6) * 10**9
+    made = in_pieces(where, found, 2, SearchLimits())
+    assert made is not None
+    assert made.report.verdict is Verdict.VALID
+    alone = refusal(ground_of_topology, load_topology(str(path)), None, failures_of(["card 1"]))
+    assert "ranks 2, 3 of racks" in alone
 
 
 @pytest.mark.exhaustive

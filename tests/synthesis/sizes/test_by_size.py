@@ -10,6 +10,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.schedules.cost.predict import payload_chunks
+from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis import by_size
 from p2smt.synthesis.by_size import RoundPrices, SizesEnding, proved_spans
 from p2smt.synthesis.certificate.sizes import check_sizes
@@ -27,6 +28,24 @@ def test_both_rates_of_the_frontier_are_found_and_proved() -> None:
     assert (found.proved, found.ending) == (True, SizesEnding.SEARCHED)
     assert found.certificate is not None
     assert check_sizes(found.certificate).valid
+
+
+def test_forests_are_for_payloads_that_few_steps_are_too_few_for() -> None:
+    """Two steps have 3/2; trees in pieces come near 7/6, after many more."""
+    found = gathered(2)
+    assert found.certificate is not None
+    assert check_sizes(found.certificate).valid
+    first, *made = found.schedules
+    assert str(first.size) == "(2,3,2)"
+    assert made
+    for one in made:
+        assert one.origin.startswith("a forest")
+        assert one.report is not None
+        assert one.report.verdict is Verdict.VALID
+    rates = [one.rate for one in found.schedules]
+    assert rates == sorted(rates, reverse=True)
+    last = found.certificate.corner_at(Fraction(HIGH))
+    assert last.ratio <= Fraction(11, 10)
 
 
 @pytest.mark.parametrize("most_steps", [2, 6])
