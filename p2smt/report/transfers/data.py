@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, cast
 
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.report.outputs.shape import range_data
 from p2smt.report.transfers.output import (
     ComparedRuleEntry,
@@ -89,7 +90,7 @@ def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry
     ]
 
 
-_MOST = 3
+_MOST, _LONGEST = 3, 60
 
 
 def binding_words(ports: PortMap, prices: PortPrices) -> str:
@@ -100,12 +101,19 @@ def binding_words(ports: PortMap, prices: PortPrices) -> str:
         entities[between if port.level == ports.network else "ports inside"].add(
             ports.node_of(port)
         )
-    name = ports.topology.levels[max(ports.network, 0)].name if ports.network >= 0 else "node"
     return " and ".join(
-        f"{what}{'' if what == 'ports inside' else ' of'} {name}{'s' * (len(found) > 1)} "
-        f"{numbers_text(sorted(found))}"
+        f"{what}{'' if what == 'ports inside' else ' of'} {nodes_text(ports, sorted(found))}"
         for what, found in entities.items()
     )
+
+
+def nodes_text(ports: PortMap, nodes: Sequence[int]) -> str:
+    """``node 8``, ``nodes 0-3``, or hosts by name where the topology names them."""
+    if ports.topology.hosts is not None and ports.network >= 0:
+        shown = format_hostlist([ports.name(ports.network, node) for node in nodes])
+        return shown if len(shown) <= _LONGEST else f"{len(nodes)} hosts"
+    name = ports.topology.levels[ports.network].name if ports.network >= 0 else "node"
+    return f"{name}{'s' * (len(nodes) > 1)} {numbers_text(nodes)}"
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
