@@ -39,7 +39,8 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
         InputError: it is no such file, or its plan is not right.
     """
     source = f"plan {path[:200]!r}"
-    told = ToldTransfer.of_plan(validated(TransferModel, data, source), source)
+    model = validated(TransferModel, data, source)
+    told = ToldTransfer.of_plan(model, source)
     question = told.question
     topology = names.of(question.topology)
     views = tuple(
@@ -49,6 +50,7 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
             ("rank after", question.targets),
         )
     )
+    made = (f"{model.command} -o {clean(path)}",) if model.command else ()
     rates = "nominal rates" if question.nominal else "the rates that sends reach"
     return Story(
         title=_title(told),
@@ -63,8 +65,8 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
         ),
         rests=(("Communication", f"ports at {rates} of {clean(topology.name)}"),),
         sources=names.sources(question.topology),
-        commands=names.commands(f"p2smt verify {clean(path)}", f"p2smt run {clean(path)}"),
-        lacks=("the command: keep it beside the file",),
+        commands=names.commands(*made, f"p2smt verify {clean(path)}", f"p2smt run {clean(path)}"),
+        lacks=() if made else ("the command: keep it beside the file",),
         kind="report of a transfer",
     )
 

@@ -216,6 +216,12 @@ def test_rules_of_others_are_compared() -> None:
     ]
     assert all(one["times_bound"] >= 1 - 1e-9 and one["port"] for one in found)
     assert "the first holder: 1.00 x the bound, " in cli(*ASKED, "--compare", "first").out
+    rules = ("--compare", "megatron,awex,alpa,m2n,gather,first")
+    text = cli(*ASKED, *rules, "--details").out
+    assert all(name in text for name in ("NCCL's m2n", "gather and broadcast", "the first holder"))
+    assert "plan     1 tensor in" in text
+    assert cli(*ASKED, *rules, "--csv").out.startswith("rule,seconds,times_bound,port")
+    assert cli(*ASKED, "--csv").out.startswith("level,")
     refused(cli(*ASKED, "--compare", "nobody"), "--compare 'nobody': is none of megatron")
 
 
@@ -284,6 +290,16 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
     data["prices"][0]["entity"] = 10**6
     (folder / "plan.json").write_text(json.dumps(data))
     assert "no such" in cli("verify", "plan.json").out
+
+
+def test_the_file_says_what_was_asked(folder: Path) -> None:
+    data = plan(folder)
+    assert data["command"] == "p2smt " + " ".join(ASKED)
+    text = cli("show", "plan.json").out
+    assert f"{data['command']} -o plan.json" in " ".join(text.split())
+    del data["command"]
+    (folder / "plan.json").write_text(json.dumps(data))
+    assert cli("verify", "plan.json").code == 0
 
 
 def test_a_plan_is_no_other_file(folder: Path) -> None:
