@@ -18,6 +18,7 @@ from p2smt.report.page.placements import placement_story
 from p2smt.report.page.reading import Fields, Names
 from p2smt.report.page.story import Story, clean, sentence
 from p2smt.report.page.training import of_answer, of_plan, training_story
+from p2smt.transfer.plan_file import is_transfer
 
 _REMEDY = "give a file that p2smt wrote: a plan, a schedule, or what a command printed with --json"
 SCHEDULES = (".xml", ".yaml", ".yml")
@@ -30,6 +31,10 @@ def story_of(paths: Sequence[str], names: Names | None = None) -> Story:
         InputError: there are more than two, one cannot be read, or holds nothing that is known.
     """
     names = names or Names()
+    if len(paths) == 2 and all(map(is_transfer, paths)):
+        from p2smt.report.transfers.story import transfer_pair_story
+
+        return transfer_pair_story(paths[0], one_story(paths[1], names), paths[1])
     if len(paths) == 2:
         from p2smt.report.page.pairs import pair_story
 

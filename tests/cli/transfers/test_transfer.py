@@ -302,6 +302,17 @@ def test_the_file_says_what_was_asked(folder: Path) -> None:
     assert cli("verify", "plan.json").code == 0
 
 
+@pytest.mark.usefixtures("folder")
+def test_two_files_are_compared() -> None:
+    for name, more in (("one", ()), ("two", ("--memory", "30B"))):
+        assert cli(*ASKED, *more, "-o", f"{name}.json").code in (0, 3)
+    done = cli("show", "one.json", "two.json")
+    assert done.code == 0, done.err
+    assert "verdict  The second takes " in done.out
+    assert cli("report", "one.json", "two.json", "-o", "page.html").code == 0
+    assert "What changes" in Path("page.html").read_text()
+
+
 def test_a_plan_is_no_other_file(folder: Path) -> None:
     plan(folder)
     refused(cli("cost", "plan.json"), "a transfer, which p2smt cost does not take")
