@@ -72,9 +72,12 @@ class BackendError(RuntimeError):
     """What a run needs is not installed or not built in.  The command line exits with code 5."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the known word nearest to ``word``, or an empty text."""
+def did_you_mean(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """``did you mean 'x'?`` for the known word nearest to ``word``, or an empty text.
+
+    ``least``: how alike they must be, 0 to 1.
+    """
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:60], list(known), n=1)
+    near = get_close_matches(word[:60], list(known), n=1, cutoff=least)
     return f"did you mean {near[0]!r}?" if near else ""

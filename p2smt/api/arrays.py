@@ -192,7 +192,7 @@ def transfer_weights(
         topology: the cluster.
         model: whose weights, where a layout is a text.
         devices: the device of each rank of the source; None: 0, 1, 2 and so on.
-        target_devices: the same of the target.
+        target_devices: the same of the target; None: the devices of the source.
         dtype: the type in which elements are sent.
         memory: the most that a device stages at once, beside both copies of the weights.
         relay: devices may pass on for others of their nodes what they neither hold nor need.
@@ -210,7 +210,9 @@ def transfer_weights(
         before,
         after,
         range(before.devices) if devices is None else devices,
-        range(after.devices) if target_devices is None else target_devices,
+        (devices or range(after.devices))[: after.devices]
+        if target_devices is None
+        else target_devices,
         item_bytes_of(dtype, "dtype"),
         memory_bytes=parse_bytes(memory, "memory") if isinstance(memory, str) else memory,
         limits=SearchLimits() if limits is None else limits,
@@ -225,7 +227,10 @@ def item_bytes_of(dtype: str, name: str) -> int:
     Raises:
         InputError: there is no such type, or its values have scales.
     """
-    element = ElementType.parse(dtype)
+    try:
+        element = ElementType.parse(dtype)
+    except InputError:
+        element = ElementType.BOOL
     if not element.floating:
         rule = "is none that weights are sent in: quantised ones have scales beside them"
         raise InputError(f"{name} {dtype[:40]!r}", rule, "give bf16, f16, f32 or f64")

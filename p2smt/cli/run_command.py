@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.units import counted, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
@@ -111,13 +111,21 @@ def run(
     transfers = file is not None and not redistributes and is_transfer(file)
     text = None if file is None or redistributes or transfers else schedule_text(file)
     work: Work
+    others = {
+        "--payload": payload,
+        "--pipeline": pipeline,
+        "--dtype": dtype,
+        "--topology": topology,
+        "--axes": axes,
+        "--placement": placement,
+    }
     if file is not None and redistributes:
         _refuse_for_plan(asked, unverified)
-        _refuse_for_moves("a redistribution", (payload, pipeline, dtype, topology), scene)
+        _refuse_for_moves("a redistribution", others, scene)
         work = _array_job(file)
     elif file is not None and transfers:
         _refuse_for_plan(asked, unverified=False)
-        _refuse_for_moves("a transfer", (payload, pipeline, dtype, topology), scene)
+        _refuse_for_moves("a transfer", others, scene)
         work = _transfer_job(file, unverified=unverified)
     elif file is None or text is None:
         _refuse_for_plan(asked, unverified)
@@ -214,19 +222,16 @@ def _transfer_job(plan: str, *, unverified: bool) -> TransferJob:
     return transfer_job(read_transfer(plan), f"plan {plan[:200]!r}", unverified=unverified)
 
 
-def _refuse_for_moves(what: str, others: Iterable[Text], scene: _Scene) -> None:
+def _refuse_for_moves(what: str, others: Mapping[str, object], scene: _Scene) -> None:
     """The plan of a redistribution or of a transfer says itself what moves where.
 
     Raises:
         InputError: an option of other plans or of programs was given.
     """
-    if scene.own or any(option is not None for option in others):
-        raise InputError(
-            f"{what} with --payload, --pipeline, --dtype, --topology, --axes, "
-            "--placement, requests or --program",
-            "takes none of them",
-            "drop them",
-        )
+    given = [name for name, value in others.items() if value is not None]
+    given += ["requests or --program"] * (scene.own and not given)
+    if given:
+        raise InputError(f"{what} with {' and '.join(given)}", "takes none of them", "drop them")
 
 
 def _refuse_for_schedule(others: Iterable[Text], scene: _Scene) -> None:

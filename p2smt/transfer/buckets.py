@@ -11,7 +11,7 @@ themselves, before and after, are not counted.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -54,13 +54,24 @@ def bucket_count(pieces: Sequence[TreePiece], item_bytes: int, cap_bytes: int) -
     given = f"a cap of {exact_bytes(cap_bytes)} on staging"
     if least >= cap_bytes:
         rule = f"is no more than an element of each piece of a device, {exact_bytes(least)}"
-        raise InputError(given, rule, "give more")
+        raise InputError(given, rule, f"give {_enough(total, many)} or more")
     found = max(
         (-(-total[d] // (cap_bytes - many[d])) for d in total if total[d] > cap_bytes), default=1
     )
     if found > MAX_BUCKETS:
-        raise InputError(given, f"would need {found} buckets, more than {MAX_BUCKETS}", "give more")
+        rule = f"would need {found} buckets, more than {MAX_BUCKETS}"
+        raise InputError(given, rule, f"give {_enough(total, many)} or more")
     return found
+
+
+def _enough(total: Mapping[int, int], many: Mapping[int, int]) -> str:
+    """A cap that the most buckets keep to, in whole units."""
+    least = max(many[d] - -total[d] // MAX_BUCKETS for d in total)
+    unit, size = next(
+        (one for one in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)) if least >= one[1]),
+        ("B", 1),
+    )
+    return f"{-(-least // size)}{unit}"
 
 
 def bucket_times(

@@ -96,6 +96,7 @@ class TransferModel(StrictModel):
     parts, and ``staging_bytes`` is what a device has of them at once at most.
     ``bandwidth_s`` is the time of the busiest port, bucket by bucket, and ``fill_s`` what latencies
     and the filling of the longest chain add; ``bound_s`` is what the prices prove, exactly.
+    ``command``: what was asked, with the model and both layouts; empty: not by a command.
     """
 
     schema_version: Literal[1]
@@ -103,6 +104,7 @@ class TransferModel(StrictModel):
     topology: TopologyModel
     rates: Literal["nominal", "send"]
     relayed: bool = False
+    command: Annotated[str, Field(max_length=4096)] = ""
     item_bytes: Annotated[int, Field(ge=1, le=16)]
     source_devices: WholeNumbers
     target_devices: WholeNumbers

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 REMEDY = "give a file that transfer -o wrote"
 
 
-def transfer_text(answer: TransferAnswer) -> str:
-    """The plan as the text of its file."""
-    return json.dumps(transfer_plan_data(answer)) + "\n"
+def transfer_text(answer: TransferAnswer, command: str = "") -> str:
+    """The plan as the text of its file; ``command``: what was asked."""
+    return json.dumps(transfer_plan_data(answer, command)) + "\n"
 
 
-def transfer_plan_data(answer: TransferAnswer) -> dict[str, Any]:
+def transfer_plan_data(answer: TransferAnswer, command: str = "") -> dict[str, Any]:
     """The plan as plain data, valid under :class:`TransferModel`."""
     question, found = answer.question, answer.found
     return {
@@ -39,6 +39,7 @@ def transfer_plan_data(answer: TransferAnswer) -> dict[str, Any]:
         "topology": dump_topology(question.topology),
         "rates": question.ports.rates,
         "relayed": question.relay,
+        "command": command,
         "item_bytes": question.item_bytes,
         "source_devices": list(question.sources),
         "target_devices": list(question.targets),

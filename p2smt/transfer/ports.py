@@ -148,13 +148,22 @@ class PortMap:
 
     def words(self, port: Port) -> str:
         """Such as ``port 3 of node 9, in``."""
-        name = self.topology.levels[port.level].name
         way = "in" if port.way == IN else "out"
         if port.number == LIMIT:
-            return f"device {port.entity}, {way} of its {name}"
+            return f"device {port.entity}, {way} of its {self.topology.levels[port.level].name}"
+        name = self.name(port.level, port.entity)
         if port.number == WHOLE or self._widths[port.level] == 1:
-            return f"{name} {port.entity}, {way}"
-        return f"port {port.number} of {name} {port.entity}, {way}"
+            return f"{name}, {way}"
+        return f"port {port.number} of {name}, {way}"
+
+    def name(self, level: int, entity: int) -> str:
+        """Such as ``node 9``, or the name of a host or a switch where these have names."""
+        hosts = self.topology.hosts
+        if hosts is not None and level == self.network and entity in hosts.slots:
+            return hosts.at(entity)
+        if hosts is not None and level < len(hosts.switches) and hosts.switches[level][entity]:
+            return hosts.switches[level][entity]
+        return f"{self.topology.levels[level].name} {entity}"
 
 
 def check_places(topology: Topology, devices: Sequence[int], what: str) -> None:

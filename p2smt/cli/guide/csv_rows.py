@@ -26,7 +26,7 @@ ROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "crossings": ("cells", "members"),
         "synthesize": ("points", "sizes", "trees"),
         "redistribute": ("steps",),
-        "transfer": ("levels",),
+        "transfer": ("compared", "levels"),
         "run": ("steps", "requests"),
         "calibrate": ("tables", "efficiencies"),
         "classics": ("classics",),

@@ -50,7 +50,7 @@ def finish(
 ) -> int:
     """Write the file first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import exit_code
-    from p2smt.cli.output import tell
+    from p2smt.cli.output import command_line, tell
     from p2smt.report.text import printable
     from p2smt.report.transfers.data import transfer_data
     from p2smt.report.transfers.screens import transfer_details, transfer_screen
@@ -60,7 +60,7 @@ def finish(
         from p2smt.files.write import write_atomically
         from p2smt.transfer.plan_file import transfer_text
 
-        write_atomically(output, transfer_text(answer))
+        write_atomically(output, transfer_text(answer, command_line()))
         written.append(f"plan written to {printable(output)}")
     written += others
     said = transfer_details if shown.details else transfer_screen

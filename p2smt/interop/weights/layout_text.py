@@ -24,7 +24,6 @@ _NO_RULES: Mapping[str, str] = {
     **dict.fromkeys(
         ("dp-attention", "enable-dp-attention"), "attention shared out by dp has no rules here"
     ),
-    **dict.fromkeys(("sp", "sequence"), "sequence parallelism leaves weights where they are"),
 }
 """Options that someone may well give, and why there are no rules for them."""
 
@@ -38,8 +37,12 @@ class WeightsText:
     values: Mapping[str, str]
 
     @staticmethod
-    def parse(text: str, known: Sequence[str]) -> WeightsText:
+    def parse(
+        text: str, known: Sequence[str], passed: Mapping[str, Sequence[str]] | None = None
+    ) -> WeightsText:
         """The options of ``framework:key=value,..``; ``known`` are those of the framework.
+
+        ``passed``: options that leave weights where they are, with the values that do.
 
         Raises:
             InputError: an option is unknown, has no value, or is given twice.
@@ -48,6 +51,9 @@ class WeightsText:
         values: dict[str, str] = {}
         for part in (one.strip() for one in rest.split(",") if one.strip()):
             key, sign, value = (piece.strip() for piece in part.partition("="))
+            if passed and key in passed and sign:
+                _check_passed(text, key, value, passed[key])
+                continue
             if key not in known:
                 raise _unknown(text, key, known)
             if not sign or not value:
@@ -79,6 +85,13 @@ class WeightsText:
         """Raises InputError where a degree does not divide a size."""
         if size % degree:
             raise self.error(f"{name}={degree}", f"must divide {what}, {size}")
+
+
+def _check_passed(text: str, key: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        rule = f"must be {', '.join(known[:-1])} or {known[-1]}, which leave weights where they are"
+        remedy = "describe it by a layout.json"
+        raise InputError(f"layout {text[:80]!r}: {key}={value[:30]}", rule, remedy)
 
 
 def _unknown(text: str, key: str, known: Sequence[str]) -> InputError:

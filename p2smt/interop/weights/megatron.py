@@ -23,7 +23,8 @@ Read in NVIDIA/Megatron-LM d98e8a64:
   ``moe/experts.py`` (``TEGroupedMLP``: ``expt_tp`` cuts fc1 by rows, fc2 by columns);
 - stages: :mod:`p2smt.interop.weights.stages`.
 
-Optimizer states (the distributed optimizer) are no weights: every rank of dp holds its weights.
+Optimizer states (the distributed optimizer, ``zero=1``) are no weights: every rank of dp holds its
+weights; nor does sequence parallelism (``sp=1``) move any.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ from p2smt.transfer.layouts import IndexBox, WeightLayout
 MEGATRON_OPTIONS = (
     *("tp", "pp", "dp", "cp", "ep", "etp", "vpp", "first", "last", "layout", "order", "pad"),
 )
+STILL = {"sp": ("0", "1"), "zero": ("0", "1", "2")}
+"""Sequence parallelism, optimizer states and gradients in parts: weights stay where they are."""
 USUAL_PAD = 128
 _LAST = {"tp-cp-ep-dp-pp": "pp", "tp-pp-dp": "dp", "tp-cp-ep-pp-dp": "dp"}
 """Orders of ranks, and which axis of them is the slowest."""

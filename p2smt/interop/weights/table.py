@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.weights.layout_text import WeightsText
-from p2smt.interop.weights.megatron import MEGATRON_OPTIONS, megatron_layout
+from p2smt.interop.weights.megatron import MEGATRON_OPTIONS, STILL, megatron_layout
 from p2smt.interop.weights.meshes import (
     FSDP_OPTIONS,
     HSDP_OPTIONS,
@@ -30,14 +30,15 @@ FILE = ".json"
 
 @dataclass(frozen=True, slots=True)
 class LayoutFramework:
-    """A framework whose layouts are known by its options."""
+    """A framework whose layouts are known by its options; ``passed``: those that move no weight."""
 
     options: Sequence[str]
+    passed: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
     layout: Callable[[WeightsText, WeightModel], WeightLayout]
 
 
 FRAMEWORKS: Mapping[str, LayoutFramework] = {
-    "megatron": LayoutFramework(MEGATRON_OPTIONS, megatron_layout),
+    "megatron": LayoutFramework(MEGATRON_OPTIONS, megatron_layout, passed=STILL),
     "fsdp": LayoutFramework(FSDP_OPTIONS, fsdp_layout),
     "hsdp": LayoutFramework(HSDP_OPTIONS, fsdp_layout),
     "vllm": LayoutFramework(VLLM_OPTIONS, vllm_layout),
@@ -69,7 +70,7 @@ def layout_of(text: str, model: str = "") -> WeightLayout:
     if framework in MESHES:
         return MESHES[framework](text, weights)
     found = FRAMEWORKS[framework]
-    return found.layout(WeightsText.parse(text, found.options), weights)
+    return found.layout(WeightsText.parse(text, found.options, found.passed), weights)
 
 
 def _of_file(text: str) -> WeightLayout:
@@ -77,5 +78,5 @@ def _of_file(text: str) -> WeightLayout:
         return read_layout_file(text)
     known = (*FRAMEWORKS, *MESHES)
     rule = f"is of no known framework ({', '.join(known)}) and no {FILE} file"
-    remedy = did_you_mean(text.partition(":")[0], known) or "write megatron:tp=8,pp=4,dp=2"
+    remedy = did_you_mean(text.partition(":")[0], known, 0.7) or "write megatron:tp=8,pp=4,dp=2"
     raise InputError(f"layout {text[:80]!r}", rule, remedy)

@@ -74,9 +74,10 @@ def _head(plan: CodedTransfer) -> str:
     moved = f"Move {len(question.before.tensors)} tensors from {len(question.sources)} ranks to "
     told = f"{moved}{len(question.targets)}, with torch.distributed; written by p2smt."
     used = (
-        "Every rank calls make_groups() once, after init_process_group, and then move(before, "
-        "after), where both are state dicts: of each tensor that the rank has, or is to have, the "
-        "tensor of its box (boxes() says which), or a list of them where it has several."
+        "Every rank calls make_groups() once, after init_process_group (in a larger job with a "
+        "group or ranks), and then move(before, after), where both are state dicts: of each tensor "
+        "that the rank has, or is to have, the tensor of its box (boxes() says which), or a list "
+        "of them where it has several."
     )
     verdict = plan.verdict.replace("\\", "/").replace('"', "'")  # it has names of levels
     lines = [*textwrap.wrap(told, _WIDTH - 3), "", *textwrap.wrap(verdict, _WIDTH), ""]
@@ -214,18 +215,41 @@ CHUNK = {chunk}
 CODE = '''\
 
 _groups: dict[tuple[int, tuple[int, ...]], dist.ProcessGroup] = {}
+_job: dict = {"group": None, "ranks": ()}
 
 
-def make_groups() -> None:
-    """Make the process groups.  Every rank calls this once, after init_process_group."""
-    if dist.get_world_size() != len(DEVICES):
-        given = dist.get_world_size()
-        raise RuntimeError(f"this is for {len(DEVICES)} ranks, not {given}")
-    dist.barrier()  # under NCCL all ranks must meet before some send
-    for sender, receivers in STARS:
-        group = dist.new_group(sorted((sender, *receivers)))
+def make_groups(group=None, ranks=None) -> None:
+    """Make the process groups.  Every rank of the plan calls this once, after init_process_group.
+
+    In a job of more ranks, or of another order, `group` is a process group whose rank r is that of
+    the plan, or `ranks` has of each rank of the plan its rank in the job (under NCCL give a group).
+    Nothing is broadcast then: all goes by messages.
+    """
+    own = ranks is None and group is None
+    if ranks is None:
+        ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+    elif group is not None:
+        raise RuntimeError("give group or ranks, not both")
+    if len(ranks) != len(DEVICES) or len({*ranks}) != len(DEVICES):
+        raise RuntimeError(f"this is for {len(DEVICES)} ranks, not {len({*ranks})}")
+    _groups.clear()
+    _job.update(group=group, ranks=tuple(ranks))
+    if own or group is not None:
+        dist.barrier(group=group)  # under NCCL all ranks must meet before some send
+    for sender, receivers in STARS if own else ():
+        made = dist.new_group(sorted((sender, *receivers)))
         if dist.get_rank() in (sender, *receivers):
-            _groups[sender, receivers] = group
+            _groups[sender, receivers] = made
+
+
+def _rank() -> int:
+    """This rank of the plan."""
+    return _job["ranks"].index(dist.get_rank()) if _job["ranks"] else dist.get_rank()
+
+
+def _peer(rank: int) -> int:
+    """A rank of the plan as the job numbers it."""
+    return _job["ranks"][rank] if _job["ranks"] else rank
 
 
 def boxes(rank: int, after: bool = False) -> dict[str, list[tuple]]:
@@ -251,7 +275,7 @@ def move(before, after) -> None:
 
     Other names in these state dicts are passed over: `after` may be that of a module.
     """
-    rank = dist.get_rank()
+    rank = _rank()
     had, wanted = _own(before, rank, False), _own(after, rank, True)
     for name in had.keys() & wanted.keys():
         for (box, source), (other, target) in product(had[name], wanted[name]):
@@ -274,10 +298,23 @@ def _own(state, rank, after):
         tensors = given if isinstance(given, (list, tuple)) else [given]
         shapes = [tuple(stop - start for start, stop in box) for box in own]
         if [tuple(tensor.shape) for tensor in tensors] != shapes:
-            has = [tuple(tensor.shape) for tensor in tensors]
-            raise ValueError(f"{name} on rank {rank}: {has}, its boxes are of {shapes}")
+            raise ValueError(f"{name} on rank {rank}: {_misfit(tensors, shapes)}")
         found[name] = list(zip(own, (tensor.detach() for tensor in tensors)))
     return found
+
+
+def _misfit(tensors, shapes):
+    """What is wrong with the shapes of tensors, and what to give if they are padded."""
+    has = [tuple(tensor.shape) for tensor in tensors]
+    if len(has) == len(shapes) == 1 and len(has[0]) == len(shapes[0]):
+        pairs = list(zip(has[0], shapes[0]))
+        if all(size >= wanted for size, wanted in pairs):
+            cuts = [f":{wanted}" if size > wanted else ":" for size, wanted in pairs]
+            while cuts[-1] == ":":
+                cuts.pop()
+            told = f"tensor {has[0]} is larger than the layout's part {shapes[0]}"
+            return f"{told}: if the rest is padding, give tensor[{', '.join(cuts)}]"
+    return f"{has}, its boxes are of {shapes}"
 
 
 def _passes(chains, rank):
@@ -308,7 +345,7 @@ def _move_bucket(bucket, rank, pieces, had, wanted) -> None:
         key = (edges[0][0], tuple(sorted(target for _, target in edges)))
         group = _groups.get(key) if star else None
         if group is not None:
-            dist.broadcast(own, src=edges[0][0], group=group)
+            dist.broadcast(own, src=_peer(edges[0][0]), group=group)
         else:
             _note_rounds(rounds, rank, edges, own)
     for number in sorted(rounds):
@@ -326,21 +363,22 @@ def _device(*sides):
     for side in sides:
         for own in side.values():
             return own[0][1].device
-    if dist.get_backend() == "nccl":
+    if dist.get_backend(_job["group"]) == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
 def _note_rounds(rounds, rank, edges, own) -> None:
     """Chunk c passes the edge behind d others in round c + d, in one order on all ranks."""
-    came = {}
+    came, group = {}, _job["group"]
     for source, target in edges:
         came[target] = came.get(source, 0) + 1
         if rank not in (source, target):
             continue
         way, peer = (dist.isend, target) if rank == source else (dist.irecv, source)
+        at = _peer(peer)
         for chunk, part in enumerate(own.split(CHUNK), came[target]):
-            rounds.setdefault(chunk, []).append(dist.P2POp(way, part, peer))
+            rounds.setdefault(chunk, []).append(dist.P2POp(way, part, at, group))
 
 
 def _pairs(staging, number, low, high, own):

@@ -24,6 +24,7 @@ from p2smt.report.page.training_story import of_answer, of_plan, training_story
 from p2smt.report.page.words import format_time3
 from p2smt.synthesis.certificate.forest import FOREST_KIND
 from p2smt.synthesis.certificate.sizes import KIND as SIZES_KIND
+from p2smt.transfer.plan_file import is_transfer
 from p2smt.units import plain
 
 _REMEDY = "give a file that p2smt wrote: a plan, a schedule, or what a command printed with --json"
@@ -37,6 +38,10 @@ def story_of(paths: Sequence[str], names: Names | None = None) -> Story:
         InputError: there are more than two, one cannot be read, or holds nothing that is known.
     """
     names = names or Names()
+    if len(paths) == 2 and all(map(is_transfer, paths)):
+        from p2smt.report.transfers.story import transfer_pair_story
+
+        return transfer_pair_story(paths[0], one_story(paths[1], names), paths[1])
     if len(paths) == 2:
         from p2smt.report.page.pair_story import pair_story
 

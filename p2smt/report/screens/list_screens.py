@@ -30,7 +30,8 @@ def models_screen(models: Sequence[ListedModel]) -> list[str]:
     by_family = families([one.name for one in largest], _LEAST)
     others = by_family.pop("others")
     blocks = [names_block(family, each) for family, each in sorted(by_family.items())]
-    head = f"{counted(len(models), 'model')}: -m NAME of plan and estimate, the largest first"
+    commands = "plan, estimate and transfer"
+    head = f"{counted(len(models), 'model')}: -m NAME of {commands}, the largest first"
     below = ["a model file: p2smt models NAME; parameters and layers of each: --details"]
     return [head, *screen([*blocks, names_block("others", others, 3)], LINES - 2), *below]
 

@@ -206,7 +206,7 @@ def hosts_screen(
         *_overlap(one),
         ScreenBlock("caution", notes, 5),
         *listing,
-        ScreenBlock("next", (f"{plan_words(file)} --to hostlist; all tables: --details",), 5, 2),
+        ScreenBlock("next", (f"{plan_words(file)} --to slurm; all tables: --details",), 5, 2),
     )
     return screen(blocks, room)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, cast
 
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.report.outputs.shape import range_data
 from p2smt.report.transfers.output import (
     ComparedRuleEntry,
@@ -90,7 +91,7 @@ def level_entries(ports: PortMap, replay: Replay) -> Sequence[TransferLevelEntry
     ]
 
 
-_MOST = 3
+_MOST, _LONGEST = 3, 60
 
 
 def binding_words(ports: PortMap, prices: PortPrices) -> str:
@@ -106,9 +107,20 @@ def binding_words(ports: PortMap, prices: PortPrices) -> str:
             what = between if port.level == ports.network else "ports inside"
             entities[what, node].add(ports.node_of(port))
     return " and ".join(
-        f"{what} {name}{'s' * (len(found) > 1)} {numbers_text(sorted(found))}"
+        f"{what} {nodes_text(ports, sorted(found))}"
+        if name == node
+        else f"{what} {name}{'s' * (len(found) > 1)} {numbers_text(sorted(found))}"
         for (what, name), found in entities.items()
     )
+
+
+def nodes_text(ports: PortMap, nodes: Sequence[int]) -> str:
+    """``node 8``, ``nodes 0-3``, or hosts by name where the topology names them."""
+    if ports.topology.hosts is not None and ports.network >= 0:
+        shown = format_hostlist([ports.name(ports.network, node) for node in nodes])
+        return shown if len(shown) <= _LONGEST else f"{len(nodes)} hosts"
+    name = ports.topology.levels[ports.network].name if ports.network >= 0 else "node"
+    return f"{name}{'s' * (len(nodes) > 1)} {numbers_text(nodes)}"
 
 
 def numbers_text(numbers: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from p2smt.report.screen import ScreenBlock, full_width, room, screen
 from p2smt.report.tables import table, table_lines
@@ -14,7 +15,7 @@ from p2smt.transfer.answer import ComparedRule, TransferAnswer
 from p2smt.transfer.check import CHECKED, TransferReport
 from p2smt.units import counted, format_bytes, format_time, format_time_range, plain
 
-_WIDE = 120
+_WIDE, _ALL = 120, 1000
 _LOWER = 0.999
 """So much lower another bound is told."""
 
@@ -145,7 +146,10 @@ def transfer_details(
     columns = ("class", "held by", "needed by", ">bytes", ">pieces")
     title = "elements with equal holders and equal needers"
     made = table(title, columns, rows)
-    return [*transfer_screen(answer, (), compared), "", *table_lines(made, _WIDE), *below]
+    data = transfer_data(answer, compared)
+    whole = (replace(block, most=_ALL) for block in _blocks(data))
+    head = [*full_width([verdict_text(data)]), *screen(whole, _ALL)]
+    return [*head, "", *table_lines(made, _WIDE), *below]
 
 
 def _devices(devices: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from p2smt.files.validation import validated
@@ -27,6 +28,7 @@ from p2smt.report.transfers.data import level_entries
 from p2smt.report.transfers.told import ToldTransfer
 from p2smt.transfer.file_model import TransferModel
 from p2smt.transfer.plan import Edge
+from p2smt.transfer.plan_file import read_transfer
 from p2smt.units import counted, format_bytes
 
 MOST_PORTS, MOST_LINES, MOST_ROWS = 12, 400, 400
@@ -39,7 +41,8 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
         InputError: it is no such file, or its plan is not right.
     """
     source = f"plan {path[:200]!r}"
-    told = ToldTransfer.of_plan(validated(TransferModel, data, source), source)
+    model = validated(TransferModel, data, source)
+    told = ToldTransfer.of_plan(model, source)
     question = told.question
     topology = names.of(question.topology)
     views = tuple(
@@ -49,6 +52,7 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
             ("rank after", question.targets),
         )
     )
+    made = (f"{model.command} -o {clean(path)}",) if model.command else ()
     rates = "nominal rates" if question.nominal else "the rates that sends reach"
     return Story(
         title=_title(told),
@@ -63,9 +67,37 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
         ),
         rests=(("Communication", f"ports at {rates} of {clean(topology.name)}"),),
         sources=names.sources(question.topology),
-        commands=names.commands(f"p2smt verify {clean(path)}", f"p2smt run {clean(path)}"),
-        lacks=("the command: keep it beside the file",),
+        commands=names.commands(*made, f"p2smt verify {clean(path)}", f"p2smt run {clean(path)}"),
+        lacks=() if made else ("the command: keep it beside the file",),
         kind="report of a transfer",
+    )
+
+
+def transfer_pair_story(first: str, own: Story, second: str) -> Story:
+    """The second file's own story, with its time, bytes and staging beside those of the first.
+
+    Raises:
+        InputError: a plan is not right.
+    """
+    before, after = (
+        ToldTransfer.of_plan(read_transfer(path), f"plan {path[:200]!r}")
+        for path in (first, second)
+    )
+    rows = (
+        ("time", format_time3(before.total_s), format_time3(after.total_s)),
+        ("bound", *(format_time3(float(one.bound_s)) for one in (before, after))),
+        ("sent", *(format_bytes(one.sent_bytes) for one in (before, after))),
+        ("staged", *(format_bytes(one.times.staging_bytes) for one in (before, after))),
+        ("buckets", *(f"{one.times.count:,}" for one in (before, after))),
+    )
+    lead = f"The second takes {rows[0][2]}, the first {rows[0][1]}."
+    table = Table(("", ">first", ">second"), rows)
+    return replace(
+        own,
+        title=f"{own.title}, against another",
+        verdict=sentence(f"{lead} {own.verdict}"),
+        sections=(Section("What changes", sentence(lead), (), (table,)), *own.sections),
+        kind="report of a comparison",
     )
 
 

@@ -110,6 +110,47 @@ def test_ranks_are_placed_by_ranges() -> None:
     assert done.json()["kept_bytes"] == 0
 
 
+@pytest.mark.usefixtures("folder")
+def test_who_is_not_told_where_to_go_stays() -> None:
+    """Ranks after it are on the devices of those before, where there are as many."""
+    asked = [*ASKED]
+    asked[4] = "columns.json"
+    assert "nothing moves" in cli(*asked, "--device-ids", "2-5").out
+    fewer = json.loads(json.dumps(COLUMNS))
+    wider = fewer | {"devices": 6}
+    Path("more.json").write_text(json.dumps(wider))
+    asked[6] = "more.json"
+    refused(cli(*asked, "--device-ids", "2-5"), "say their devices by --to-device-ids")
+    assert cli(*asked, "--device-ids", "2-5", "--to-device-ids", "0-5").code == 0
+
+
+HOSTED = TINY.replace("name: tiny", "name: named") + "hosts: b[1-2]\n"
+
+
+def test_hosts_say_the_devices_and_name_the_ports(folder: Path) -> None:
+    (folder / "named.yaml").write_text(HOSTED)
+    asked = [*ASKED, "--nominal"]
+    asked[2] = "named.yaml"
+    named = cli(*asked, "--hosts", "b2", "--to-hosts", "b1", "--json")
+    assert named.code == 0, named.err
+    numbers = cli(*asked, "--device-ids", "4-7", "--to-device-ids", "0-3", "--json")
+    assert named.json() == numbers.json()
+    assert named.json()["binding"] == "sending of b2"
+    assert "port 0 of b1, in" in named.json()["levels"][0]["port"]
+    assert cli(*asked, "--hosts", "b2", "--json").json()["levels"][0]["level"] == "gpu"
+    refused(cli(*asked, "--hosts", "b3"), "host 'b3': is not in named")
+    refused(cli(*asked, "--hosts", "b1,b1"), "names 'b1' twice")
+    refused(cli(*asked, "--hosts", "b1", "--device-ids", "0-3"), "says what --device-ids says")
+    refused(cli(*ASKED, "--hosts", "b1"), "names no hosts")
+
+
+@pytest.mark.usefixtures("folder")
+def test_more_ranks_than_devices_are_counted() -> None:
+    words = ("-m", "llama-3-8b", "--from", "fsdp:dp=8", "--to", "vllm:tp=8,engines=17")
+    done = cli("transfer", "-t", "dgx-h100:16", *words)
+    refused(done, "--to vllm:tp=8,engines=17: 136 ranks: the cluster has 128 devices")
+
+
 @pytest.mark.parametrize(
     ("layout", "said"),
     [("none.json", "does not exist"), ("rows.yaml", "is of no known framework")],
@@ -136,7 +177,7 @@ def test_both_layouts_are_needed() -> None:
     [
         (("--memory", "1B"), "an element of each piece"),
         (("--dtype", "i8"), "quantised ones have scales"),
-        (("--dtype", "fp9"), "is none of"),
+        (("--dtype", "fp8"), "is none that weights are sent in"),
         (("--device-ids", "0-2"), "3 source devices: the layout has 4"),
         (("--device-ids", "0,1,2,2"), "source device 2: is named twice"),
         (("--to-device-ids", "4-8"), "5 target devices: the layout has 4"),
@@ -197,6 +238,12 @@ def test_rules_of_others_are_compared() -> None:
     ]
     assert all(one["times_bound"] >= 1 - 1e-9 and one["port"] for one in found)
     assert "the first holder: 1.00 x the bound, " in cli(*ASKED, "--compare", "first").out
+    rules = ("--compare", "megatron,awex,alpa,m2n,gather,first")
+    text = cli(*ASKED, *rules, "--details").out
+    assert all(name in text for name in ("NCCL's m2n", "gather and broadcast", "the first holder"))
+    assert "plan     1 tensor in" in text
+    assert cli(*ASKED, *rules, "--csv").out.startswith("rule,seconds,times_bound,port")
+    assert cli(*ASKED, "--csv").out.startswith("level,")
     refused(cli(*ASKED, "--compare", "nobody"), "--compare 'nobody': is none of megatron")
 
 
@@ -265,6 +312,27 @@ def test_a_price_on_no_port_is_refused(folder: Path) -> None:
     data["prices"][0]["entity"] = 10**6
     (folder / "plan.json").write_text(json.dumps(data))
     assert "no such" in cli("verify", "plan.json").out
+
+
+def test_the_file_says_what_was_asked(folder: Path) -> None:
+    data = plan(folder)
+    assert data["command"] == "p2smt " + " ".join(ASKED)
+    text = cli("show", "plan.json").out
+    assert f"{data['command']} -o plan.json" in " ".join(text.split())
+    del data["command"]
+    (folder / "plan.json").write_text(json.dumps(data))
+    assert cli("verify", "plan.json").code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_files_are_compared() -> None:
+    for name, more in (("one", ()), ("two", ("--memory", "30B"))):
+        assert cli(*ASKED, *more, "-o", f"{name}.json").code in (0, 3)
+    done = cli("show", "one.json", "two.json")
+    assert done.code == 0, done.err
+    assert "verdict  The second takes " in done.out
+    assert cli("report", "one.json", "two.json", "-o", "page.html").code == 0
+    assert "What changes" in Path("page.html").read_text()
 
 
 def test_a_plan_is_no_other_file(folder: Path) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -78,13 +79,28 @@ def whole(case: Case, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     return found
 
 
-def moved_by_ranks(path: Path, plan: CodedTransfer, case: Case, dtype: torch.dtype) -> int:
-    """Every rank loads the module, moves its part, and compares every value."""
+def moved_by_ranks(
+    path: Path,
+    plan: CodedTransfer,
+    case: Case,
+    dtype: torch.dtype,
+    ranks: tuple[int, ...] = (),
+    *,
+    grouped: bool = False,
+) -> int:
+    """Every rank loads the module, moves its part, and compares every value.
 
-    def work(rank: int) -> None:
-        join(rank, len(plan.devices), path.parent / "store")
+    ``ranks``: those of the plan in a job of more; ``grouped``: by a process group.
+    """
+
+    def work(number: int) -> None:
+        join(number, max(len(plan.devices), max(ranks, default=0) + 2), path.parent / "store")
         module = loaded(path)
-        module.make_groups()
+        group = dist.new_group(sorted(ranks)) if grouped else None
+        if ranks and number not in ranks:
+            return
+        rank = ranks.index(number) if ranks else number
+        module.make_groups(group, None if grouped else ranks or None)
         values = whole(case, dtype)
         before = {
             name: [one.clone() for one in own] for name, own in module.cut(values, rank).items()
@@ -96,7 +112,37 @@ def moved_by_ranks(path: Path, plan: CodedTransfer, case: Case, dtype: torch.dty
             for found, one in zip(after[name], own, strict=True):
                 assert torch.equal(found, one), (rank, name)
 
-    return fork_ranks(len(plan.devices), work)
+    return fork_ranks(max(ranks) + 2 if ranks else len(plan.devices), work)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("grouped", [True, False])
+def test_the_ranks_may_be_some_of_a_larger_job(tmp_path: Path, *, grouped: bool) -> None:
+    """By a process group, or in another order by a list; stars and chains."""
+    case = interleaved()
+    stars = starred(case)
+    plan = coded(case, buckets=2, pieces=tuple(_every_second(stars)))
+    path = written(tmp_path, plan)
+    ranks = tuple(range(1, 1 + len(plan.devices)))
+    ranks = ranks if grouped else ranks[::-1]
+    assert moved_by_ranks(path, plan, case, torch.bfloat16, ranks, grouped=grouped) == 0
+
+
+def _every_second(stars: tuple[TreePiece, ...]) -> Iterator[TreePiece]:
+    """Of every second class its star, of the others the pieces as planned."""
+    own = coded(interleaved()).pieces
+    for star in stars:
+        planned = [piece for piece in own if piece.number == star.number]
+        yield from [star] if star.number % 2 == 0 else planned
+
+
+def test_a_padded_tensor_is_told(tmp_path: Path) -> None:
+    module = loaded(written(tmp_path, coded(interleaved())))
+    said = module._misfit([torch.empty(256, 64)], [(232, 64)])
+    assert said.endswith("if the rest is padding, give tensor[:232]")
+    said = module._misfit([torch.empty(232, 65)], [(232, 64)])
+    assert said.endswith("give tensor[:, :64]")
+    assert "boxes are of" in module._misfit([torch.empty(230, 64)], [(232, 64)])
 
 
 @pytest.mark.cluster

@@ -121,7 +121,7 @@ def test_a_broken_plan_on_ranks(plan: Path) -> None:
     ("options", "rule"),
     [
         (("--dtype", "int64"), "takes none of them"),
-        (("--payload", "1KiB"), "takes none of them"),
+        (("--payload", "1KiB"), "a transfer with --payload: takes none of them"),
         (("--pipeline", "2"), "takes none of them"),
         (("--topology", "dgx-a100"), "takes none of them"),
         (("--axes", "dp=4"), "takes none of them"),
