@@ -161,7 +161,7 @@ published-schedules: setup $(VENV)/.stamp-dev ## verify the schedules in clones 
 	$(BIN)/python -m experiments.published_schedules.page
 
 # MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study.
-schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and the DGX-1 frontier (idle cores, an hour)
+schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and frontiers (idle cores, an hour)
 	$(BIN)/python -m experiments.schedule_synthesis.compare $(TIMES) $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
 	$(BIN)/python -m experiments.schedule_synthesis.frontier $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.draw
