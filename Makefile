@@ -162,7 +162,7 @@ published-schedules: setup $(VENV)/.stamp-dev ## verify the schedules in clones 
 
 # MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study; FORESTCOLL: one of
 # liangyuRain/ForestColl, whose rows are left out where none is named.
-schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and the DGX-1 frontier (idle cores, an hour)
+schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and frontiers (idle cores, an hour)
 	$(BIN)/python -m experiments.schedule_synthesis.compare $(TIMES) $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
 	$(BIN)/python -m experiments.schedule_synthesis.frontier $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.draw

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     if not FRONTIER.exists():
         raise InputError("frontier.json", "is not there", "run frontier.py first")
-    data = json.loads(FRONTIER.read_text(encoding="utf-8"))
+    data = json.loads(FRONTIER.read_text(encoding="utf-8"))["dgx1"]
     write_figures({"dgx1_all_reduce": lambda: draw(data)}, HERE, arguments)
 
 

@@ -1,4 +1,5 @@
-"""Writes README.md from ``results.json``, ``frontier.json`` and ``timings.json``.
+"""Writes README.md, and its part of docs/synthesis.md, from ``results.json``, ``frontier.json`` and
+``timings.json``.
 
 python -m experiments.schedule_synthesis.page
 """
@@ -16,12 +17,15 @@ from experiments.schedule_synthesis.compare import COMMIT, OURS, THEIRS
 from experiments.schedule_synthesis.sccl_points import PUBLISHED
 from experiments.schedule_synthesis.store import FRONTIER, HERE, RESULTS, Row, read
 from experiments.testbed.script import ended
+from experiments.testbed.written.marked import filled
 from p2smt.errors import InputError
 
 PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
+DOCS, PART = HERE.parents[1] / "docs" / "synthesis.md", "frontiers"
+"""The page with a part of its own."""
 
 
-def page(results: dict[str, Any], frontier: dict[str, Any]) -> str:
+def page(results: dict[str, Any], frontiers: dict[str, Row]) -> str:
     """The page."""
     rows, versions = results["rows"], results["versions"]
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -33,8 +37,7 @@ def page(results: dict[str, Any], frontier: dict[str, Any]) -> str:
         table=_comparison(rows),
         losses=losses(rows),
         false=_false(rows),
-        frontier_text=_frontier_text(frontier),
-        frontier_table=_frontier_table(frontier["points"]),
+        frontiers="\n\n".join(_section(*one) for one in frontiers.items()),
         published="; ".join(
             f"({one.steps}, {one.rounds}, {one.chunks}) {one.source}" for one in PUBLISHED
         ),
@@ -116,25 +119,57 @@ def _found(rows: Sequence[Row], row: Row) -> bool:
     return any(one["tool"] == OURS and one["answer"] == FOUND for one in same)
 
 
+def _section(fabric: str, data: Row) -> str:
+    table = _frontier_table(data["points"])
+    return f"### {fabric}\n\n{_frontier_text(data)}\n\n{table}"
+
+
+def part_of_docs(frontiers: dict[str, Row]) -> str:
+    """What docs/synthesis.md says of the frontiers of several nodes."""
+    head = "| fabric | S | bound | R/C | C | of | proof |\n|---|---|---|---|---|---|---|\n"
+    lines = [
+        f"| {name} | {one['steps']} | {one['bound']} | {one['best'] or '-'} | {one['chunks']} | "
+        f"{_origin(one)} | {'optimal' if one['proved'] else _gap(one)} |\n"
+        for name, data in frontiers.items()
+        if ":" in name
+        for one in data["points"]
+        if one["rounds"] is not None
+    ]
+    took = ", ".join(
+        f"`{name}` {data['cpu_s']:.0f}" for name, data in frontiers.items() if ":" in name
+    )
+    return f"\n{head}{''.join(lines)}\nCPU seconds of whole processes: {took}.\n\n"
+
+
+def _origin(point: Row) -> str:
+    return str(point["origin"] or f"a search, group of {point['group_order']}")
+
+
 def _frontier_text(data: dict[str, Any]) -> str:
     proved = sum(point["proved"] for point in data["points"])
     return (
-        f"The whole frontier took {data['cpu_s']:.1f} s CPU ({data['wall_s']:.1f} s wall) in one "
-        f"process. {proved} of its {len(data['points'])} points are proved optimal. It ends where "
-        f"it does for this reason: {data['ending']}; for any number of steps R/C is at least "
+        f"The whole frontier took {data['cpu_s']:.1f} s CPU in one process. {proved} of its "
+        f"{len(data['points'])} points are proved optimal. It ends where it does for this reason: "
+        f"{data['ending']}; for any number of steps R/C is at least "
         f"{data['limit']}."
     )
 
 
 def _frontier_table(points: Sequence[dict[str, Any]]) -> str:
-    head = "| S | bound | kind | R/C found | (S, R, C) | class | group | proof |"
+    head = "| S | bound | kind | R/C found | (S, R, C) | class | group or origin | proof |"
     lines = [
         f"| {one['steps']} | {one['bound']} | {one['bound_kind']} | {one['best'] or '-'} | "
-        f"({one['steps']}, {one['rounds']}, {one['chunks']}) | {one['class'] or '-'} | "
-        f"{one['group_order'] or '-'} | {'optimal' if one['proved'] else _gap(one)} |"
+        f"{_size_of(one)} | {one['class'] or '-'} | {one['origin'] or one['group_order'] or '-'} | "
+        f"{'optimal' if one['proved'] else _gap(one)} |"
         for one in points
     ]
     return "\n".join((head, "|---|---|---|---|---|---|---|---|", *lines))
+
+
+def _size_of(point: Row) -> str:
+    if point["rounds"] is None:
+        return "that of fewer steps"
+    return f"({point['steps']}, {point['rounds']}, {point['chunks']})"
 
 
 def _gap(point: dict[str, Any]) -> str:
@@ -152,7 +187,10 @@ def main(arguments: Sequence[str]) -> None:
     for needed in (RESULTS, FRONTIER):
         if not needed.exists():
             raise InputError(needed.name, "is not there", "run compare and frontier first")
-    PAGE.write_text(page(*read()), encoding="utf-8")
+    results, frontiers = read()
+    PAGE.write_text(page(results, frontiers), encoding="utf-8")
+    text = DOCS.read_text(encoding="utf-8")
+    DOCS.write_text(filled(text, PART, part_of_docs(frontiers)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ RESULTS, FRONTIER, FIGURES = HERE / "results.json", HERE / "frontier.json", HERE
 TIMED = timings.Timed(
     HERE, ("cpu_s", "wall_s"), lambda row: f"{row['title']} {row['size']} {row['tool']}"
 )
-CURVE = "frontier"
-"""The frontier among the times."""
 
 
 def write(rows: list[Row], anew: bool) -> None:
@@ -29,24 +27,32 @@ def write(rows: list[Row], anew: bool) -> None:
     RESULTS.write_text(f"{head}{lines}\n]}}\n", encoding="utf-8")
 
 
-def write_frontier(found: Row, anew: bool) -> None:
-    """Store the frontier, in the same way."""
-    times = {CURVE: {key: found[key] for key in TIMED.fields}}
-    timings.keep(HERE, times, anew, measured_on())
-    rest = {key: value for key, value in found.items() if key not in TIMED.fields}
-    FRONTIER.write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
+def write_frontier(fabric: str, found: Row, anew: bool) -> None:
+    """Store the frontier of a fabric beside the others, in the same way."""
+    timings.keep(HERE, {_timed(fabric): {"cpu_s": found["cpu_s"]}}, anew, measured_on())
+    known = json.loads(FRONTIER.read_text(encoding="utf-8")) if FRONTIER.exists() else {}
+    known[fabric] = {key: value for key, value in found.items() if key != "cpu_s"}
+    FRONTIER.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
-def read() -> tuple[Row, Row]:
-    """The rows with their times under ``rows``, and the frontier with its own.
+def _timed(fabric: str) -> str:
+    """A frontier among the times."""
+    return f"frontier {fabric}"
+
+
+def read() -> tuple[Row, dict[str, Row]]:
+    """The rows with their times under ``rows``, and the frontiers by fabric, with their own.
 
     Raises:
         FileNotFoundError: one is not there yet.
     """
-    found, frontier = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, FRONTIER))
+    found, frontiers = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, FRONTIER)
+    )
     about = {"measured_on": timings.measured_on(HERE)}
     rows = {**found, **about, "rows": TIMED.joined(found["rows"])}
-    return rows, {**frontier, **timings.read(HERE)[CURVE]}
+    times = timings.read(HERE)
+    return rows, {name: {**one, **times[_timed(name)]} for name, one in frontiers.items()}
 
 
 def versions() -> dict[str, str]:

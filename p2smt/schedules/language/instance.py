@@ -314,7 +314,7 @@ def _agreeing(
 # Schedules told by one program per orbit, and the symmetries that give the others.
 
 
-_CYCLES = re.compile(r"(?:\(\s*\d+(?:\s+\d+)*\s*\)\s*)+", re.ASCII)
+_CYCLES = re.compile(r"(?:\(\s*\d{1,9}(?:\s+\d{1,9})*\s*\)\s*)+", re.ASCII)
 
 
 def fold(symbolic: Symbolic, parameters: Mapping[str, int]) -> Folded:

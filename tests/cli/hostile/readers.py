@@ -127,7 +127,7 @@ READERS: Mapping[str, Reader] = {
         Reader("mscclpp.json", "verify FILE", _data(all_gather())),
         Reader("ring.xml", "verify FILE", _saved("ring.xml")),
         Reader("ring.yaml", "verify FILE", _saved("ring.yaml")),
-        Reader("halving.yaml", "verify FILE --fabric ring:4", _plain(HALVING)),
+        Reader("halving.yaml", "verify FILE --fabric mesh:4", _plain(HALVING)),
         Reader("order.json", f"compare {SCENE} FILE", _data([[0, 1, 2, 3], [4, 5, 6, 7]])),
         Reader("order.txt", f"compare {SCENE} FILE", _plain("0\n4\n1\n5\n2\n6\n3\n7\n")),
         Reader(

@@ -24,6 +24,7 @@ from experiments.schedule_synthesis.questions import QUESTIONS
 from experiments.schedule_synthesis.same_fabric import Limits, limits, renumbering
 from experiments.schedule_synthesis.sccl_points import GATHERS, NAMED, composed
 from experiments.schedule_synthesis.store import FRONTIER, RESULTS, read, versions
+from experiments.testbed.written.marked import filled
 from experiments.testbed.written.timings import measured_on
 from p2smt.errors import ExecutionError, InputError
 from p2smt.interop.fabrics import read_fabric
@@ -72,12 +73,12 @@ POINT = {
     "chunks": 12,
     "class": "T",
     "group_order": 4,
+    "origin": None,
 }
 OPEN = {**POINT, "steps": 5, "bound": "7/24", "best": "3/10", "gap": "1/36", "proved": False}
 CURVE = {
     "machine": {},
     "cpu_s": 3.0,
-    "wall_s": 4.0,
     "status": "open",
     "ending": "words",
     "limit": "7/24",
@@ -212,7 +213,7 @@ def test_a_frontier_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     failed = Ran(1.0, 1.0, 2, "", "p2smt: error: words\n", in_time=True)
     monkeypatch.setattr(frontier, "ran", lambda *_: failed)
     with pytest.raises(ExecutionError, match="words"):
-        frontier.measured()
+        frontier.measured("dgx1")
 
 
 def test_what_gathers_compose_to() -> None:
@@ -232,20 +233,37 @@ def test_times_are_of_medians_and_losses_are_said() -> None:
 
 
 def test_the_page_says_what_the_rows_say() -> None:
-    told = page.page({"versions": versions(), "measured_on": "here", "rows": ROWS}, CURVE)
+    results = {"versions": versions(), "measured_on": "here", "rows": ROWS}
+    told = page.page(results, {"dgx1": CURVE})
     assert "| quick | (2, 2, 4) | p2smt | schedule | 2.00 | 1.00 | 0.4 x (slower) |" in told
     assert "| late | (2, 2, 4) | p2smt | schedule | 2.00 | 1.00 | more than 50.0 x |" in told
     assert "in 1 rows above it is false (slow (2, 2, 4))" in told
     assert "| 4 | 1/3 | flow | 1/3 | (4, 4, 12) | T | 4 | optimal |" in told
-    assert "took 3.0 s CPU (4.0 s wall) in one process. 1 of its 2 points are proved" in told
+    assert "took 3.0 s CPU in one process. 1 of its 2 points are proved" in told
     assert "| 5 | 7/24 | flow | 3/10 |" in told
     assert "| gap 2.8% |" in told
+
+
+def test_the_part_of_the_docs_has_what_was_found_on_several_nodes() -> None:
+    made = {**POINT, "origin": "two-shot-all-reduce", "group_order": None}
+    none = {**OPEN, "rounds": None}
+    told = page.part_of_docs({"dgx1": CURVE, "two:2": {**CURVE, "points": [made, OPEN, none]}})
+    rows = [line for line in told.splitlines() if line.startswith("| two:2")]
+    assert rows == [
+        "| two:2 | 4 | 1/3 | 1/3 | 12 | two-shot-all-reduce | optimal |",
+        "| two:2 | 5 | 7/24 | 3/10 | 12 | a search, group of 4 | gap 2.8% |",
+    ]
+    assert "`two:2` 3\n" not in told
+    assert "`two:2` 3." in told
 
 
 @pytest.mark.skipif(not (RESULTS.exists() and FRONTIER.exists()), reason="nothing is measured yet")
 def test_the_page_is_that_of_the_results() -> None:
     say = "run: python -m experiments.schedule_synthesis.page"
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(*read()), say
+    results, frontiers = read()
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(results, frontiers), say
+    docs = page.DOCS.read_text(encoding="utf-8")
+    assert filled(docs, page.PART, page.part_of_docs(frontiers)) == docs, say
 
 
 def test_the_figure_has_every_point() -> None:
