@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ Written = dict[str, str | None]
 """Paths by kind (output, certificate, svg); None: nothing was written."""
 BoundPaths = dict[int | None, str]
 """Paths of certificates by the steps they are for; None: for any number of steps."""
+_POINT = r"-(\d+-\d+-\d+|\d+|limit)"
+"""What stands before the ending of the names of a frontier's files."""
 _MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
 
 
@@ -238,6 +241,27 @@ class FileOptions:
         if self.force and self.output is None:
             raise InputError("--force", "goes with --output", "add that, or drop it")
 
+    def check_kept(self, *others: Text, sized: bool) -> None:
+        """Refuse early what would be written over ``others``, files that are read or written too.
+
+        ``sized``: a schedule's size will stand before the ending of the names.
+
+        Raises:
+            InputError: something would.
+        """
+        from p2smt.errors import InputError
+
+        for path in (self.output, self.certificate, self.svg):
+            o.check_kept(path, *others)
+            if path is None or not sized:
+                continue
+            stem, ending = os.path.splitext(os.path.realpath(path))
+            name = re.compile(re.escape(stem) + _POINT + re.escape(ending))
+            for other in filter(None, others):
+                if name.fullmatch(os.path.realpath(other)):
+                    rule = f"could be written over by a schedule of {path[:200]!r}"
+                    raise InputError(f"file {other[:200]!r}", rule, "rename one")
+
     def of(self, size: ScheduleSize) -> FileOptions:
         """The files of a point of a frontier: its steps, rounds and chunks before the ending."""
         return replace(
@@ -438,6 +462,7 @@ def synthesize(
     except OutOfTimeError:
         return show_unmade(question, watch.elapsed_s(), shown.json)
     files.check(setting.collective, setting.root)
+    files.check_kept(question.fabric, sized=question.pareto)
     limits = watch.left()
     if question.pareto:
         return show_frontier(setting, question, limits, how.by(), files, shown)
@@ -506,8 +531,6 @@ def show_sizes(
     from p2smt.synthesis.by_size import SizesEnding
 
     payloads, topology = sizes.payloads(), sizes.under()
-    for path in (files.output, files.certificate, files.svg):
-        o.check_kept(path, sizes.topology, sizes.library, asked.fabric)
     try:
         own = topology if asked.fabric == sizes.topology else None
         setting = asked.setting(rates, watch, own)
@@ -515,9 +538,11 @@ def show_sizes(
         return show_unmade(asked, watch.elapsed_s(), shown.json, (topology.name, payloads))
     files = files.in_folder(setting)
     files.check(setting.collective, setting.root)
+    ranging, read = len(payloads) > 1, (sizes.topology, sizes.library, asked.fabric)
+    files.check_kept(*read, sized=ranging)
+    replace(files, certificate=None).check_kept(files.certificate, sized=ranging)
     most = asked.most_steps(), asked.most_chunks()
     found = size_search(setting, topology, payloads, most, solver, watch).run()
-    ranging = len(payloads) > 1
     meant = [one.meant if ranging else one.found for one in found.pieces]
     written, refused = replace(files, certificate=None).write_all(meant, named=ranging)
     proof = None

@@ -235,8 +235,10 @@ def _least_words(ratio: Fraction) -> str:
 
 
 def _ratio_words(ratio: Fraction) -> str:
-    """A ratio with two decimals, rounded up, as none is larger."""
-    return plain(math.ceil(100 * ratio) / 100, 12)
+    """A ratio with two decimals, or a power of ten; rounded up, as none is larger."""
+    hundredths = math.ceil(100 * ratio)
+    digits = len(str(hundredths))
+    return plain(hundredths / 100, 12) if digits < 12 else f"10^{digits - 2}"
 
 
 def _payload_words(low: Fraction, high: Fraction) -> str:

@@ -415,7 +415,8 @@ def proved_time(
     inside = Counter(vertex for part in parts for vertex in part if vertex < net.ranks)
     rooms = [entering(turned, part) for part in parts]
     limits = [room for room in rooms if room is not None]
-    if not parts or not inside or len(limits) < len(rooms) or not sum(limits):
+    empty = any(min(part, default=net.ranks) >= net.ranks for part in parts)
+    if not parts or empty or len(limits) < len(rooms) or not sum(limits):
         raise NoProof("a part has no ranks, or what enters it has no limit")
     if collective is _OWN.ALL_REDUCE:
         if len(inside) < net.ranks or set(inside.values()) != {1}:

@@ -34,6 +34,8 @@ SCHEMA_VERSION = 1
 MAX_PAYLOAD = 2**62
 MAX_COUNT = 2**31
 """Of rounds and chunks."""
+MAX_SECONDS = 10**9
+"""Of a step, and of a byte."""
 
 
 def byte_s(collective: BoundedCollective, ranks: int, unit: Fraction) -> Fraction:
@@ -280,6 +282,8 @@ def _certificate(data: Any, source: str) -> SizeCertificate:
     )
     if not (0 < len(found.schedules) < MAX_STEPS and found.bounds and found.beta_s):
         raise plain.refused(source, "a claim", "needs a schedule, a bound, and beta_s above 0")
+    if max(found.alpha_s, found.beta_s) > MAX_SECONDS:
+        raise plain.refused(source, "alpha_s and beta_s", f"must be at most {MAX_SECONDS} seconds")
     return found
 
 

@@ -161,6 +161,15 @@ def test_a_topology_that_is_read_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_text() == TINY
 
 
+def test_no_schedule_and_its_certificate_share_a_file(tmp_path: Path) -> None:
+    asked = "-t dgx-a100:1 --collective all-gather --size 1KiB..1MiB"
+    files = f"-o {tmp_path}/a.json --certificate {tmp_path}/a-1-7-1.json"
+    done = cli("synthesize", *shlex.split(f"{asked} {files}"))
+    assert_one_error(done)
+    assert "could be written over by a schedule of" in done.err
+    assert not [*tmp_path.iterdir()]
+
+
 def test_levels_of_a_file_are_a_fabric(tmp_path: Path) -> None:
     """Two nodes of four: a step costs the outer latency; uneven hosts have no matrix."""
     path = tmp_path / "mine.yaml"

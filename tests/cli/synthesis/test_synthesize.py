@@ -92,6 +92,35 @@ def test_json_has_the_schedule_unless_it_is_written(tmp_path: Path) -> None:
     assert cli("verify", str(output)).code == 0
 
 
+CHAIN = """
+name: tiny
+ranks: 3
+links:
+  - {ranks: [0, 1], bandwidth: 1 GB/s}
+  - {ranks: [1, 2], bandwidth: 1 GB/s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("a.yaml", "--steps 2 --rounds 2 --chunks 1 -o a.yaml"),
+        ("a.yaml", "--pareto -o a.yaml"),
+        ("a-2-3-2.yaml", "--pareto -o ./a.yaml"),
+        ("a-2-3-2.yaml", "--size 1KiB..1MiB -t dgx-a100:1 -o a.yaml"),
+    ],
+)
+def test_a_fabric_that_is_read_is_not_written_over(
+    name: str, asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(CHAIN)
+    done = cli(*shlex.split(f"synthesize --fabric {name} --collective all-gather {asked}"))
+    assert_one_error(done)
+    assert "is a file that is read" in done.err or "could be written over" in done.err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: CHAIN}
+
+
 def test_a_frontier_writes_a_file_for_every_point(tmp_path: Path) -> None:
     code, lines = synthesize(f"{RING} --pareto -o {tmp_path / 'algo.xml'}")
     assert code == 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pathlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.api.files import verify_sizes
 from p2smt.errors import InputError
+from p2smt.fabric.fabric_file import load_fabric
+from p2smt.report.schedules.size_data import size_report_lines
 from p2smt.synthesis.certificate.sizes import (
     SizeCertificate,
     TimeLine,
@@ -64,6 +69,28 @@ def test_the_honest_one_is_accepted_as_written(most_steps: int) -> None:
     assert check_sizes(read).valid
 
 
+def test_steps_beyond_the_last_bound_cost_one_more() -> None:
+    """With bounds for two steps and for any number: three or more take three latencies."""
+    claim = gathered(2).certificate
+    assert claim is not None
+    two, more = (one.certificate.bound for one in claim.bounds)
+    for payload in (Fraction(claim.low), Fraction(2**20), Fraction(claim.high)):
+        per_rate = claim.beta_s * payload
+        times = 2 * claim.alpha_s + per_rate * two, 3 * claim.alpha_s + per_rate * more
+        assert claim.corner_at(payload).bound_s == min(times)
+    assert claim.corner_at(Fraction(claim.high)).bound_s == times[1]
+
+
+def test_the_seconds_of_a_byte_are_those_of_the_fabric(tmp_path: pathlib.Path) -> None:
+    claim, path = gathered(2).certificate, tmp_path / "sizes.json"
+    assert claim is not None
+    other = replace(claim, beta_s=2 * claim.beta_s)
+    path.write_text(other.proving(corners_of(other.times(), other.least_times())).text())
+    assert verify_sizes(path).valid
+    words = "beta_s is not what the unit of the fabric makes of a byte"
+    assert verify_sizes(path, load_fabric("dgx1")).faults == (words,)
+
+
 def numbers(data: Any, at: Path = ()) -> Iterator[Path]:
     """Where its fractions stand."""
     if isinstance(data, dict | list):
@@ -99,6 +126,18 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     return data
 
 
+def put(data: dict[str, Any], bound: int, certificate: object) -> None:
+    data["bounds"][bound]["certificate"] = certificate
+
+
+def renamed(data: dict[str, Any]) -> object:
+    return data["bounds"][1]["certificate"]["fabric"] | {"name": "other"}
+
+
+def alter(data: dict[str, Any], **changes: object) -> None:
+    put(data, 1, data["bounds"][1]["certificate"] | changes)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -112,6 +151,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         (lambda d: d.update(to_bytes=2**31), "the corners are not those"),
         (lambda d: d["bounds"][0]["certificate"].update(bound="1"), "and more is proved"),
         (lambda d: d["bounds"][0]["certificate"].update(bound="2"), "is claimed, and 3/2 is"),
+        (lambda d: put(d, 1, d["bounds"][0]["certificate"]), "bound 2 is proved for 2 steps"),
+        (lambda d: put(d, -1, d["bounds"][0]["certificate"]), "bound 3 is proved for 2 steps"),
+        (lambda d: alter(d, collective="reduce-scatter"), "bound 2 is about another question"),
+        (lambda d: alter(d, collective="broadcast", root=0), "bound 2 is about another question"),
+        (lambda d: alter(d, fabric=renamed(d)), "bound 2 is about another question"),
         (lambda d: d["corners"].pop(), "the corners are not those"),
         (lambda d: d.update(ratio="2"), "the ratio is not the largest"),
     ],
@@ -122,12 +166,21 @@ def test_what_is_false_is_said(change: Callable[[dict[str, Any]], object], words
     assert words in report.faults[0]
 
 
+def test_a_ratio_of_any_length_is_shown() -> None:
+    data = changed(lambda d: d.update(ratio="9" * 400))
+    report = check_sizes(SizeCertificate.of_text(json.dumps(data)))
+    *_, verdict = size_report_lines(report)
+    assert verdict.endswith("at most 10^400 times the least time")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda d: d.update(kind="plan"), "kind"),
         (lambda d: d.update(schema_version=2), "schema_version"),
         (lambda d: d.update(beta_s="0"), "beta_s above 0"),
+        (lambda d: d.update(alpha_s="9" * 400), "must be at most 1000000000 seconds"),
+        (lambda d: d.update(beta_s="9" * 400), "must be at most 1000000000 seconds"),
         (lambda d: d.update(schedules=[]), "needs a schedule"),
         (lambda d: d.update(bounds=[]), "a bound"),
         (lambda d: d.update(schedules=[[3, 2, 1]]), "a round a step"),

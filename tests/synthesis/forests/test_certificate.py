@@ -140,6 +140,134 @@ def test_symmetries_are_not_believed() -> None:
     assert not check_forest(forest_of(data, "changed")).valid
 
 
+# Forests of a few arcs, each of which breaks one rule.
+
+
+def drawn(arcs: list[tuple[int, int, str | None]], ranks: int, **rest: Any) -> Data:
+    """An all-gather without trees over vertices of which the first are ranks."""
+    vertices = [f"v{n}" for n in range(1 + max(max(arc[:2]) for arc in arcs))]
+    net = {"name": "drawn", "ranks": ranks, "measured": False, "without": []}
+    return {
+        "schema_version": 1,
+        "kind": "forest",
+        "collective": "all-gather",
+        "root": None,
+        "time": "1",
+        "bound": "1",
+        "symmetries": [],
+        "parts": [[0]],
+        "network": {**net, "vertices": vertices, "arcs": list(map(list, arcs))},
+        "copying": [],
+        "adding": [],
+        **rest,
+    }
+
+
+def tree(root: int, weight: str, *ways: list[int]) -> Data:
+    """A tree as a file has it."""
+    return {"root": root, "weight": weight, "ways": list(ways)}
+
+
+def fault(data: Data) -> str:
+    """What is wrong with a forest."""
+    return check_forest(forest_of(data, "drawn")).faults[0]
+
+
+BOTH: list[tuple[int, int, str | None]] = [(0, 1, "1"), (1, 0, "1")]
+EACH = [tree(0, "1", [0]), tree(1, "1", [1])]
+BACK = [tree(0, "1", [1]), tree(1, "1", [0])]
+TRIANGLE: list[tuple[int, int, str | None]] = [
+    *((0, 1, "1"), (1, 2, "1"), (2, 0, "1")),
+    *((1, 0, "1"), (2, 1, "1"), (0, 2, "1")),
+]
+
+
+def test_the_honest_ones_are_accepted() -> None:
+    assert check_forest(forest_of(drawn(BOTH, 2, copying=EACH), "drawn")).valid
+    reduced = {"collective": "all-reduce", "parts": [[0], [1]], "time": "2", "bound": "2"}
+    data = drawn(BOTH, 2, copying=EACH, adding=BACK)
+    assert check_forest(forest_of(data | reduced, "drawn")).valid
+
+
+@pytest.mark.parametrize(
+    ("arcs", "ranks", "moves"),
+    [
+        (TRIANGLE, 2, [[0, 1], [1, 2], [2, 0]]),  # a rank to a switch
+        ([(0, 1, "1"), (1, 0, "2")], 2, [[0, 1], [1, 0]]),  # to another bandwidth
+        ([*BOTH, (0, 1, "1")], 2, [[0, 1], [1, 0]]),  # two arcs to one
+        (TRIANGLE, 3, [[0, 1], [1, 2]]),  # two of three
+    ],
+)
+def test_maps_that_are_no_symmetries(
+    arcs: list[tuple[int, int, str | None]], ranks: int, moves: list[list[int]]
+) -> None:
+    data = drawn(arcs, ranks, symmetries=[moves], copying=[tree(0, "1", [0])])
+    assert fault(data) == "symmetry 1 does not keep ranks, root and arcs"
+
+
+def test_a_symmetry_keeps_the_root() -> None:
+    asked = {"collective": "broadcast", "root": 0, "parts": [[1]], "symmetries": [[[0, 1], [1, 0]]]}
+    data = drawn(BOTH, 2, copying=EACH[:1]) | asked
+    assert fault(data) == "symmetry 1 does not keep ranks, root and arcs"
+    assert check_forest(forest_of(data | {"symmetries": []}, "drawn")).valid
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"adding": BACK}, "has no trees of that kind"),
+        ({"copying": EACH[:1]}, "do not add up to 1"),
+        ({"parts": [[0], [1]]}, "all-gather has one part"),
+        ({"parts": [[0, 1]]}, "what enters it has no limit"),
+        ({"collective": "broadcast", "root": 0, "parts": [[1]]}, "a root that has no data"),
+        (
+            {"collective": "all-reduce", "parts": [[0], [0, 1]], "adding": BACK},
+            "every rank has to be in just one part",
+        ),
+        (
+            {
+                "collective": "all-reduce",
+                "parts": [[0], [1]],
+                "copying": [tree(0, "2", [0])],
+                "adding": [tree(1, "2", [0])],
+            },
+            "copies another part than it adds up",
+        ),
+        (
+            {
+                "collective": "all-reduce",
+                "parts": [[0], [1]],
+                "copying": [tree(0, "1", [0])],
+                "adding": [tree(0, "1", [1])],
+            },
+            "do not add up to 1 for each",
+        ),
+    ],
+)
+def test_forests_that_break_a_rule(changed: Data, words: str) -> None:
+    assert words in fault(drawn(BOTH, 2, copying=EACH) | changed)
+
+
+def test_ways_go_from_rank_to_rank_over_what_carries_something() -> None:
+    asked = {"collective": "broadcast", "root": 0, "parts": [[2]]}
+    through = [tree(0, "1", [0], [0, 1])]
+    chain: list[tuple[int, int, str | None]] = [(0, 1, "1"), (1, 2, "1")]
+    assert "from one rank to the next" in fault(drawn(chain, 3, copying=through) | asked)
+    dry: list[tuple[int, int, str | None]] = [(0, 1, "0"), (1, 2, "1")]
+    along = [tree(0, "1", [0], [1])]
+    assert "carries nothing" in fault(drawn(dry, 3, copying=along) | asked)
+    assert "has no limit" in fault(drawn([(0, 1, "1"), (1, 2, None)], 3, copying=along) | asked)
+
+
+@pytest.mark.parametrize("part", [[], ["a switch"]])
+def test_parts_without_ranks_prove_nothing(part: list[str]) -> None:
+    data = json.loads(text_of("reduce"))
+    data["parts"].append([data["network"]["ranks"] for _ in part])  # the first behind the ranks
+    for bound in (data["bound"], data["time"]):
+        report = check_forest(forest_of(data | {"bound": bound}, "changed"))
+        assert report.faults == ("a part has no ranks, or what enters it has no limit",)
+
+
 def _set(*path: Any, value: object) -> Callable[[Data], None]:
     def change(data: Data) -> None:
         at: Any = data
