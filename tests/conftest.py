@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from p2smt.cli import COLLECT_AFTER
 from p2smt.cli.guide.defaults import TOPOLOGY
 from p2smt.cluster.library.model import ADDED
 from tests.cli.tools import EVERY_KIND, TINY, cli
@@ -29,6 +30,7 @@ BENCH = Path(__file__).parent / "bench"
 CASES = pytest.StashKey[list[Case]]()
 
 os.environ.pop(TOPOLOGY, None)  # the user's own: no test asks about that cluster
+gc.set_threshold(COLLECT_AFTER)  # as the program does, whose commands run in here
 
 # A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

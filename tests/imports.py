@@ -45,14 +45,20 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
 def imported_names(tree: ast.AST) -> Iterator[str]:
     """Dotted names that a module imports, anywhere in it; ``from a import b`` gives ``a.b``."""
-    for node in ast.walk(tree):
+    waiting = [tree]
+    while waiting:  # statements alone: expressions, nearly all of a tree, import nothing
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = "." * node.level + (node.module or "")
             yield from (f"{start}.{alias.name}" for alias in node.names)
+        waiting += [one for one in ast.iter_child_nodes(node) if isinstance(one, STATEMENTS)]
 
 
 @cache

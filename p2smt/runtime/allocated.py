@@ -70,6 +70,11 @@ class _Storages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.live = live
         self.peak_bytes = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch loads its compiler at the first operator: two seconds of every rank."""
+        return False
+
     def note(self, tensor: torch.Tensor) -> None:
         """Count the memory of a tensor, once, until it is gone."""
         storage = tensor.untyped_storage()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import random
 from collections.abc import Sequence
@@ -128,7 +127,6 @@ def _strangers(job: TransferJob, piece: TreePiece) -> list[int]:
 
 def on_gloo(job: TransferJob, folder: Path, **more: object) -> list[RankReport]:
     """What the ranks of a job report."""
-    importlib.import_module("torch._dynamo")  # else every rank imports it as it watches its memory
     options = RunOptions(**{"repeat": 2, "warmup": 0, **more})  # type: ignore[arg-type]
 
     def work(rank: int) -> None:
