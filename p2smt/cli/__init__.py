@@ -164,7 +164,7 @@ def _print_error(error: Exception) -> None:
 
 def _another_rank_says_it() -> bool:
     """Whether a launcher started this process beside rank 0, which finds the same bad input."""
-    from p2smt.runtime.ranks.on_ranks import is_first_rank
+    from p2smt.runtime.ranks.mpi_launch import is_first_rank
 
     return not is_first_rank()
 

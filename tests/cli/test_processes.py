@@ -223,7 +223,7 @@ def in_the_middle_of(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         end = time.monotonic() + 600
-        while _cpu_s(running.pid) < 1.2 and time.monotonic() < end:
+        while _cpu_s(running.pid) < 2 and time.monotonic() < end:
             time.sleep(0.02)
         try:
             yield running

@@ -101,7 +101,6 @@ def write(folder: Path, limit: int) -> None:
     (folder / "test_it.py").write_text(f"LIMIT = {limit}\n{FALSE}")
 
 
-@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) -> None:
     write(tmp_path, 990_000)  # so that eight examples do not find it
@@ -132,7 +131,6 @@ def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) 
     assert checked(tmp_path).returncode == 0
 
 
-@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_round_that_tries_nothing_says_so(tmp_path: Path) -> None:
     write(tmp_path, 0)

@@ -39,7 +39,6 @@ def drawn(folder: Path, more: str) -> str:
     return text
 
 
-@pytest.mark.exhaustive
 def test_examples_are_the_same_whatever_is_loaded(tmp_path: Path) -> None:
     first = drawn(tmp_path, "")
     assert len(first.splitlines()) >= 300

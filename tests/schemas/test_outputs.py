@@ -32,7 +32,6 @@ from tests.schemas.commands import COMMANDS, ERRORS, SYMBOLIC, WORDS
 from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
 from tests.synthesis.sizes.made import gathered
-from tests.tiers import but_the_first
 from tests.training.measured.csv_rows import text_of
 from tests.transfer.files import COLUMNS, ROWS
 
@@ -228,7 +227,7 @@ def test_no_status_contradicts_its_bound(name: str, folder: Path) -> None:
         assert contradictions(output) == [], arguments
 
 
-@pytest.mark.parametrize("name", but_the_first(*TIMED))
+@pytest.mark.parametrize("name", TIMED)
 def test_people_are_told_the_same_gap(name: str, folder: Path) -> None:
     """By the outputs whose time and bound do not depend on a limit of time."""
     for arguments, output in zip(COMMANDS[name], outputs_of(name, folder), strict=True):

@@ -21,7 +21,6 @@ from p2smt.cli.guide.examples import EXAMPLES
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import ABORTED, ATTEMPTS, with_programs
-from tests.tiers import but_every
 from tests.transfer.files import cut
 
 TABLES = "tests/interop/nccl_tests/nccl_tables"
@@ -101,7 +100,7 @@ def test_quick_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", but_every(3, EXAMPLES))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_in_a_shell_as_printed(name: str, tmp_path: Path) -> None:
     environment = with_programs(tmp_path)
     _run_all(name, tmp_path, lambda command: _in_shell(command, tmp_path, environment))

@@ -72,7 +72,7 @@ def test_a_number_that_is_none(name: str, folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("many", but_every(2, (20, 100)))
-@pytest.mark.parametrize("name", but_every(3, READERS))
+@pytest.mark.parametrize("name", READERS)
 def test_such_a_number_at_many_places(name: str, many: int, folder: Path) -> None:
     for _, outcome in with_odd(READERS[name], folder, many):
         assert_refused(READERS[name], outcome)

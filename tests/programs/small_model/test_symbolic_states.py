@@ -163,11 +163,7 @@ def walk(factors: tuple[int, ...], kind: RequestKind, length: int) -> tuple[Pair
     [
         ((4, 5), 6),
         ((3, 2, 2), 3),
-        *(pytest.param(factors, 6, marks=pytest.mark.exhaustive) for factors in SIZES[1::3]),
-        *(
-            pytest.param(factors, 6, marks=pytest.mark.evidence)
-            for factors in SIZES[::3] + SIZES[2::3]
-        ),
+        *(pytest.param(factors, 6, marks=pytest.mark.exhaustive) for factors in SIZES),
         *(pytest.param(factors, 4, marks=pytest.mark.evidence) for factors in MORE),
     ],
 )

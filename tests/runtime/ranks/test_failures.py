@@ -207,7 +207,6 @@ def test_without_gpus(tmp_path: Path, option: tuple[str, str]) -> None:
     assert f"{' '.join(option)[2:]}: this machine shows no CUDA GPU (CUDA_VISI" in outcome.err
 
 
-@pytest.mark.exhaustive
 def test_a_wrong_result(tmp_path: Path) -> None:
     program = "all-reduce inside node; all-reduce inside root"
     outcome = run_to_end(*on_pairs(tmp_path, "--repeat", "1", "--details", program=program))

@@ -13,7 +13,7 @@ from p2smt import load_topology
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.payload import DataType, RunOptions
-from p2smt.runtime.ranks.on_ranks import on_mpi, ranks_here
+from p2smt.runtime.ranks.mpi_launch import on_mpi, ranks_here
 from p2smt.schedules.classics import classic
 from p2smt.schedules.language.schedule_text import dump_schedule
 from tests.cli.tools import assert_one_error

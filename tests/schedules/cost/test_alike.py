@@ -34,14 +34,8 @@ def strided(topology: Topology, count: int, name: str) -> list[GroupSchedule]:
     return [GroupSchedule(tuple(range(n, n + count * size, count)), schedule) for n in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("preset", "name"),
-    [
-        pytest.param(preset, name, marks=[pytest.mark.exhaustive] * ((i + j) % 2))
-        for i, preset in enumerate(TOPOLOGIES)
-        for j, name in enumerate(NAMES)
-    ],
-)
+@pytest.mark.parametrize("preset", TOPOLOGIES)
+@pytest.mark.parametrize("name", NAMES)
 def test_groups_that_are_alike(preset: str, name: str) -> None:
     topology = load_topology(preset)
     for count in (1, 2, 4, 8):

@@ -19,7 +19,6 @@ from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.oracles.publication import with_signals
 from tests.schedules.random_schedules import random_schedule
 from tests.schedules.small_schedules import SMALL, small_classics
-from tests.tiers import but_every
 
 LIMIT = 5_000
 
@@ -104,7 +103,7 @@ def test_mutants_of_small_schedules(name: str, depth: int, every: int) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", but_every(2, small_classics()))
+@pytest.mark.parametrize("name", small_classics())
 def test_mutants_of_classics(name: str) -> None:
     schedule = small_classics()[name]
     assert explore(schedule).right

@@ -36,7 +36,6 @@ from tests.encodings.test_allocation import problems as questions
 from tests.oracles.allocations import optimum
 from tests.search.allocation.test_optimum import ENOUGH, problems
 from tests.strategies.draws import Shuffle, shuffles
-from tests.tiers import but_every
 
 WATCH = StopWatch.start(SearchLimits())
 
@@ -71,7 +70,7 @@ def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", but_every(5, range(10)))
+@pytest.mark.parametrize("part", range(10))
 @settings(max_examples=1000)
 @given(problems(libraries=("none", *library_names()), most=1), shuffles())
 def test_ticks_of_every_request_under_every_library(

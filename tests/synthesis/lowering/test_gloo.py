@@ -12,7 +12,7 @@ from p2smt.runtime.schedules.schedule_job import schedule_job
 from p2smt.synthesis.lowering import lowered
 from tests.synthesis.lowering.copies import solved
 from tests.synthesis.lowering.sums import edges_of, ring_all_reduce
-from tests.tiers import but_every, but_the_first
+from tests.tiers import but_the_first
 
 CASES = but_the_first(
     ("ring:8", "allreduce", 8, ()),
@@ -26,7 +26,7 @@ CASES = but_the_first(
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
-@pytest.mark.parametrize("case", but_every(2, CASES), ids=lambda case: f"{case[1]} on {case[0]}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]} on {case[0]}")
 def test_eight_ranks(case: tuple[str, str, int, tuple[int, int, int] | tuple[()]]) -> None:
     name, collective, chunks, point = case
     edges = edges_of(load_fabric(name))

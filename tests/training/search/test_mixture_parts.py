@@ -28,7 +28,6 @@ from p2smt.training.strategy import AXES, Batch, Recompute
 from tests.api.test_journal_shares import question as dense
 from tests.oracles.mixture_plans import enumerated_mixtures
 from tests.search.spaces.questions import Quiet
-from tests.tiers import but_every, but_the_first
 from tests.training.search.test_mixture_plans import SPACES, cluster, most
 from tests.training.search.test_subproblems import told
 
@@ -65,7 +64,7 @@ NUMBERED = SIX.question
 @pytest.mark.parametrize(
     "question", [QUESTION, NARROW.question, NUMBERED], ids=["plain", "rules", "numbered"]
 )
-@pytest.mark.parametrize("budget", but_the_first(1e-6, None))
+@pytest.mark.parametrize("budget", [None, 1e-6])
 def test_parts_answer_as_the_whole_does(question: PlanQuestion, budget: float | None) -> None:
     whole = plan(question)
     assert whole.status is Status.OPTIMAL
@@ -73,7 +72,7 @@ def test_parts_answer_as_the_whole_does(question: PlanQuestion, budget: float | 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", but_every(3, SPACES))
+@pytest.mark.parametrize("name", SPACES)
 def test_parts_answer_as_enumeration_does(name: str) -> None:
     space = SPACES[name]
     found = plan(space.question, spread=Spread())
@@ -83,11 +82,13 @@ def test_parts_answer_as_enumeration_does(name: str) -> None:
     assert found.best.iteration_s == pytest.approx(expected.best_s, rel=1e-9)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     "spread",
-    [Spread(processes=2), Spread(engine="dask", processes=1)],
+    [
+        Spread(processes=2),
+        pytest.param(Spread(engine="dask", processes=1), marks=pytest.mark.exhaustive),
+    ],
     ids=["processes", "dask"],
 )
 def test_workers_answer_as_one_process_does(spread: Spread) -> None:
@@ -96,7 +97,7 @@ def test_workers_answer_as_one_process_does(spread: Spread) -> None:
     assert told(plan(QUESTION, spread=spread)) == told(plan(QUESTION))
 
 
-@pytest.mark.parametrize("kept", but_the_first(3, 1))
+@pytest.mark.parametrize("kept", [1, 3])
 def test_a_journal_that_ended_early_is_continued_and_verified(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "j.jsonl"
     whole = plan(QUESTION, spread=Spread(journal=str(path)))

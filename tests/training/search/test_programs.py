@@ -23,7 +23,6 @@ from p2smt.training.search.plan import plan
 from p2smt.training.search.program_timing import ProgramCache
 from p2smt.training.search.subproblems import PlanSpace
 from tests.search.spaces.questions import Quiet
-from tests.tiers import but_the_first
 from tests.training.search.test_subproblems import PROGRAMS, space_of, told
 
 # What a program was checked on.
@@ -119,7 +118,7 @@ def test_a_program_that_is_called_the_best_meets_its_bound(tmp_path: Path) -> No
     assert same(closed(space, cube, None), closed(space, cube, wrong))
 
 
-@pytest.mark.parametrize("spread", but_the_first(Spread(engine="in-process"), Spread(processes=2)))
+@pytest.mark.parametrize("spread", [Spread(engine="in-process"), Spread(processes=2)])
 def test_what_the_answer_lists_is_timed_with_programs_that_were_told(
     spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
