@@ -380,7 +380,7 @@ def test_a_plan_fits_the_model_behind_its_schema(tiny: str) -> None:
     plan = solve(tiny, "--all-to-all", "tp=1MiB", "--json").json()["plan"]
     assert validated(PlanModel, plan, "plan").model_dump(mode="json")["matrix"] == plan["matrix"]
     schema = json.loads(cli("schema", "plan").out)
-    not_of_all = {"hosts", "with_programs_s", "allocation", "training", "answer"}
+    not_of_all = {"hosts", "with_programs_s", "allocation", "training", "answer", "splits"}
     assert set(plan) == set(schema["properties"]) - not_of_all
     newer = {"basis", "range_s", "range_basis", "range_basis_why"}  # older files have none
     assert set(schema["required"]) == set(plan) - newer

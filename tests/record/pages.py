@@ -140,8 +140,8 @@ UNRECORDED = {
     "synthesize --fabric dgx1 --collective all-gather --objective throughput --pieces 24 "
     "-o algo.xml": OWN,
     "verify algo.xml": OWN,
-    "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 -o nccl_tuner.conf": OWN,
-    "export --to nccl-tuner -t dgx-h100:2 --comms 2x8 --measured own=own.txt "
+    "export --to nccl-tuner -t gcp-a3-mega:4 --comms 4x8 -o nccl_tuner.conf": OWN,
+    "export --to nccl-tuner -t gcp-a3-mega:4 --comms 4x8 --measured own=own.txt "
     "--measured ring/ll128=ring-ll128.txt -o nccl_tuner.conf": OWN,
     "verify nccl_tuner.conf --details": OWN,
 }

@@ -27,7 +27,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "p2smt solve -t dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'",
             "p2smt solve -t dgx-h100:4 --axes dp=4,pp=2,tp=4 --reduce dp=1GiB --send 'pp=64MiB*8' "
             "--require 'tp within node' -o plan.json",
-            "p2smt solve -t dgx-h100:4 --axes dp=32 --reduce dp=1GiB --pipeline auto --split",
         ),
         "placements": (
             "p2smt placements -t dgx-h100:4 --axes dp=8,tp=4",

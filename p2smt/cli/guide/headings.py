@@ -14,8 +14,8 @@ _PROBLEM = """
     --model --global-batch --seq --strategy --imbalance --optimizer-bytes --launched --set
     --axes --reduce --reduce-scatter --all-gather --all-to-all --dispatch --send --kind --objective
     --placement --expert-placement --program --levels --factors --collective --root --out-of-place
-    --steps --rounds --chunks --mesh --shape --dtype --from --device-ids --to-device-ids --to-mesh
-    --backward --payload --size --sizes --request --group --from-nccl-tests --from-osu --runs
+    --steps --rounds --chunks --mesh --shape --dtype --from --device-ids --to-device-ids --to-hosts
+    --to-mesh --backward --payload --size --sizes --request --group --from-nccl-tests --from-osu --runs
     --shardy-file
 """
 _CLUSTER = """

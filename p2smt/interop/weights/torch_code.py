@@ -16,6 +16,7 @@ from p2smt.transfer.buckets import CHUNK_BYTES
 from p2smt.transfer.layouts import Shards
 from p2smt.transfer.plan import Edge, TreePiece, taking_part
 from p2smt.transfer.question import TransferQuestion
+from p2smt.units import counted
 
 MOST_GROUPS = 64
 """Process groups for stars; pieces of further ones are sent by messages."""
@@ -71,7 +72,8 @@ def transfer_module(plan: CodedTransfer) -> str:
 
 def _head(plan: CodedTransfer) -> str:
     question = plan.question
-    moved = f"Move {len(question.before.tensors)} tensors from {len(question.sources)} ranks to "
+    tensors, ranks = len(question.before.tensors), len(question.sources)
+    moved = f"Move {counted(tensors, 'tensor')} from {counted(ranks, 'rank')} to "
     told = f"{moved}{len(question.targets)}, with torch.distributed; written by p2smt."
     used = (
         "Every rank calls make_groups() once, after init_process_group (in a larger job with a "

@@ -18,9 +18,9 @@ SIZES = tuple(1 << k for k in range(20, 28))
 
 
 def tables() -> dict[str, str]:
-    """An all-reduce on two nodes of eight H100: the library's own choice, and a ring with LL128."""
-    topology = load_topology("dgx-h100:2")
-    scene = CommScene.of(topology, members_of(topology, Comm(2, 8)), Collective.ALL_REDUCE)
+    """An all-reduce on four nodes of eight H100: the library's own choice, and a ring with LL128."""
+    topology = load_topology("gcp-a3-mega:4")
+    scene = CommScene.of(topology, members_of(topology, Comm(4, 8)), Collective.ALL_REDUCE)
     return {
         "own.txt": _table(lambda size: scene.seconds(scene.own(size), size)),
         "ring-ll128.txt": _table(lambda size: scene.seconds(("ring", "ll128"), size)),
@@ -31,7 +31,7 @@ def _table(seconds: Callable[[int], float]) -> str:
     devices = [
         f"#  Rank {rank:2d} Group  0 Pid {100 + rank} on  node{rank // 8} device {rank % 8:2d} "
         f"[0x0{rank % 8}] NVIDIA H100 80GB HBM3"
-        for rank in range(16)
+        for rank in range(32)
     ]
     return (
         "\n".join((f"# all_reduce_perf\n{HEAD}", *devices, "#", *map(_row(seconds), SIZES))) + "\n"
@@ -41,7 +41,7 @@ def _table(seconds: Callable[[int], float]) -> str:
 def _row(seconds: Callable[[int], float]) -> Callable[[int], str]:
     def row(size: int) -> str:
         us = seconds(size) * 1e6
-        busbw = size / us / 1e3 * 2 * 15 / 16
+        busbw = size / us / 1e3 * 2 * 31 / 32
         figures = f"{us:.1f} {size / us / 1e3:.2f} {busbw:.2f} 0"
         return f"{size} {size // 4} float sum -1 {figures} {figures}"
 
