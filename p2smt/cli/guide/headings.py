@@ -15,8 +15,8 @@ _PROBLEM = """
     --axes --reduce --reduce-scatter --all-gather --all-to-all --dispatch --send --kind --objective
     --placement --expert-placement --program --levels --factors --collective --root --out-of-place
     --steps --rounds --chunks --mesh --shape --dtype --from --device-ids --to-device-ids --to-hosts
-    --to-mesh --backward --payload --size --sizes --request --group --from-nccl-tests --from-osu --runs
-    --shardy-file
+    --to-mesh --backward --payload --size --sizes --request --group --from-nccl-tests --from-osu
+    --runs --shardy-file
 """
 _CLUSTER = """
     --topology --use --hosts --fabric --unit --link-bandwidth --ports --devices-per-host --node

@@ -18,7 +18,7 @@ SIZES = tuple(1 << k for k in range(20, 28))
 
 
 def tables() -> dict[str, str]:
-    """An all-reduce on four nodes of eight H100: the library's own choice, and a ring with LL128."""
+    """An all-reduce on four nodes of eight H100: the library's own choice, a ring with LL128."""
     topology = load_topology("gcp-a3-mega:4")
     scene = CommScene.of(topology, members_of(topology, Comm(4, 8)), Collective.ALL_REDUCE)
     return {
