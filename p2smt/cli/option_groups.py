@@ -125,14 +125,13 @@ class FabricOptions:
             InputError: there is none, or a rate is not understood.
             OutOfTimeError: the time of ``watch`` came before it was made.
         """
-        from p2smt.fabric.fabric_file import fabric_names, fabric_of_levels
+        from p2smt.fabric.fabric_file import fabric_of_levels, has_wiring
         from p2smt.interop.fabrics import read_fabric
         from p2smt.units import exact_rate
 
         link = self.link_bandwidth
         unit = None if self.unit is None else exact_rate(self.unit, "--unit")
-        known = spec.partition(":")[0] in fabric_names()
-        if levels is not None and link is None and not known:
+        if levels is not None and link is None and not has_wiring(spec):
             return replace(fabric_of_levels(levels, unit, watch), name=spec[:60])
         return read_fabric(
             spec,

@@ -54,6 +54,11 @@ def fabric_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
+def has_wiring(spec: str) -> bool:
+    """Whether a fabric with links of its own is called so, as in ``dgx1:2``."""
+    return spec.partition(":")[0] in fabric_names()
+
+
 def fabric_text(name: str) -> str:
     """The YAML text of a fabric that comes with the package, with its sources."""
     return files(_PRESETS).joinpath(name + _SUFFIX).read_text(encoding="utf-8")

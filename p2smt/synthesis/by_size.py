@@ -30,7 +30,7 @@ from p2smt.synthesis.certificate.sizes import (
     corners_of,
     lower_envelope,
 )
-from p2smt.synthesis.forests.pieces import forest_seeds
+from p2smt.synthesis.forests.pieces import ForestSeed, forest_seeds
 from p2smt.synthesis.frontier import (
     BOUND_PART,
     SEEDS_PART,
@@ -39,6 +39,7 @@ from p2smt.synthesis.frontier import (
     best_rate,
     known_seeds,
 )
+from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import Synthesis, SynthesisSetting, fewest_steps, least_rate
 from p2smt.synthesis.synthesize import seeded
 
@@ -234,7 +235,7 @@ class SizeSearch:
                 found = self._improve(self.limit)
                 self.watch = whole
                 if found is not SizesEnding.STOPPED and not self._answer(found).proved:
-                    self._offer_forests(self.limit, self._lines())
+                    self._offer_made(self.limit, self._lines())
             ending = SizesEnding.TIME if self.limit is None else found
         except KeyboardInterrupt:
             pass
@@ -250,16 +251,21 @@ class SizeSearch:
             *(schedules, ending, self.watch.elapsed_s()),
         )
 
-    def _offer_forests(self, limit: RateBound, best: list[TimeLine]) -> None:
-        """Forests in pieces that gain most over the best times, one after the other, a few."""
+    def _offer_made(self, limit: RateBound, best: list[TimeLine]) -> None:
+        """What gains most over the best times, one after the other, a few: forests in pieces, and
+        the seeds of steps that time was too short for; one of them in any case.
+        """
         setting = self.question.setting
-        made = list(forest_seeds(setting, self.watch.left()))
+        grown = forest_seeds(setting, self.watch.left())
+        made: list[Seed | ForestSeed] = [*self.question.seeds.values(), *grown]
         lines = [self.prices.line(n, one.size.steps, one.size.rate) for n, one in enumerate(made)]
         for _ in range(MOST_FORESTS):
             ratio, number = max(self._gains(lines, best), default=(Fraction(0), 0))
-            if ratio < LEAST_GAIN or self.watch.expired():
+            if not ratio or (self.found and (ratio < LEAST_GAIN or self.watch.expired())):
                 return
-            self.offer(seeded(setting, made[-number].seed, limit, self.watch))
+            one = made[-number]
+            seed = one if isinstance(one, Seed) else one.seed
+            self.offer(seeded(setting, seed, limit, self.watch))
             best = self._lines()
 
     def _improve(self, limit: RateBound) -> SizesEnding:

@@ -56,8 +56,11 @@ class SizeOptions:
 
         for name, value in (("--topology", self.topology), ("--library", self.library)):
             if value is not None and not is_default(name):
-                rule = "goes with --size" + ", or --objective" * (name == "--topology")
-                raise InputError(name, rule, "add that, or drop it")
+                rule, remedy = "goes with --size", "add that, or drop it"
+                if name == "--topology":
+                    rule += ", or --objective"
+                    remedy = f"add one, or give --fabric {value[:60]} instead"
+                raise InputError(name, rule, remedy)
 
     def payloads(self) -> tuple[int, ...]:
         """The payloads to show: of a range each twice the one before.

@@ -530,11 +530,13 @@ def show_sizes(
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
     from p2smt.errors import OutOfTimeError
+    from p2smt.fabric.fabric_file import has_wiring
     from p2smt.report.outputs.shape import printed
     from p2smt.report.page.reading import Fields
     from p2smt.report.schedules.size_data import PricedSchedules, sizes_data, sizes_tables
     from p2smt.report.schedules.size_picture import SizeCurves, size_svg
     from p2smt.report.screen import full_width
+    from p2smt.report.text import printable
     from p2smt.schedules.cost.against import LEFT_OUT, LibraryPrices
     from p2smt.synthesis.by_size import SizesEnding
 
@@ -561,8 +563,10 @@ def show_sizes(
     answer = sizes_data(priced, written, proof, files.svg if ranging and found.pieces else None)
     if answer.svg is not None:
         _put(answer.svg, size_svg(SizeCurves.of_answer(Fields(printed(answer), "the answer"))))
+    ports = f"fabric: ports of the levels of {sizes.topology}; --fabric names one of single links"
     lines = [
         *full_width([LEFT_OUT]),
+        *([] if own is None or has_wiring(str(sizes.topology)) else [printable(ports)]),
         *(line for each in written.values() for line in written_lines(each)),
     ]
     tell_tables(

@@ -44,7 +44,8 @@ class ThroughputOptions:
         "throughput", "The greatest rate of all trees, proved, instead of one size or --pareto."
     )
     without: Texts = option(
-        "FAILED", "With --objective: what has failed, such as 'link 0-4' or 'card 3'."
+        "FAILED",
+        "With --objective: what has failed: 'link 0-4' (all wires, both ways) or 'card 3'.",
     )
     pieces: Text = option(
         "K", "With --objective: a schedule that cuts each rank's data in so many pieces."

@@ -125,7 +125,6 @@ def _verify_file(
     fabric: Text,
     how: o.SearchOptions,
 ) -> int:
-    from p2smt.api.files import is_certificate, is_forest_file, is_size_certificate
     from p2smt.interop.schedule_files import folded_schedule, require_json, schedule_text
     from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
@@ -136,16 +135,11 @@ def _verify_file(
         require_json(file)
         if how.time_limit is not None and not prove:
             raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
+        if (proof := _checker_of_proof(file)) is not None:
+            asked.refuse("a proof about schedules", "drop them; --fabric names what it is about")
+            _refuse_proof(prove)
+            return proof(file, shown, fabric)
         asked.refuse_for_plan()
-        if is_certificate(file):
-            _refuse_proof(prove)
-            return verify_certificate(file, shown, fabric)
-        if is_size_certificate(file):
-            _refuse_proof(prove)
-            return verify_sized(file, shown, fabric)
-        if is_forest_file(file):
-            _refuse_proof(prove)
-            return verify_forest(file, shown, fabric)
         _refuse_fabric(fabric)
         if is_least_set(file):
             return verify_least_set(file, shown, prove, how)
@@ -160,6 +154,17 @@ def _verify_file(
         return verify_folded(told, asked.depth(), fabric, shown)
     _refuse_fabric(fabric)
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, shown)
+
+
+def _checker_of_proof(file: str) -> Callable[[str, o.ShownOptions, Text], int] | None:
+    """What checks a file that proves something of schedules; None: another one."""
+    from p2smt.api.files import is_certificate, is_forest_file, is_size_certificate
+
+    if is_certificate(file):
+        return verify_certificate
+    if is_size_certificate(file):
+        return verify_sized
+    return verify_forest if is_forest_file(file) else None
 
 
 def _tell(

@@ -139,8 +139,9 @@ def _sizes_story(
 ) -> Story:
     ratio = max((one.ratio for one in spans), default=None)
     words = "; ".join(map(span_words, spans)) if spans else "nothing is proved"
-    own = () if ratio is None else (Figure(ratio_words(ratio), "times the least time, at most"),)
-    schedules = Figure(str(len(curves.pieces)), "schedules")
+    own = () if ratio is None else (Figure(f"{ratio_words(ratio)}x", "of the least time, at most"),)
+    many, noun = counted(len(curves.pieces), "schedule").split()
+    schedules = Figure(many, noun)
     return Story(
         title=clean(f"{curves.collective} on {curves.fabric}", 120),
         verdict=sentence(f"Claimed, not checked: {words}."),

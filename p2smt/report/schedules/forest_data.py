@@ -158,9 +158,14 @@ def _lines(found: Throughput) -> Iterator[str]:
 
 def _subject(claim: ForestClaim) -> str:
     root = "" if claim.root is None else f" of root {claim.root}"
-    name, failed = printable(claim.network.name), printable(", ".join(claim.network.without))
-    name += f" without {failed}" if failed else ""
+    name = printable(_left(claim, claim.network.name))
     return f"{claim.collective}{root} on {name}, {counted(claim.network.ranks, 'rank')}"
+
+
+def _left(claim: ForestClaim, name: str) -> str:
+    """A network by its name, and what it lacks."""
+    failed = ", ".join(claim.network.without)
+    return f"{name} without {failed}" if failed else name
 
 
 def rate_words(claim: ForestClaim, rate: Fraction) -> str:
@@ -224,10 +229,12 @@ def forest_lines(report: ForestReport, fabric: str | None = None) -> Iterator[st
     if not report.valid:
         return
     yield printable(f"bound by {_cut(claim)}")
-    held = "" if fabric is None else f", the network is that of {fabric}"
+    held = "" if fabric is None else f", the network is that of {_left(claim, fabric)}"
     yield printable(f"checked: symmetries, trees, loads, bound{held}")
     if fabric is None:
-        yield printable(f"not checked: that the network is {claim.network.name} (add --fabric)")
+        yield printable(
+            f"not checked: that the network is {_left(claim, claim.network.name)} (add --fabric)"
+        )
 
 
 def claim_words(claim: ForestClaim) -> str:

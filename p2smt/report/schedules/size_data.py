@@ -37,10 +37,16 @@ from p2smt.schedules.cost.against import (
     TimedWay,
     fastest_runs,
 )
-from p2smt.synthesis.by_size import ProvedSpan, SizedPiece, SizedSchedules, proved_spans
+from p2smt.synthesis.by_size import (
+    ProvedSpan,
+    SizedPiece,
+    SizedSchedules,
+    SizesEnding,
+    proved_spans,
+)
 from p2smt.synthesis.certificate.sizes import SizeCorner, SizeReport
 from p2smt.synthesis.setting import CHUNKS_OF
-from p2smt.units import format_bytes, format_time, plain
+from p2smt.units import counted, format_bytes, format_time, plain
 
 _SHORT = 6
 """So many payloads, and the last one, are on a first screen."""
@@ -221,6 +227,8 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
         yield f"nothing is proved: {found.ending.value}"
     else:
         yield "; ".join(map(span_words, priced.spans))
+        if found.ending is SizesEnding.TIME:
+            yield "searched until the time limit; a longer --time-limit may find better ones"
     yield setting_words(found.setting)
     if len(found.pieces) > 1:
         runs = [FastestRun(at, one.low) for at, one in enumerate(found.pieces)]
@@ -330,7 +338,8 @@ def size_report_lines(report: SizeReport, fabric: str | None = None) -> Iterator
         return
     alpha, beta = (format_time(float(one)) for one in (claim.alpha_s, 2**20 * claim.beta_s))
     yield f"in the model: {alpha} a step, {beta} a MiB of payload where R/C is 1"
-    yield f"checked: {len(claim.bounds) + 1} bounds, {len(claim.corners)} corners, ratio"
+    corners = counted(len(claim.corners), "corner")
+    yield f"checked: {counted(len(claim.bounds) + 1, 'bound')}, {corners}, ratio"
     yield from (f"not checked: {what}" for what in _not_checked(report, fabric))
 
 

@@ -91,7 +91,7 @@ def test_times_of_an_answer_stand_beside_the_library(inputs: Path) -> None:
     text, story = still(inputs / "sizes.json"), story_of([str(inputs / "sizes.json")])
     assert len(marks(text, "polyline")) == 4
     assert any("nccl" in (one.text or "") for one in marks(text, "text"))
-    assert story.figures[0].value == "1"
+    assert story.figures[0].value == "1x"
     assert re.search(r"synthesized, then nccl-[\d.]+ from", story.figures[2].value)
 
 
