@@ -50,7 +50,7 @@ ROOT = Path(__file__).parents[2]
         ("published_schedules.page", ["x"], "error: 1 arguments: none is expected"),
         ("schedule_synthesis.compare", ["x"], "error: 1 arguments: MSCCL_TOOLS PYTHON [REPEAT]"),
         ("schedule_synthesis.compare", ["none", "x"], "error: folder 'none': is not a clone of"),
-        ("schedule_synthesis.frontier", ["x"], "error: 1 arguments: none is expected"),
+        ("schedule_synthesis.frontier", ["x"], "error: fabric 'x': is none of dgx1, dgx-a100:2, "),
         ("schedule_synthesis.forests", ["x"], "error: 1 arguments: FORESTCOLL PYTHON"),
         ("schedule_synthesis.forests", ["none", "x"], "error: folder 'none': is not a clone of"),
         ("schedule_synthesis.page", ["x"], "error: 1 arguments: none is expected"),
