@@ -13,11 +13,10 @@ from html import escape
 from typing import NamedTuple
 
 from p2smt.files.write import check_svg_name, write_atomically
-from p2smt.report.transfers.screens import ms_text
 from p2smt.report.transfers.told import ToldTransfer
 from p2smt.transfer.plan import Edge
 from p2smt.transfer.ports import Port
-from p2smt.units import counted, format_bytes
+from p2smt.units import counted, format_bytes, format_time
 
 MOST_PORTS, MOST_BUCKETS = 6, 48
 _WIDTH, _MARGIN, _TOP, _LEFT = 900, 16, 66, 190
@@ -168,7 +167,7 @@ def _times(told: ToldTransfer, top: int) -> Iterator[str]:
             start = total * bucket / count + told.starts[port]
             place = _at(_LEFT + width * start / total, y, width * seconds / count / total, _BAR)
             yield f"<rect {place} fill='{colour}'/>"
-        said = f"{ms_text(seconds)}, {format_bytes(told.replay.loads[port])}"
+        said = f"{format_time(seconds)}, {format_bytes(told.replay.loads[port])}"
         yield _text(_LEFT + width + 8, y + 11, said, 10)
     for bucket in range(1, count):
         x = _LEFT + width * bucket / count
@@ -176,8 +175,8 @@ def _times(told: ToldTransfer, top: int) -> Iterator[str]:
     bound = _LEFT + width * float(told.bound_s) / total
     yield _upright(bound, top + 14, bottom + 4, _INK, 2.0)
     yield _text(_LEFT, bottom + 16, "0", 11)
-    yield _text(_LEFT + width + 8, bottom + 16, ms_text(total), 11)
-    words = f"bound {ms_text(float(told.bound_s))}" if told.bound_s else "nothing is proved"
+    yield _text(_LEFT + width + 8, bottom + 16, format_time(total), 11)
+    words = f"bound {format_time(float(told.bound_s))}" if told.bound_s else "nothing is proved"
     yield _text(bound - 6.4 * len(words), bottom + 16, words, 11)
 
 

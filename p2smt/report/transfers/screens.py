@@ -43,19 +43,11 @@ def verdict_words(
     if not moves:
         return f"{status.value}: nothing moves, every device has what it needs"
     if gap is None:
-        return f"{status.value}: {ms_text(seconds)}, nothing is proved"
+        return f"{status.value}: {format_time(seconds)}, nothing is proved"
     by = f" by {binding}" if binding else ""
     least = "gap 0 %" if status is Status.OPTIMAL else "gap below 0.001 %"
     said = f"gap {plain(100 * gap, 2)} %" if gap >= 1e-5 else least
-    return f"{status.value}: {ms_text(seconds)}, bound {ms_text(bound_s)} ({said}){by}"
-
-
-def ms_text(seconds: float) -> str:
-    """A time in four digits."""
-    for unit, size in (("s", 10.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{plain(seconds / min(size, 1.0), 4, grouped=True)} {unit}"
-    return format_time(seconds)
+    return f"{status.value}: {format_time(seconds)}, bound {format_time(bound_s)} ({said}){by}"
 
 
 def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
@@ -63,7 +55,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
     yield ScreenBlock(
         "time",
         (
-            f"{ms_text(data.bandwidth_s)} for the bytes at {rates}; latencies and filling "
+            f"{format_time(data.bandwidth_s)} for the bytes at {rates}; latencies and filling "
             f"add {format_time(data.fill_s)} in chunks of 4 MiB",
             *_within(data),
         ),
@@ -72,7 +64,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
     yield ScreenBlock(
         "levels",
         tuple(
-            f"{one.level}: {format_bytes(one.bytes)}, {ms_text(one.seconds)} at {one.port}"
+            f"{one.level}: {format_bytes(one.bytes)}, {format_time(one.seconds)} at {one.port}"
             for one in data.levels
         ),
         7,
@@ -98,7 +90,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
     relayed = data.relayed_bound_s
     if relayed is not None and relayed < data.bound_s * _LOWER:
         what = "plans that borrow cards of neighbours, not sought here,"
-        yield ScreenBlock("relays", (f"{what} take {ms_text(relayed)} or more",), 6)
+        yield ScreenBlock("relays", (f"{what} take {format_time(relayed)} or more",), 6)
     if data.compared:
         relays = " of plans that relay" if data.relayed else ""
         rules = [_rule_text(one, relays) for one in data.compared]
@@ -124,7 +116,7 @@ def _within(data: TransferOutput) -> Iterator[str]:
 def _rule_text(one: ComparedRuleEntry, relays: str) -> str:
     """Such as ``awex: 1.03 x the bound, 363.4 ms, port 0 of node 9, in``."""
     times = "" if one.times_bound is None else f"{one.times_bound:,.2f} x the bound{relays}, "
-    return f"{one.rule}: {times}{ms_text(one.seconds)}{f', {one.port}' if one.port else ''}"
+    return f"{one.rule}: {times}{format_time(one.seconds)}{f', {one.port}' if one.port else ''}"
 
 
 def transfer_details(
@@ -168,6 +160,6 @@ def checked_transfer_lines(report: TransferReport) -> Iterator[str]:
     seconds, bound = data.bandwidth_s or 0.0, data.bound_s or 0.0
     proved = "nothing is proved"
     if data.gap is not None:
-        proved = f"the prices prove a bound of {ms_text(bound)}"
-    yield f"valid: every element arrives once, in {ms_text(seconds)}; {proved}"
+        proved = f"the prices prove a bound of {format_time(bound)}"
+    yield f"valid: every element arrives once, in {format_time(seconds)}; {proved}"
     yield f"checked: {', '.join(CHECKED)}"
