@@ -87,9 +87,10 @@ class Progress:
             return this.receive
         if this.send and self.depth is not None and self.tokens[this.send] >= self.depth:
             return (this.send, "room")
-        for counter, many in Counter(this.awaits).items():
-            if counter in self.held or self.tokens[counter] < many:
-                return counter
+        if this.awaits:
+            for counter, many in Counter(this.awaits).items():
+                if counter in self.held or self.tokens[counter] < many:
+                    return counter
         for span in this.reads:
             if span.packet:
                 cells = self.index.memory.cells(span)
