@@ -185,6 +185,7 @@ def throughput_forest(
     *,
     root: int = 0,
     without: Iterable[str] = (),
+    height: int | None = None,
     limits: SearchLimits | None = None,
 ) -> Throughput | None:
     """The greatest throughput of a collective that trees carry, with trees that have it.
@@ -198,11 +199,15 @@ def throughput_forest(
         collective: such as ``all-gather``.
         root: of a broadcast or reduce.
         without: what has failed, such as ``link 0-4`` or ``card 3``.
+        height: of trees, in messages, at most; the bound is that of trees of any height.
         limits: wall-clock limit.
 
     Raises:
-        InputError: what is asked cannot be, or failures cut ranks off.
+        InputError: what is asked cannot be, failures cut ranks off, or some rank is more messages
+            away.
     """
+    if height is not None and height < 1:
+        raise InputError(f"trees of height {height}", "must be of 1 message or more")
     asked, failed = forest_collective(synthesized_collective(collective)), failures_of(without)
     at = root if asked.rooted else None
     if isinstance(network, Topology):
@@ -210,7 +215,7 @@ def throughput_forest(
     else:
         fabric = read_fabric(network) if isinstance(network, str) else network
         ground = ground_of_fabric(fabric, at, failed)
-    return throughput(ground, asked, limits or SearchLimits())
+    return throughput(ground, asked, limits or SearchLimits(), height)
 
 
 def forest_schedule(

@@ -27,8 +27,8 @@ _RULES = """
     --fix --require --forbid --forbid-form --length --max-steps-at --launcher --max-tp --max-pp
     --max-cp --max-dp-replicate --max-vpp --max-mbs --max-ep --max-etp --recompute --zero --relay
     --dispatcher --overlap --graphs --fp8-attention --flash --dropout --memory --keep-source
-    --uneven --cuts --without --pieces --symmetry --messages --max-steps --max-chunks --fifo-depth
-    --runtime --unverified --allow-above-nominal
+    --uneven --cuts --without --pieces --height --symmetry --messages --max-steps --max-chunks
+    --fifo-depth --runtime --unverified --allow-above-nominal
 """
 _MODEL = """
     --efficiency --measured --prices --algorithm --library --nominal --pipeline --latency-ratio

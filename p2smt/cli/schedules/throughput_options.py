@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from p2smt.synthesis.forests.pieces import PieceSchedule
     from p2smt.synthesis.forests.throughput import Throughput
 
-_MOST_PIECES = 10_000
+_MOST_PIECES, _MOST_HEIGHT = 10_000, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,10 @@ class ThroughputOptions:
         "K", "With --objective: a schedule that cuts each rank's data in so many pieces."
     )
 
+    height: Text = option(
+        "H", "With --objective: trees of at most so many messages from the root; default: any."
+    )
+
     @property
     def wanted(self) -> bool:
         """Whether the question is one of throughput.
@@ -65,7 +69,7 @@ class ThroughputOptions:
                 given_, rule = f"--objective {self.objective[:40]!r}", "must be throughput"
                 raise InputError(given_, rule, "or leave it out, for one size or --pareto")
             return True
-        named = {"--without": self.without, "--pieces": self.pieces}
+        named = {"--without": self.without, "--pieces": self.pieces, "--height": self.height}
         for name, value in named.items():
             if value is not None:
                 rule = "goes with --objective throughput"
@@ -103,6 +107,10 @@ class ThroughputOptions:
         if asked.force:
             raise InputError("--force", "goes with --pieces and --output", "drop it")
 
+    def highest(self) -> int | None:
+        """The most messages of a tree from its root; None: any."""
+        return None if self.height is None else given.count_of(self.height, "height", _MOST_HEIGHT)
+
     def many(self) -> int | None:
         """The pieces; None: no schedule is asked for."""
         return None if self.pieces is None else given.count_of(self.pieces, "pieces", _MOST_PIECES)
@@ -130,9 +138,9 @@ def show_throughput(
 
     watch = StopWatch.start(limits)
     ask.check(asked)
-    collective, many = forest_collective(asked.collective), ask.many()
+    collective, many, height = forest_collective(asked.collective), ask.many(), ask.highest()
     ground = _ground(ask, asked, rates, collective.rooted, watch)
-    found = None if ground is None else throughput(ground, collective, watch.left())
+    found = None if ground is None else throughput(ground, collective, watch.left(), height)
     made = _pieces(ground, found, many, watch)
     written = _write(asked, found, made, many)
     spec = str(asked.fabric or asked.topology)

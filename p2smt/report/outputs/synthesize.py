@@ -259,6 +259,10 @@ class SynthesizeThroughputOutput(WithOutside, SynthesisSubject):
     binding: Annotated[Sequence[str], Said("The links into the part that proves the bound.")]
     symmetries: Annotated[Count, Said("Generators that were used.")]
     flows: Annotated[Count, Said("Max flows that found the bound.")]
+    height: Annotated[
+        Count | None,
+        Said("The most messages of a tree from its root that were allowed; null: any."),
+    ]
     trees: Sequence[ForestTree]
     schedule: Annotated[ForestSchedule | None, Said("null: no pieces were asked for.")]
     files: SynthesisFiles

@@ -63,6 +63,7 @@ def throughput_data(
         binding=[] if claim is None else list(binding(claim)),
         symmetries=0 if claim is None else len(claim.symmetries),
         flows=0 if found is None else found.flows,
+        height=None if found is None else found.height,
         trees=trees,
         schedule=None if made is None else _schedule(made),
         files=SynthesisFiles(
@@ -152,7 +153,8 @@ def _lines(found: Throughput) -> Iterator[str]:
     if claim.optimal:
         yield f"no schedule that mixes no chunks is faster: {_cut(claim)}"
     else:
-        yield f"none takes less than {time_words(claim, claim.bound)}: {_cut(claim)}"
+        kind = "none" if found.height is None else "none of any height"
+        yield f"{kind} takes less than {time_words(claim, claim.bound)}: {_cut(claim)}"
     yield OUTSIDE
 
 

@@ -4,6 +4,9 @@ Chu and Liu (1965), Edmonds (1967): every part takes its cheapest way in, and pa
 a circle become one, whose ways in cost what they cost more.  All circles of a round become parts at
 once, so there are few rounds.  In a round one search finds, for every vertex, the nearest ranks of
 two different parts: one of them is of another part than the rank that asks.
+
+A cheapest tree of few messages from its root is hard to find; a cheap one is made of two, each
+mended as long as a rank, with all that hangs on it, has a cheaper place that is not too deep.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import FloatArray
 from p2smt.synthesis.certificate.forest import TreeNetwork
 
 
@@ -124,6 +131,148 @@ def _circles(ways: dict[int, _WayIn], parts: _Parts) -> Iterator[list[int]]:
             at = parts.part[ways[at].source]
         if at in ways and state[at] == start:
             yield trail[trail.index(at) :]
+
+
+# Trees of few messages from their root.
+
+
+@dataclass(slots=True)
+class LowTreeSearch(TreeSearch):
+    """Cheap trees of at most ``height`` messages from the root, not always the cheapest."""
+
+    height: int = 1
+
+    def tree(self, root: int, prices: Sequence[float]) -> tuple[tuple[int, ...], ...]:
+        """The arcs that lead to each rank but the root from the one before it.
+
+        Raises:
+            InputError: some rank is more messages away.
+        """
+        costs = np.full((self.net.ranks, self.net.ranks), np.inf)
+        for source in range(self.net.ranks):
+            for target, (price, _) in self._ways_out(source, prices).items():
+                costs[source, target] = price
+        low = _LowTree.of_layers(costs, root, self.height)
+        low.mend()
+        near = _LowTree.of_nearest(costs, root, self.height)
+        if near is not None:
+            near.mend()
+            low = min(low, near, key=_LowTree.price)
+        ways = {source: self._ways_out(source, prices) for source in sorted({*low.before} - {-1})}
+        return tuple(ways[before][rank][1] for rank, before in enumerate(low.before) if before >= 0)
+
+    def _ways_out(
+        self, source: int, prices: Sequence[float]
+    ) -> dict[int, tuple[float, tuple[int, ...]]]:
+        """By rank the price and the arcs of the cheapest way to it over switches alone."""
+        found: dict[int, tuple[float, tuple[int, ...]]] = {}
+        heap: list[tuple[float, tuple[int, ...], int]] = [
+            (prices[arc], (arc,), head) for arc, head in self.after[source]
+        ]
+        heapify(heap)
+        while heap:
+            price, arcs, vertex = heappop(heap)
+            if vertex in found or vertex == source:
+                continue
+            found[vertex] = price, arcs
+            if vertex >= self.net.ranks:
+                for arc, head in self.after[vertex]:
+                    heappush(heap, (price + prices[arc], (*arcs, arc), head))
+        return {rank: way for rank, way in found.items() if rank < self.net.ranks}
+
+
+@dataclass(slots=True)
+class _LowTree:
+    """A tree by the rank before each (-1: the root), and how many messages each is deep."""
+
+    costs: FloatArray
+    height: int
+    before: list[int]
+    depth: list[int]
+
+    @classmethod
+    def of_layers(cls, costs: FloatArray, root: int, height: int) -> _LowTree:
+        """Every rank as near to the root as it can be, by its cheapest way there.
+
+        Raises:
+            InputError: some rank is more messages away.
+        """
+        ranks = len(costs)
+        made = cls(costs, height, [-1] * ranks, [0 if r == root else -1 for r in range(ranks)])
+        layer, deep = [root], 0
+        while layer:
+            deep += 1
+            near = costs[layer].min(axis=0)
+            after = [r for r in range(ranks) if made.depth[r] < 0 and near[r] < np.inf]
+            for rank in after:
+                made.before[rank] = layer[int(costs[layer, rank].argmin())]
+            for rank in after:
+                made.depth[rank] = deep
+            layer = after
+        most = max(made.depth)
+        if most > height:
+            given = f"trees of height {height}"
+            raise InputError(
+                given, f"rank {root} needs {most} to reach all ranks", f"allow {most} or more"
+            )
+        return made
+
+    @classmethod
+    def of_nearest(cls, costs: FloatArray, root: int, height: int) -> _LowTree | None:
+        """The cheapest way to any rank first (Prim, 1957), none of them too deep; None: a rank
+        is left that only deep ones reach.
+        """
+        ranks = len(costs)
+        made = cls(costs, height, [-1] * ranks, [-1] * ranks)
+        made.depth[root] = 0
+        price, by = costs[root].copy(), np.full(ranks, root)
+        price[root] = np.inf
+        left = np.ones(ranks, dtype=bool)
+        left[root] = False
+        while left.any():
+            rank = int(np.where(left, price, np.inf).argmin())
+            if not left[rank] or np.isinf(price[rank]):
+                return None
+            left[rank] = False
+            made.before[rank], made.depth[rank] = int(by[rank]), made.depth[by[rank]] + 1
+            if made.depth[rank] < height:
+                closer = costs[rank] < price
+                price, by = np.where(closer, costs[rank], price), np.where(closer, rank, by)
+        return made
+
+    def price(self) -> float:
+        """Of all its ways."""
+        return sum(float(self.costs[b, r]) for r, b in enumerate(self.before) if b >= 0)
+
+    def mend(self) -> None:
+        """Move ranks, each with all that hangs on it, to cheaper places that are not too deep."""
+        moved = True
+        while moved:
+            moved = False
+            for rank, before in enumerate(self.before):
+                if before < 0:
+                    continue
+                hanging = self._hanging(rank)
+                room = self.height - 1 - max(self.depth[one] for one in hanging) + self.depth[rank]
+                costs = np.where(np.array(self.depth) <= room, self.costs[:, rank], np.inf)
+                costs[hanging] = np.inf
+                best = int(costs.argmin())
+                if costs[best] < self.costs[before, rank]:
+                    deeper = self.depth[best] + 1 - self.depth[rank]
+                    self.before[rank] = best
+                    for one in hanging:
+                        self.depth[one] += deeper
+                    moved = True
+
+    def _hanging(self, rank: int) -> list[int]:
+        """A rank and all that get their data from it."""
+        after: dict[int, list[int]] = {}
+        for one, before in enumerate(self.before):
+            after.setdefault(before, []).append(one)
+        found = [rank]
+        for one in found:
+            found += after.get(one, [])
+        return found
 
 
 class _Parts:

@@ -19,7 +19,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_packing
 from p2smt.synthesis.certificate.certificate import BoundedCollective
 from p2smt.synthesis.certificate.forest import INWARD, OUTWARD, Orbits, WeightedTree
-from p2smt.synthesis.forests.cheapest import TreeSearch
+from p2smt.synthesis.forests.cheapest import LowTreeSearch, TreeSearch
 from p2smt.synthesis.forests.network import ForestGround
 
 _NEAR = 1e-9
@@ -49,16 +49,25 @@ class ForestPacking:
     """The trees known so far, and weights of them that load the busiest arc least.
 
     Each root has trees for one unit; in an all-reduce roots are free: all have one for each in all.
-    ``least``: the time that is hoped for.
+    ``least``: the time that is hoped for; ``height``: of trees, in messages, at most.
     """
 
     def __init__(
-        self, ground: ForestGround, collective: BoundedCollective, least: Fraction
+        self,
+        ground: ForestGround,
+        collective: BoundedCollective,
+        least: Fraction,
+        height: int | None = None,
     ) -> None:
         self.ground, self.collective, self.least = ground, collective, least
+        self.height = height
         nets = {True: ground.network, False: ground.network.reversed()}
         used = {True: collective in OUTWARD, False: collective in INWARD}
-        self._searches = {out: TreeSearch(net) for out, net in nets.items() if used[out]}
+        self._searches = {
+            out: TreeSearch(net) if height is None else LowTreeSearch(net, height=height)
+            for out, net in nets.items()
+            if used[out]
+        }
         self.free = len(self._searches) == 2
         self.trees: list[RootedTrees] = []
         self._known: set[tuple[int, frozenset[tuple[int, Fraction]]]] = set()
@@ -124,6 +133,8 @@ class ForestPacking:
             ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
             loads = self.keep(number, root, count, ways)
             costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
+        if self.height is not None:
+            return 0.0  # a low tree may not be the cheapest, which proves nothing
         return (min if self.free else sum)(costs) - 2 * _LONG
 
     def keep(

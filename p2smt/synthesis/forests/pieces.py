@@ -143,7 +143,7 @@ _Grown = tuple[ForestPacking, PackingShares]
 def _grown(ground: ForestGround, found: Throughput, limits: SearchLimits) -> _Grown | None:
     """The packing without symmetries, images of its trees first; None: the time came before it."""
     plain = replace(ground, symmetries=())
-    packing = ForestPacking(plain, found.claim.collective, found.claim.time)
+    packing = ForestPacking(plain, found.claim.collective, found.claim.time, found.height)
     numbers = {root: number for number, (root, _) in enumerate(packing.roots)}
     for root, ways in _images(ground, found.claim):
         packing.keep(numbers[root], root, 1, ways)

@@ -52,11 +52,15 @@ def forest_collective(collective: str) -> BoundedCollective:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """A forest that was checked, the flows that its bound took, and the seconds of all."""
+    """A forest that was checked, the flows that its bound took, and the seconds of all.
+
+    ``height``: that its trees were to have at most; None: any.
+    """
 
     claim: ForestClaim
     flows: int
     wall_s: float
+    height: int | None = None
 
     @property
     def rate(self) -> Fraction:
@@ -75,11 +79,17 @@ class Throughput:
 
 
 def throughput(
-    ground: ForestGround, collective: BoundedCollective, limits: SearchLimits
+    ground: ForestGround,
+    collective: BoundedCollective,
+    limits: SearchLimits,
+    height: int | None = None,
 ) -> Throughput | None:
     """The forest of the greatest throughput that was found; None: the time came before one.
 
+    ``height``: of its trees, in messages, at most; the bound is that of trees of any height.
+
     Raises:
+        InputError: some rank is more messages away.
         EncodingBug: what was found does not hold.
     """
     watch, found = StopWatch.start(limits), list[LeastTime]()
@@ -87,7 +97,7 @@ def throughput(
         if collective in (OUTWARD if outward else INWARD):
             found.append(least_time(ground if outward else ground.reversed()))
     parts, bound = _proof(ground, collective, found)
-    packing = ForestPacking(ground, collective, bound)
+    packing = ForestPacking(ground, collective, bound, height)
     shares = packing.grow(watch.left())
     if shares is None:
         return None
@@ -106,7 +116,7 @@ def throughput(
     claim = replace(claim, time=time_of_trees(claim))
     if faults := check_forest(claim).faults:
         raise EncodingBug(f"the forest is wrong: {faults[0]}", ground, claim)
-    return Throughput(claim, sum(one.flows for one in found), watch.elapsed_s())
+    return Throughput(claim, sum(one.flows for one in found), watch.elapsed_s(), height)
 
 
 _Ranks = frozenset[int]

@@ -86,6 +86,8 @@ def test_the_time_limit_leaves_it_unknown(tmp_path: Path) -> None:
         (f"{RING} --without 'link 0-1,link 2-3'", "ranks 1, 2 of ring:4"),
         (f"{RING} --without 'link 0-2'", "link 0-2"),
         (f"{RING} --pieces 0", "pieces '0'"),
+        (f"{RING} --height 0", "height '0'"),
+        (f"{RING} --height 1", "rank 0 needs 2 to reach all ranks; allow 2 or more"),
         (f"{RING} --pieces 2 -o algo.txt", "algo.txt"),
         (f"{RING} -o algo.xml", "add --pieces"),
         (f"{RING} --force", "--force"),
@@ -123,7 +125,9 @@ def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
         assert path.read_text() == TINY
 
 
-@pytest.mark.parametrize("option", ["-t tiny.yaml", "--without 'link 0-1'", "--pieces 4"])
+@pytest.mark.parametrize(
+    "option", ["-t tiny.yaml", "--without 'link 0-1'", "--pieces 4", "--height 4"]
+)
 def test_options_of_throughput_need_the_objective(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
