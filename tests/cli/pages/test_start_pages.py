@@ -1,4 +1,4 @@
-"""The pages of the start: every command on them runs where nothing but examples is."""
+"""The pages of the start: commands run where nothing but examples is, and print what is shown."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ PAGES = sorted((ROOT / "docs").glob("start-*.md"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(one, id=one.stem) for one in PAGES])
-def test_every_command_runs(page: Path, tmp_path: Path) -> None:
+def test_every_command_runs_and_prints_what_is_shown(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = with_programs(tmp_path)
-    asked = [command for command, shown in commands(page) if not shown]
-    assert len(asked) >= 2
-    for command in asked:
+    found = list(commands(page))
+    assert found[0][1], "the first answer is shown"
+    assert sum(not shown for _, shown in found) >= 2
+    for command, shown in found:
         refuted = command.endswith('|| echo "exit $?"')
         lines = printed(command, tmp_path, environment)
         assert (lines[-1:] == ["exit 1"]) == refuted, command
+        if shown:
+            assert lines == shown, command
 
 
 def test_each_begins_with_the_command_of_the_readme() -> None:
