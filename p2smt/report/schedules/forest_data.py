@@ -246,7 +246,8 @@ def claim_words(claim: ForestClaim) -> str:
         "and none is faster" if claim.optimal else f"none below {time_words(claim, claim.bound)}"
     )
     return (
-        f"{_subject(claim)}: {counted(trees, 'tree')} take {time_words(claim, claim.time)}, {proof}"
+        f"{_subject(claim)}: {counted(trees, 'tree')} {'takes' if trees == 1 else 'take'} "
+        f"{time_words(claim, claim.time)}, {proof}"
     )
 
 

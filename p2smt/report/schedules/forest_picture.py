@@ -55,7 +55,9 @@ def forest_svg(claim: ForestClaim, title: str) -> str:
         )
     every = len(claim.copying) + len(claim.adding)
     if every > len(trees):
-        body.append(drawn_text(_MARGIN, top - 8, f"{every - len(trees)} lighter trees more", 11))
+        body.append(
+            drawn_text(_MARGIN, top - 8, f"{counted(every - len(trees), 'lighter tree')} more", 11)
+        )
     body += _bars(loads, top + 26)
     height = top + 60 + _ROW * min(MOST_LINKS, len(loads.shares))
     seen = "orange: over a link that is busy all the time; "
