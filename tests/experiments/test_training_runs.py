@@ -13,9 +13,6 @@ from experiments.training_runs.store import read, runs
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.efficiencies.frameworks import layer_seconds
 
-FLAT = 1e-3
-"""Mean errors that a step of 0.1 ms of launches cannot tell apart."""
-
 
 def test_the_page_says_what_the_results_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(read())
@@ -27,10 +24,8 @@ def test_the_shipped_efficiencies_are_those_of_the_results() -> None:
 
 
 def test_launches_take_what_small_models_say() -> None:
-    rows = read()["launches"]
-    (shipped,) = {layer_seconds("megatron"), layer_seconds("fsdp")}
-    (row,) = (row for row in rows if row["layer_s"] == pytest.approx(shipped))
-    assert row["small"] - launches.best(rows)["small"] < FLAT
+    found = launches.best(read()["launches"])["layer_s"]
+    assert layer_seconds("megatron") == layer_seconds("fsdp") == pytest.approx(found)
 
 
 def test_every_run_is_in_the_results() -> None:
