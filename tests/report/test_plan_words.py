@@ -47,7 +47,7 @@ def printed(what: object) -> str:
 
 def test_launches_of_a_layer_have_a_unit_that_people_read() -> None:
     (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER, "fsdp-h100"))
-    assert " and 1.6 ms a layer, " in line
+    assert " and 1.5 ms a layer, " in line
     (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER))
     assert "a layer" not in line
 
