@@ -47,6 +47,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("runtime.job",),
         ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
         ("runtime.transfers",),
+        ("runtime.numpy_reference",),
         ("runtime.work",),
         ("runtime.ranks",),
     ),

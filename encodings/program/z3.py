@@ -45,7 +45,6 @@ import z3
 
 from p2smt.collectives.demand import Chunks, Demand, Givers
 from p2smt.collectives.names import Collective, ProgramOperation, RequestKind
-from p2smt.encodings.program import z3_exchange
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import InputError, OutOfTimeError, TooLarge
 from p2smt.problems.placement import Indices, ProgramProblem
@@ -209,7 +208,7 @@ def c3_stop(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int) -> None
 def c4_step(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int, i: int) -> None:
     """C4 to C8: every group satisfies the precondition before, and has the effect after.
 
-    Of an all-to-all, too, whose state matrices ``z3_exchange.py`` reads as blocks.
+    Of an all-to-all, too, whose state matrices are of blocks (``alike``, ``exchanged``).
     """
     collective, _ = problem.instructions.items[i]
     groups = groups_of(problem, i)
@@ -407,7 +406,7 @@ def initial_rows(demand: Demand, k: int) -> list[Rows]:
 def is_goal(demand: Demand, state: SymbolicState) -> z3.BoolRef:
     """C2: all ones, or one row on each device, complete, and each row somewhere."""
     if demand.has_exchanges:
-        return z3_exchange.delivered(state.rows)
+        return delivered(state.rows)
     full = 2 ** len(state.rows) - 1
     if demand.goal.chunks is not Chunks.ONE_EACH:
         return z3.And([row == full for device in state.rows for row in device])
@@ -474,7 +473,7 @@ def precondition(
     """What one of these groups must satisfy before this collective (C4 to C7)."""
     match collective:
         case RequestKind.ALL_TO_ALL:
-            return z3_exchange.alike(state.rows, group, groups)
+            return alike(state.rows, group, groups)
         case Collective.ALL_REDUCE | Collective.REDUCE:
             return reducible(state, group)
         case Collective.REDUCE_SCATTER:
@@ -493,7 +492,7 @@ def effect(
 ) -> tuple[Rows, ...]:
     """C8: the members' rows after this collective, on one of these groups."""
     if collective is RequestKind.ALL_TO_ALL:
-        return z3_exchange.exchanged(state.rows, group, groups)
+        return exchanged(state.rows, group, groups)
     joined = union(state, group)
     match collective:
         case Collective.ALL_REDUCE | Collective.ALL_GATHER:
@@ -572,3 +571,41 @@ def at_most(term: z3.BitVecRef, bound: int) -> z3.BoolRef:
     if bound >= 2 ** term.size() - 1:
         return z3.BoolVal(True)
     return z3.ULE(term, bound) if bound >= 0 else z3.BoolVal(False)
+
+
+# All-to-alls on symbolic state matrices.
+#
+# Row r of device d is here the set of blocks that d holds for rank r, by their sources: nothing is
+# added up.  On the real factors, and by the definition of an all-to-all alone: a rank sends every
+# member its share of what it holds, the blocks whose destinations lie on that member's side.
+# Goal, precondition and effect are those of C2, C5 and C8 above.
+
+
+def delivered(rows: Sequence[Rows]) -> z3.BoolRef:
+    """C2: each device holds the blocks of all sources for it, and none for others."""
+    full = 2 ** len(rows) - 1
+    cells = [(row, d == r) for d, device in enumerate(rows) for r, row in enumerate(device)]
+    return z3.And([row == (full if own else 0) for row, own in cells])
+
+
+def alike(rows: Sequence[Rows], group: Group, groups: Sequence[Group]) -> z3.BoolRef:
+    """C5: each member holds for every member what it holds for any other, but for the destination.
+
+    Destinations on two members' sides pair off by the groups that they are in.  So each member is
+    sent as many blocks; and where members are, they are such blocks, in all states that steps lead
+    to: the digits of a rank's blocks at a level are all there are, or one.
+    """
+    pairs = [(every[0], other) for every in groups for other in every[1:]]
+    return z3.And([rows[d][first] == rows[d][other] for d in group for first, other in pairs])
+
+
+def exchanged(rows: Sequence[Rows], group: Group, groups: Sequence[Group]) -> tuple[Rows, ...]:
+    """C8: the rows of all members, each at the member on its side."""
+    none = z3.BitVecVal(0, len(rows))
+    joined = [
+        reduce(lambda a, b: a | b, column) for column in zip(*(rows[d] for d in group), strict=True)
+    ]
+    sides = ({every[at] for every in groups} for at in range(len(group)))
+    return tuple(
+        tuple(row if r in side else none for r, row in enumerate(joined)) for side in sides
+    )

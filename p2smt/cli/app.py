@@ -109,7 +109,7 @@ def command_of(name: str) -> Callable[..., int]:
 
             return estimate
         case "models":
-            from p2smt.cli.training.models_command import models
+            from p2smt.cli.guide.docs_command import models
 
             return models
         case "solve":
@@ -117,11 +117,11 @@ def command_of(name: str) -> Callable[..., int]:
 
             return solve
         case "placements":
-            from p2smt.cli.placements_command import placements
+            from p2smt.cli.list_commands import placements
 
             return placements
         case "programs":
-            from p2smt.cli.programs_command import programs
+            from p2smt.cli.list_commands import programs
 
             return programs
         case "compare":
@@ -189,7 +189,7 @@ def command_of(name: str) -> Callable[..., int]:
 
             return show
         case "schema":
-            from p2smt.cli.schema_command import schema
+            from p2smt.cli.guide.docs_command import schema
 
             return schema
         case _:

@@ -334,7 +334,7 @@ def _run_arrays(job: ArrayJob, options: RunOptions, port: int, shown: _Shown) ->
 
 
 def _run_transfer(job: TransferJob, options: RunOptions, port: int, shown: _Shown) -> int:
-    from p2smt.report.transfers.runs import transfer_run_data, transfer_run_lines
+    from p2smt.report.run_tables import transfer_run_data, transfer_run_lines
     from p2smt.runtime.ranks.run_transfer import run_transfer
 
     result = run_transfer(job, options, port=port)

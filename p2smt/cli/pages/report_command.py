@@ -49,7 +49,7 @@ def show(*, files: list[str] = FILES, anonymous: bool = ANONYMOUS) -> int:
     """The same in the terminal: the verdict first, in at most 20 lines."""
     from p2smt.report.page.reading import Names
     from p2smt.report.page.sources import story_of
-    from p2smt.report.page.terminal import story_lines
+    from p2smt.report.page.story import story_lines
 
     for line in story_lines(story_of(files, Names(anonymous))):
         typer.echo(line)

@@ -127,7 +127,8 @@ class _Uplinks:
             return None
         ports, under = topology.levels[j].link.ports, topology.devices_under(j)
         port = device_ports(topology, groups, j)
-        pairs = np.unique(np.stack([where[crossing], port[crossing]]), axis=1)
+        width = int(port.max()) + 1
+        pairs = np.divmod(np.unique(where[crossing] * width + port[crossing]), width)
         reached = np.bincount(pairs[0], minlength=len(count)) * max(ports // under, 1)
         share = 1.0 / reached[pairs[0]] / _parts(topology, j, pairs[1] // ports)
         sent = sent_by(topology, every, j, len(count))

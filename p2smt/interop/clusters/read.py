@@ -21,9 +21,8 @@ from p2smt.files.yaml_text import dump_yaml, parts_of, read_text
 from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
-from p2smt.interop.clusters.hypernodes import HYPERNODES
 from p2smt.interop.clusters.ibnetdiscover import IBNETDISCOVER
-from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
+from p2smt.interop.clusters.kubernetes import HYPERNODES, read_kubernetes, recognises_kubernetes
 from p2smt.interop.clusters.nodes import nccl_xml, node_facts, rank_headers, topo_matrix
 from p2smt.interop.clusters.nodes.node_facts import NodeFacts, Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from p2smt.errors import InputError, did_you_mean
 from p2smt.interop.tuners.choices import ChoiceTable, Chosen, Comm, FileFault, FileVerdict
 from p2smt.interop.tuners.mpich import judge_ch4, judge_mpich, looks_ch4, looks_mpich
-from p2smt.interop.tuners.nccl import judge_nccl, judge_rccl, looks_nccl
-from p2smt.interop.tuners.ncclx import judge_ncclx, looks_ncclx
+from p2smt.interop.tuners.nccl import judge_nccl, judge_ncclx, judge_rccl, looks_nccl, looks_ncclx
 from p2smt.interop.tuners.openmpi import judge_tuned, looks_tuned
 from p2smt.interop.tuners.openmpi_han import judge_han, looks_han
 from p2smt.interop.tuners.rules import size_range

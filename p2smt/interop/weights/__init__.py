@@ -10,7 +10,7 @@ docs/transfer-layouts.md, and decides packing only, but where the ranks cut the 
 - ``layout_text``: ``framework:key=value,..`` as checked options;
 - ``stages``: layers on pipeline stages;
 - ``ranks``: coordinates of ranks, and rules put together as a layout;
-- ``megatron``, ``serving`` (vLLM and SGLang), ``meshes`` (FSDP2, HSDP, DTensor, JAX): the rules,
+- ``megatron``, ``serving`` (vLLM and SGLang), ``table`` (FSDP2, HSDP, DTensor, JAX): the rules,
   each with the lines of its framework that it was read from;
-- ``table``: the table of frameworks, and the door: a text or a ``layout.json`` to a layout.
+- ``table`` has the table of frameworks, too, and the door: a text or a ``layout.json`` to a layout.
 """

@@ -2,5 +2,5 @@
 
 In reading order: ``block_values`` (what a rank's block holds, and where it lies), ``rank_steps``
 (the steps as one rank sees them), ``moves`` (carried out on tensors), ``array_rank`` (one rank,
-checked), ``numpy_steps`` (all ranks in one process).
+checked), ``runtime.numpy_reference`` (all ranks in one process).
 """

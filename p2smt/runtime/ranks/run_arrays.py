@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.runtime.arrays.block_values import ArrayValues
-from p2smt.runtime.arrays.numpy_steps import run_arrays_reference
 from p2smt.runtime.arrays.rank_steps import ArrayJob, predicted_bytes
+from p2smt.runtime.numpy_reference import run_arrays_reference
 from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.memory_check import check_memory
 from p2smt.runtime.ranks.on_ranks import on_ranks

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
+from p2smt.runtime.numpy_reference import run_transfer_reference
 from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.memory_check import check_memory
 from p2smt.runtime.ranks.on_ranks import on_ranks
 from p2smt.runtime.summary import CheckedRun, Times, slowest
-from p2smt.runtime.transfers.numpy_transfer import run_transfer_reference
 from p2smt.runtime.transfers.transfer_job import TransferJob
 from p2smt.transfer.check import check_transfer, question_of
 from p2smt.transfer.file_model import TransferModel

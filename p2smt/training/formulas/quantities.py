@@ -90,17 +90,17 @@ def formula_table() -> FormulaTable:
 @cache
 def kinds_table(mla: bool) -> FormulaTable:
     """The table of decoders with layers of several kinds, whose attention may be latent."""
-    from p2smt.training.formulas import kinds_traffic
+    from p2smt.training.formulas import kinds_seconds
 
     counts, seconds = kind_rows(mla)
-    return FormulaTable(_compiled(counts), _compiled(seconds), kinds_traffic.traffic(mla))
+    return FormulaTable(_compiled(counts), _compiled(seconds), kinds_seconds.traffic(mla))
 
 
 def kind_rows(mla: bool) -> tuple[tuple[FormulaRow, ...], tuple[FormulaRow, ...]]:
     """Rows that need no device, and seconds, of models with layers of several kinds."""
-    from p2smt.training.formulas import kinds, kinds_seconds, kinds_traffic
+    from p2smt.training.formulas import kinds, kinds_seconds
 
-    rows = kinds_traffic.traffic(mla)
+    rows = kinds_seconds.traffic(mla)
     sent = (one.row(what) for one in rows for what in ("payload", "calls", "part"))
     counts = (*kinds.count_rows(mla), *kinds.memory_rows(mla), *sent)
     return counts, (*kinds_seconds.seconds_rows(mla), *(one.row("cover_s") for one in rows))

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import pytest
 
-from p2smt.cli.guide.examples import EXAMPLES
+from p2smt.cli.guide.headings import EXAMPLES
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import ABORTED, ATTEMPTS, with_programs

@@ -11,8 +11,7 @@ import pytest
 
 from p2smt.cli.app import command_named
 from p2smt.cli.guide.commands import COMMANDS, MOST_SUMMARY, PATHS, SUMMARIES, emphasized
-from p2smt.cli.guide.examples import EXAMPLES
-from p2smt.cli.guide.headings import HEADINGS, OTHERWISE
+from p2smt.cli.guide.headings import EXAMPLES, HEADINGS, OTHERWISE
 from p2smt.cli.guide.places import found_command
 from tests.cli.tools import cli, process
 from tests.interpreter import assert_silent

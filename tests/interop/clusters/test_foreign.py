@@ -10,7 +10,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions
-from p2smt.interop.clusters.hypernodes import read_hypernodes
+from p2smt.interop.clusters.kubernetes import read_hypernodes
 from p2smt.interop.clusters.read import FOREIGN, facts_of
 from p2smt.interop.clusters.switch_tree import tree_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.interop.tuners.choices import Comm, LibraryCall
-from p2smt.interop.tuners.ncclx import interval, judge_ncclx, split_row
+from p2smt.interop.tuners.nccl import interval, judge_ncclx, split_row
 from p2smt.interop.tuners.rules import ANY
 
 COMM = Comm(2, 4)

@@ -15,7 +15,7 @@ from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor._utils import _compute_local_shape_and_global_offset
 
 from p2smt.interop.weights.layout_text import WeightsText
-from p2smt.interop.weights.meshes import dtensor_layout, fsdp_layout, jax_layout
+from p2smt.interop.weights.table import dtensor_layout, fsdp_layout, jax_layout
 from p2smt.interop.weights.weight_tensors import weights_of
 from p2smt.transfer.layouts import IndexBox, WeightLayout
 from tests.interop.weights.by_rank import held, numbered

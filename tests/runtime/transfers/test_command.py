@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.report.transfers.runs import transfer_run_lines
+from p2smt.report.run_tables import transfer_run_lines
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_transfer import TransferRunResult
 from p2smt.runtime.summary import Times

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.runtime.transfers.numpy_transfer import run_transfer_reference
+from p2smt.runtime.numpy_reference import run_transfer_reference
 from tests.runtime.transfers.tools import (
     MUTANTS,
     fewer,

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.runtime.transfers.numpy_transfer import run_transfer_reference
-from p2smt.runtime.transfers.rank_shares import rank_share
+from p2smt.runtime.numpy_reference import run_transfer_reference
 from p2smt.runtime.transfers.transfer_job import box_values, runs_of
+from p2smt.runtime.transfers.transfer_rank import rank_share
 from p2smt.transfer.classes import volume
 from p2smt.transfer.plan import TreePiece
 from tests.runtime.transfers.tools import MUTANTS, interleaved, job_of, mutant, random_job

@@ -1,12 +1,13 @@
-"""The steps of a redistribution on numpy arrays, all ranks in one process, by their definitions.
+"""Redistributions, and then transfers, all ranks in one process, by their definitions.
 
-A device's new block is made of the parts of others' old blocks that lie in it: no packing, no
-order of members.  Elements are 64 bits wide, whatever the array's type is.
+The steps of a redistribution are taken on numpy arrays: a device's new block is made of the parts
+of others' old blocks that lie in it: no packing, no order of members. Elements are 64 bits wide,
+whatever the array's type is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from p2smt.resharding.steps import ArrayStep, StepKind
 from p2smt.resharding.types import ElementType, ReduceOp
 from p2smt.runtime.arrays.block_values import ArrayBlock, block_of
 from p2smt.runtime.arrays.rank_steps import ArrayJob
+from p2smt.runtime.transfers.transfer_job import TransferJob, runs_of
+from p2smt.transfer.classes import ranges
+from p2smt.transfer.layouts import IndexBox
+from p2smt.transfer.plan import TreePiece, index_of
 
 LocalArrays = Mapping[int, NDArray[Any]]
 """The block that each device has."""
@@ -96,3 +101,63 @@ def _overlap(inside: ArrayBlock, other: ArrayBlock) -> tuple[slice, ...]:
         low, high = max(first, begin), min(first + length, begin + size)
         found.append(slice(low - first, max(low, high) - first))
     return tuple(found)
+
+
+# A transfer by definition, all devices in one process: pieces go edge by edge, in their order.
+#
+# Followed is every element of every tensor: who has it by then.  Neither buckets nor rounds nor the
+# packing of ranks have a part in it.
+
+
+def run_transfer_reference(job: TransferJob) -> list[str]:
+    """Carry out all pieces; what is wrong, of each rank the first, in words."""
+    held = _Held(job)
+    for piece in job.pieces:
+        held.send(piece)
+    found = ((rank, device, held.lacking(device)) for rank, device in enumerate(job.devices))
+    return [f"rank {rank}, device {device}: {lacks}" for rank, device, lacks in found if lacks]
+
+
+class _Held:
+    """Which elements of every tensor every device has."""
+
+    def __init__(self, job: TransferJob) -> None:
+        self.job = job
+        self.arrays: dict[tuple[int, str], NDArray[np.bool_]] = {}
+        for device in job.devices:
+            for name, boxes in job.had(device).items():
+                for box in boxes:
+                    self.of(device, name)[_slices(box)] = True
+
+    def of(self, device: int, name: str) -> NDArray[np.bool_]:
+        """What a device has of a tensor."""
+        if (device, name) not in self.arrays:
+            self.arrays[device, name] = np.zeros(self.job.before.tensors[name].shape, dtype=bool)
+        return self.arrays[device, name]
+
+    def send(self, piece: TreePiece) -> None:
+        """Send a piece along its edges."""
+        runs = list(_runs(self.job, piece))
+        for source, target in piece.edges:
+            for name, where in runs:
+                self.of(target, name)[where] |= self.of(source, name)[where]
+
+    def lacking(self, device: int) -> str:
+        """The first element that a device lacks; "": none."""
+        for name, boxes in self.job.wanted(device).items():
+            for box in boxes:
+                found = self.of(device, name)[_slices(box)]
+                if not found.all():
+                    index = index_of(box, int(np.argmin(found)))
+                    return f"element {index} of tensor {name[:80]!r} did not arrive"
+        return ""
+
+
+def _runs(job: TransferJob, piece: TreePiece) -> Iterator[tuple[str, tuple[slice, ...]]]:
+    for name, cell, low, high in ranges(job.moves, piece.number, piece.start, piece.stop):
+        for run in runs_of(cell, low, high):
+            yield name, _slices(run)
+
+
+def _slices(box: IndexBox) -> tuple[slice, ...]:
+    return tuple(slice(*ends) for ends in box)
