@@ -67,7 +67,7 @@ def told_schedule(schedule: Schedule, commands: tuple[str, ...]) -> Story:
             *((("Format", clean(schedule.form)),)),
         ),
         commands=commands,
-        lacks=("times: `p2smt verify FILE --cost TOPOLOGY` predicts them",),
+        lacks=("times: `p2smt verify FILE --cost SIZE -t TOPOLOGY` predicts them",),
         kind="report of a schedule",
     )
 
@@ -78,7 +78,7 @@ def _verdict(report: Report | None) -> str:
     if report.verdict.value == "valid":
         return "Valid: every interleaving ends with what the collective asks for."
     found = next((sentence(one.message) for one in report.violations), "")
-    return f"Verdict: {report.verdict.value}. {found}".strip()
+    return f"{report.verdict.value.capitalize()}. {found}".strip()
 
 
 # Messages and their rounds.
