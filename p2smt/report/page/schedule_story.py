@@ -223,9 +223,9 @@ def _heat(schedule: Schedule, sent: Sequence[SentChunks], rounds: int) -> Sectio
         "ends": [list(row) for row in rows] if squares else [],
     }
     busy = len(cells) / (len(rows) * last)
-    lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message; the fuller, the darker."
+    lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message."
     grid = Drawn("heat", "Messages by link and round", data)
-    return Section("Who sends when", lead, (grid,))
+    return Section("Who sends when", lead, (grid,), key="The fuller, the darker.")
 
 
 def _links(carried: Counter[tuple[int, int]]) -> Section:

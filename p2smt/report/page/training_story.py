@@ -242,10 +242,8 @@ def _points_section(found: Trained) -> Section:
     if all(one[0] != found.strategy for one in listed):
         own = found.strategy, found.iteration_s, found.memory_bytes, part_words(found.parts)
         listed = sorted([*listed, own], key=lambda one: one[1])
-    lead = (
-        f"{counted(len(listed), 'strategy', 'strategies')}{near} are shown. "
-        "Filled points on the dashed line: nothing is both faster and smaller."
-    )
+    lead = f"{counted(len(listed), 'strategy', 'strategies')}{near} are in the file."
+    key = "Filled points on the dashed line: nothing is both faster and smaller."
     own_s, own_bytes = next(one[1:3] for one in listed if one[0] == found.strategy)
     points, rows = [], []
     for strategy, seconds, size, words in listed:
@@ -264,7 +262,7 @@ def _points_section(found: Trained) -> Section:
     limit = (given, f"{plain(given)} GB may be used") if given else None
     scatter = Scatter("seconds of an iteration", "GB of a device", tuple(points), limit)
     heads = ("strategy", ">iteration", ">against the chosen", ">memory", "")
-    return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),))
+    return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),), key=key)
 
 
 def _searched(found: Trained) -> Iterator[tuple[str, str]]:
