@@ -225,7 +225,8 @@ def _heat(schedule: Schedule, sent: Sequence[SentChunks], rounds: int) -> Sectio
     busy = len(cells) / (len(rows) * last)
     lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message."
     grid = Drawn("heat", "Messages by link and round", data)
-    return Section("Who sends when", lead, (grid,), key="The fuller, the darker.")
+    key = "The fuller, the darker." + " Senders stand down, receivers across." * squares
+    return Section("Who sends when", lead, (grid,), key=key)
 
 
 def _links(carried: Counter[tuple[int, int]]) -> Section:

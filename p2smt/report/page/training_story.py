@@ -412,9 +412,10 @@ def of_answer(data: Fields) -> Trained | None:
 
 def _printed_outside(data: Fields, run: Fields) -> tuple[str, ...]:
     """How the one to run lies outside of measured runs, where that is said of it."""
-    known = run.data.get("known")
-    where = run.inside("known") if isinstance(known, dict) else data
-    return where.texts("outside")
+    for said, key in ((run, "known"), (data, "recommended_known")):
+        if isinstance(said.data.get(key), dict):
+            return said.inside(key).texts("outside")
+    return data.texts("outside")
 
 
 def _memory(run: Fields) -> dict[str, float]:
