@@ -30,19 +30,24 @@ _MORE = " .."
 class ScreenBlock:
     """Texts under a label, each on lines of its own, at most ``most`` lines of it all.
 
-    ``weight``: what stays longest has most.
+    ``weight``: what stays longest has most.  ``instead``: the one text that is shown where there
+    is no room for them, a line each; empty: as many of their lines as there is room for.
     """
 
     label: str
     texts: tuple[str, ...]
     weight: int
     most: int = 3
+    instead: str = ""
 
     @property
     def lines(self) -> list[str]:
         """Its lines."""
         texts = (part for text in self.texts for part in text.split("\n"))
-        lines = [line for text in texts for line in wrapped(text, COLUMNS - _LABEL)]
+        rows = [wrapped(text, COLUMNS - _LABEL) for text in texts]
+        if self.instead:
+            rows = [[_cut(row[0]) if row[1:] else row[0]] for row in rows]
+        lines = [line for row in rows for line in row]
         if len(lines) > self.most:
             lines = [*lines[: self.most - 1], _cut(lines[self.most - 1])]
         heads = [self.label, *[""] * len(lines)]
@@ -75,7 +80,9 @@ def screen(blocks: Iterable[ScreenBlock], lines: int = LINES) -> list[str]:
     kept = [block for block in blocks if block.texts]
     while sum(len(one.lines) for one in kept) > lines:
         at = min(range(len(kept)), key=lambda i: (kept[i].weight, -i))
-        if len(kept[at].lines) > 1:
+        if kept[at].instead:
+            kept[at] = replace(kept[at], texts=(kept[at].instead,), instead="")
+        elif len(kept[at].lines) > 1:
             kept[at] = replace(kept[at], most=len(kept[at].lines) - 1)
         else:
             del kept[at]

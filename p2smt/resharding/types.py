@@ -82,7 +82,7 @@ class Mesh:
             raise InputError(
                 f"axis {name[:40]!r}",
                 f"is none of the mesh's {', '.join(names)}",
-                "name one of these",
+                "name one of these; if --to is on another mesh, --to-mesh says which",
             )
         return names.index(name)
 

@@ -126,6 +126,8 @@ UNRECORDED = {
     "estimate -m model.yaml -t dgx-h100:4 --strategy tp=8,pp=2,dp=2,sp=1,zero=1 "
     "--global-batch 64 --seq 4096": OWN,
     "export plan.json --to megatron-options": OWN,
+    "redistribute -t dgx-h100:1 --mesh tp=8 --to-mesh dp=2,tp=4 --shape 8192,8192 --dtype bf16 "
+    "--from 'S(tp),R' --to 'S(tp),R'": OWN,
     "export plan.json --to jax-shard-map -o reshard_jax.py": OWN,
     "classics ring-all-reduce --ranks 8 -o ring.xml": OWN,
     "verify ring.xml --cost 64MiB --topology dgx-h100:1": OWN,

@@ -162,7 +162,7 @@ def test_what_a_limit_left_open_is_never_the_models_fastest() -> None:
         assert ("a limit of time came" in text) != proved
 
 
-def test_what_was_never_run_is_named_and_its_error_unknown() -> None:
+def test_what_was_never_run_is_named_and_its_range_may_not_hold() -> None:
     like = "tp=4,pp=4,dp=32,vpp=5,zero=1,sp=1"
     seen = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", like))
     assert not any(line.startswith("outside") for line in seen)
@@ -173,7 +173,7 @@ def test_what_was_never_run_is_named_and_its_error_unknown() -> None:
         ("tp=8,pp=1,dp=64,sp=1,zero=1", ""),
     ):
         odd = estimate_screen(estimated("llama-3-70b", "dgx-h100:64", text))
-        assert f"outside  {outside}no run like it; error there unknown" in odd
+        assert f"outside  {outside}no run like it; range may not hold" in odd
         assert not any("% off" in line for line in odd)
 
 
@@ -228,6 +228,23 @@ def test_what_weighs_least_goes_first(asked: list[tuple[int, str, int]]) -> None
     lost = [block.weight for block in blocks if block.label not in kept]
     there = [block.weight for block in blocks if block.label in kept]
     assert not lost or not there or max(lost) <= min(there)
+
+
+@given(st.integers(1, 8), st.integers(0, 9), st.integers(1, 9))
+def test_of_what_stands_together_all_is_shown_or_what_stands_instead(
+    rows: int, others: int, weight: int
+) -> None:
+    """Rows of a list: some of them would look like all."""
+    listed = [f"row {at}" for at in range(rows)]
+    blocks = (
+        ScreenBlock("", tuple("other" for _ in range(others)), 5, 9),
+        ScreenBlock("list", tuple(listed), weight, rows, "elsewhere"),
+    )
+    shown = [line[9:] for line in screen(blocks, 9)]
+    assert len(shown) <= 9
+    told = [line for line in shown if not line.startswith("other")]
+    assert told in (listed, ["elsewhere"], [])
+    assert told == listed or rows + others > 9
 
 
 QUANTITIES = st.tuples(

@@ -37,6 +37,7 @@ class ScheduleOptions:
     trace: Text = option("FILE", "Write the interleaving as a Chrome trace.")
     cost: Text = option("SIZE", "Predict the time for such a payload on --topology.")
     topology: Text = o.TOPOLOGY
+    use: Texts = o.USE
     ranks_on: Text = option(
         "LEVEL=N|LIST",
         "With --cost: N ranks on each of that level, such as node=1, or the device of each rank, "
@@ -91,11 +92,12 @@ class ScheduleOptions:
         """
         from p2smt.units import parse_bytes
 
-        if self.cost is None and self.topology is None:
+        if self.cost is None and self.topology is None and not self.use:
             return None
         if self.cost is None or self.topology is None:
-            raise InputError("--cost and --topology", "go together", "give both, or neither")
-        return given.topology_of(self.topology), parse_bytes(self.cost, "payload")
+            rule = "go together, and --use with them"
+            raise InputError("--cost and --topology", rule, "give both, or neither")
+        return given.topology_of(self.topology, use=self.use), parse_bytes(self.cost, "payload")
 
     def devices(self, scene: tuple[Topology, int] | None, ranks: int) -> tuple[int, ...]:
         """The device of each rank, where a time is predicted.
@@ -122,12 +124,12 @@ class ScheduleOptions:
         Raises:
             InputError: one was given.
         """
-        one = (self.fix, self.trace, self.cost, self.topology, self.sizes, self.runtime)
+        one = (self.fix, self.trace, self.cost, self.topology, self.use, self.sizes, self.runtime)
         if any((*one, self.ranks_on)):
             raise InputError(
                 "--upto",
-                "checks many sizes; --fix, --trace, --cost, --topology, --ranks-on, --runtime and "
-                "--set need one",
+                "checks many sizes; --fix, --trace, --cost, --topology, --use, --ranks-on, "
+                "--runtime and --set need one",
                 "drop them, or --upto",
             )
         if any((self.collective, self.root, self.out_of_place, self.iterations)):
@@ -143,11 +145,13 @@ class ScheduleOptions:
         Raises:
             InputError: an option was given that only a file has a use for.
         """
-        kept = ScheduleOptions(self.fifo_depth, topology=self.topology, upto=self.upto)
+        kept = ScheduleOptions(
+            self.fifo_depth, topology=self.topology, use=self.use, upto=self.upto
+        )
         if self != kept or time_limit is not None:
             raise InputError(
                 "--program",
-                "takes no other options of schedules than --fifo-depth, --topology and --upto",
+                "takes of the options of schedules --fifo-depth, --topology, --use and --upto",
                 "drop them, or the program",
             )
 

@@ -397,7 +397,7 @@ def verify_program(
     from p2smt.schedules.families.family import all_factors, prove_program
     from p2smt.schedules.lower.assemble import Lowering
 
-    names, sizes = given.levels_of(asked.topology, levels)
+    names, sizes = given.levels_of(asked.topology, levels, asked.use)
     choices = [sizes] if asked.upto is None else all_factors(len(names), asked.bound())
     if sizes not in choices:
         rule = f"is not among the sizes of at most {asked.upto} ranks"

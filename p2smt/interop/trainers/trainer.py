@@ -148,7 +148,7 @@ def cuda_alone(strategy: Strategy) -> str:
 def _remedy(trainer: Trainer, strategy: Strategy, layout: RankLayout) -> str:
     if not trainer.ranks(strategy, layout.as_attention()):
         return f"launch them as the plan has them, or --launched {','.join(AXES)}"
-    return "place attention and experts by ranks in order, or in equal parts of each level"
+    return f"plan with --launcher {trainer.name}, which keeps to its order"
 
 
 def _rare(strategy: Strategy) -> list[str]:

@@ -484,6 +484,7 @@ class HostedStrategyFigures(HostFigures):
     ]
     basis: PriceBasisWord
     memory_bytes: Annotated[PayloadBytes, Said("That a device needs.")]
+    capacity_bytes: Annotated[PayloadBytes, Said("That a device may hold.")]
     tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
     mfu: Annotated[Ratio, Said("Flop/s of the model on a device over its peak.")]
 
@@ -519,6 +520,7 @@ class PlanHostsOutput(TrainedModel, Output):
     proof: Annotated[str, Said("What is proved, in words.")]
     interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
     least_batch: Annotated[Count, Said("The least batch that was asked for.")]
+    free_bytes: Annotated[PayloadBytes, Said("Kept free on a device.")]
     hosts: Annotated[Sequence[str], Said("Of the job, as listed.")]
     tokens_per_s: Annotated[Ratio | None, Said("Of the best; null: nothing was found.")]
     bound_tokens_per_s: Annotated[Ratio | None, Said("That no answer exceeds; null: not known.")]

@@ -193,7 +193,7 @@ def _point(one: PlotPoint, at: int, place: _Place, ahead: bool) -> Iterator[str]
         star = " ".join(f"{px:.1f},{py:.1f}" for px, py in _star(9.0))
         yield f'<svg x="{x}" y="{y}" overflow="visible"><polygon class="star" data-i="{at}" '
         yield f'points="{star}">{told}</polygon></svg>'
-        yield f'<text class="lab" x="{x}" y="{y}" dx="-4" dy="-14">chosen</text>'
+        yield f'<text class="lab" x="{x}" y="{y}" dx="-4" dy="24">chosen</text>'
         return
     kind = "dot full" if ahead else "dot"
     yield f'<circle class="{kind}" data-i="{at}" cx="{x}" cy="{y}" r="5.5">{told}</circle>'

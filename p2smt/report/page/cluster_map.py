@@ -47,7 +47,7 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
     own = views[0]
     sizes = " \u00d7 ".join(f"{level.size:,} {level.name}" for level in topology.levels)
     partly = "" if len(own.ranks) == topology.devices else ", not all of them with ranks"
-    lead = f"{counted(len(own.ranks), 'rank')} on {sizes}{partly}. One square is one device."
+    lead = f"{counted(len(own.ranks), 'rank')} on {sizes}{partly}."
     data = {
         "levels": [
             [level.name, level.size, columns]
@@ -58,7 +58,8 @@ def cluster_section(topology: Topology, views: Sequence[View]) -> Section:
         **_named(topology),
     }
     grid = Drawn("map", "The map of devices", data)
-    return Section("Who sits where", lead, (grid,), first=_spans(topology, views))
+    first, key = _spans(topology, views), "One square is one device."
+    return Section("Who sits where", lead, (grid,), first=first, key=key)
 
 
 def whole_cluster(

@@ -99,7 +99,7 @@ def _fragment(story: Story) -> Iterator[str]:
     shown = [one for one in story.sections if one.first or _still(one) or one.tables]
     for number, section in enumerate(shown):
         yield f"<details{' open' * (not number)}><summary>{text(section.title)}</summary>"
-        yield f'<p class="lead">{text(section.lead)}</p>'
+        yield f'<p class="lead">{text(f"{section.lead} {section.key}")}</p>'
         if section.first is not None:
             yield from _table(section.first, MOST_ROWS)
         for at, picture in enumerate(_still(section)):
@@ -169,7 +169,7 @@ def _head(story: Story, title: str) -> Iterator[str]:
 
 def _section(anchor: str, section: Section, data: dict[str, Any]) -> Iterator[str]:
     yield f'<section id="{anchor}"><h2>{text(section.title)}</h2>\n'
-    yield f'<p class="lead">{text(section.lead)}</p>\n'
+    yield f'<p class="lead">{text(f"{section.lead} {section.key}")}</p>\n'
     if section.first is not None:
         yield from _table(section.first)
     for number, picture in enumerate(section.pictures):

@@ -480,7 +480,7 @@
             const x = ((k % across) * side - view.x) * view.s;
             const y = (Math.floor(k / across) * (side + TOP) - view.y) * view.s;
             const edge = tall * CW * view.s;
-            c.fillText(`${words}, from down, to across`, x, y + 10 * view.s);
+            c.fillText(words, x, y + 10 * view.s);
             c.strokeRect(x + 0.5, y + TOP * view.s + 0.5, edge, edge);
           });
           return;

@@ -67,7 +67,7 @@ def told_schedule(schedule: Schedule, commands: tuple[str, ...]) -> Story:
             *((("Format", clean(schedule.form)),)),
         ),
         commands=commands,
-        lacks=("times: `p2smt verify FILE --cost TOPOLOGY` predicts them",),
+        lacks=("times: `p2smt verify FILE --cost SIZE -t TOPOLOGY` predicts them",),
         kind="report of a schedule",
     )
 
@@ -78,7 +78,7 @@ def _verdict(report: Report | None) -> str:
     if report.verdict.value == "valid":
         return "Valid: every interleaving ends with what the collective asks for."
     found = next((sentence(one.message) for one in report.violations), "")
-    return f"Verdict: {report.verdict.value}. {found}".strip()
+    return f"{report.verdict.value.capitalize()}. {found}".strip()
 
 
 # Messages and their rounds.
@@ -223,9 +223,10 @@ def _heat(schedule: Schedule, sent: Sequence[SentChunks], rounds: int) -> Sectio
         "ends": [list(row) for row in rows] if squares else [],
     }
     busy = len(cells) / (len(rows) * last)
-    lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message; the fuller, the darker."
+    lead = f"Of all {data['what']}s and rounds {busy:.0%} carry a message."
     grid = Drawn("heat", "Messages by link and round", data)
-    return Section("Who sends when", lead, (grid,))
+    key = "The fuller, the darker." + " Senders stand down, receivers across." * squares
+    return Section("Who sends when", lead, (grid,), key=key)
 
 
 def _links(carried: Counter[tuple[int, int]]) -> Section:

@@ -145,6 +145,8 @@ class Section:
     tables: tuple[Table, ...] = ()
     first: Table | None = None
     """A table that says more than the picture, and stands before it."""
+    key: str = ""
+    """How the picture is read, after the lead; a terminal has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Trained:
     parts: Mapping[str, float]
     hidden: Mapping[str, float]
     memory: Mapping[str, float]
-    capacity_bytes: float
+    capacity_bytes: float | None
     range_s: tuple[float, float] | None = None
     device_bytes: float | None = None
     tokens_per_s: float | None = None
@@ -97,18 +97,18 @@ def differences(strategy: str, chosen: str) -> str:
 def training_story(found: Trained, names: Names, commands: tuple[str, ...]) -> Story:
     """The story of a training."""
     beyond = (("Beyond what was measured", sentence("; ".join(found.outside))),)
-    sections = [
+    sections = (
         _time_section(found),
-        _memory_section(found),
+        *([] if found.capacity_bytes is None else [_memory_section(found, found.capacity_bytes)]),
+        *(one for one in found.extra if one.title.startswith("Who")),
         *([_points_section(found)] if len(found.points) > 1 else []),
-    ]
-    sections[2:2] = [one for one in found.extra if one.title.startswith("Who")]
-    sections += [one for one in found.extra if not one.title.startswith("Who")]
+        *(one for one in found.extra if not one.title.startswith("Who")),
+    )
     return Story(
         title=found.what,
         verdict=_verdict(found),
         figures=tuple(_figures(found)),
-        sections=tuple(sections),
+        sections=sections,
         warnings=tuple(_warnings(found)) + beyond * bool(found.outside),
         rests=(*found.rests, *_searched(found)),
         sources=found.sources,
@@ -139,10 +139,12 @@ def _how_open(found: Trained) -> str:
 
 
 def _warnings(found: Trained) -> Iterator[tuple[str, str]]:
-    if found.memory_bytes > found.capacity_bytes:
-        over = format_gigabytes(found.memory_bytes - found.capacity_bytes)
+    if (given := found.capacity_bytes) is None:
+        return
+    if found.memory_bytes > given:
+        over = format_gigabytes(found.memory_bytes - given)
         yield "Does not fit", f"a device lacks {over}"
-    elif memory_verdict(int(found.memory_bytes), int(found.capacity_bytes)) is MemoryVerdict.TIGHT:
+    elif memory_verdict(int(found.memory_bytes), int(given)) is MemoryVerdict.TIGHT:
         yield "Tight", "runs that came this near to the memory of a device have failed"
 
 
@@ -155,7 +157,8 @@ def _figures(found: Trained) -> Iterator[Figure]:
     if found.tokens_per_s is not None:
         used = "" if found.mfu is None else f"{found.mfu:.0%} of peak FLOP/s (MFU)"
         yield Figure(count(found.tokens_per_s), "tokens a second, all devices", used)
-    share = f"{found.memory_bytes / found.capacity_bytes:.0%} of {_usable(found)}"
+    given = found.capacity_bytes
+    share = "" if given is None else f"{found.memory_bytes / given:.0%} of {_usable(found, given)}"
     yield Figure(format_gigabytes(found.memory_bytes), "memory of the fullest device", share)
 
 
@@ -187,10 +190,10 @@ def _time_section(found: Trained) -> Section:
     return Section("Where the time goes", lead, tuple(stacks), (table,))
 
 
-def _usable(found: Trained) -> str:
+def _usable(found: Trained, capacity_bytes: float) -> str:
     """What a training may take, as `plan` says it; the rest of a device is kept free."""
     usable = " usable" if found.device_bytes else ""
-    return f"{format_gigabytes(found.capacity_bytes)}{usable}"
+    return f"{format_gigabytes(capacity_bytes)}{usable}"
 
 
 def _share(part: float) -> str:
@@ -211,18 +214,18 @@ def _timed(parts: Mapping[str, float], hidden: bool = False) -> tuple[BarPart, .
     )
 
 
-def _memory_section(found: Trained) -> Section:
-    given = found.device_bytes or found.capacity_bytes
-    needed, left = found.memory_bytes, found.capacity_bytes - found.memory_bytes
+def _memory_section(found: Trained, capacity_bytes: float) -> Section:
+    given = found.device_bytes or capacity_bytes
+    needed, left = found.memory_bytes, capacity_bytes - found.memory_bytes
     fullest = "" if found.stage is None else f"Stage {found.stage} is the fullest: "
     fits = f"{format_gigabytes(left)} to spare" if left >= 0 else "it does not fit"
-    lead = f"{fullest}{format_gigabytes(needed)} of {_usable(found)}, {fits}."
+    lead = f"{fullest}{format_gigabytes(needed)} of {_usable(found, capacity_bytes)}, {fits}."
     parts = tuple(
         BarPart(clean(name), value, format_gigabytes(value)) for name, value in found.memory.items()
     )
-    reserve = given - found.capacity_bytes
+    reserve = given - capacity_bytes
     words = f"{format_gigabytes(reserve)} behind the dashed line are kept free"
-    marks = ((found.capacity_bytes, words),) if reserve > 0 else ()
+    marks = ((capacity_bytes, words),) if reserve > 0 else ()
     scale = max(given, needed)
     rest = f"{format_gigabytes(left)} left" if left > 0.15 * given else ""
     bar = Stack("a device", parts, scale, format_gigabytes(scale), marks, rest)
@@ -239,10 +242,8 @@ def _points_section(found: Trained) -> Section:
     if all(one[0] != found.strategy for one in listed):
         own = found.strategy, found.iteration_s, found.memory_bytes, part_words(found.parts)
         listed = sorted([*listed, own], key=lambda one: one[1])
-    lead = (
-        f"{counted(len(listed), 'strategy', 'strategies')}{near} are shown. "
-        "Filled points on the dashed line: nothing is both faster and smaller."
-    )
+    lead = f"{counted(len(listed), 'strategy', 'strategies')}{near} are in the file."
+    key = "Filled points on the dashed line: nothing is both faster and smaller."
     own_s, own_bytes = next(one[1:3] for one in listed if one[0] == found.strategy)
     points, rows = [], []
     for strategy, seconds, size, words in listed:
@@ -257,11 +258,11 @@ def _points_section(found: Trained) -> Section:
         )
         row = (clean(strategy, 160), format_time3(seconds), slower, format_gigabytes(size))
         rows.append((*row, "chosen" if chosen else ""))
-    given = found.capacity_bytes / _BILLION
-    limit = (given, f"{plain(given)} GB may be used")
+    given = (found.capacity_bytes or 0) / _BILLION
+    limit = (given, f"{plain(given)} GB may be used") if given else None
     scatter = Scatter("seconds of an iteration", "GB of a device", tuple(points), limit)
     heads = ("strategy", ">iteration", ">against the chosen", ">memory", "")
-    return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),))
+    return Section("What else would do", lead, (scatter,), (Table(heads, tuple(rows)),), key=key)
 
 
 def _searched(found: Trained) -> Iterator[tuple[str, str]]:
@@ -374,7 +375,7 @@ def of_answer(data: Fields) -> Trained | None:
         return None
     model = clean(data.inside("model").words("name"))
     efficiency = data.inside("efficiency")
-    given = run.maybe("capacity_bytes") or run.number("memory_bytes")
+    given = run.maybe("capacity_bytes")
     memory = {"parameters and more": run.number("memory_bytes")}
     stage = None
     if isinstance(run.data.get("memory"), dict):
@@ -392,7 +393,7 @@ def of_answer(data: Fields) -> Trained | None:
         memory=memory,
         capacity_bytes=given,
         range_s=run.ends("range_s"),
-        device_bytes=None if free is None else given + free,
+        device_bytes=None if free is None or given is None else given + free,
         tokens_per_s=run.maybe("tokens_per_s"),
         mfu=run.maybe("mfu"),
         stage=stage,
@@ -402,15 +403,19 @@ def of_answer(data: Fields) -> Trained | None:
         within=data.maybe("near_optimal_within"),
         points=tuple(_printed_points(data)),
         rests=(("Fitted", f"{clean(efficiency.words('name'))} on {device}"),),
-        lacks=(f"{map_lacks}`-o PLAN` writes the file that has them",),
+        lacks=(
+            *(["how much memory a device has: plan again"] if given is None else []),
+            f"{map_lacks}`-o PLAN` writes the file that has them",
+        ),
     )
 
 
 def _printed_outside(data: Fields, run: Fields) -> tuple[str, ...]:
     """How the one to run lies outside of measured runs, where that is said of it."""
-    known = run.data.get("known")
-    where = run.inside("known") if isinstance(known, dict) else data
-    return where.texts("outside")
+    for said, key in ((run, "known"), (data, "recommended_known")):
+        if isinstance(said.data.get(key), dict):
+            return said.inside(key).texts("outside")
+    return data.texts("outside")
 
 
 def _memory(run: Fields) -> dict[str, float]:

@@ -356,20 +356,21 @@ def _fastest_word(status: Status) -> str:
 def _near(
     listed: Sequence[RunEstimate], near: NearStrategies | HostsNearBest, run: Recommended
 ) -> Iterator[ScreenBlock]:
-    """How many the model cannot tell from the best, and the first of them by their numbers."""
+    """How many the model cannot tell from the best, and the first of them by their numbers: all
+    of these rows, or none."""
     least = "" if near.status.settled else "at least "
     plural = "strategies" if near.count != 1 else "strategy"
     within = f"within {plain(100 * near.within, 6)} % of the fastest"
-    head = f"{least}{near.count:,} {plural} {within}; ranking, for --pick N:"
-    yield ScreenBlock("near", (head,), 4)
+    head = f"{least}{near.count:,} {plural} {within}"
     shown = [*range(min(_SHOWN_ROWS, len(listed)))]
     rows = shown if run.number - 1 in shown else [*shown, run.number - 1]
     texts = apart_texts([listed[at].run.strategy for at in rows])
+    lines = [f"{head}; for --pick N:"]
     for at, differs in zip(rows, texts, strict=True):
         mark = "*" if at == run.number - 1 else " "
         slower = _sequence_s(listed[at]) / _sequence_s(listed[0]) - 1
-        text = f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {differs}"
-        yield ScreenBlock("", (text,), 4 if mark == "*" else 3, 1)
+        lines.append(f"{mark}{at + 1:>2} {f'+{max(0.0, slower):.1%}':>6} {differs}")
+    yield ScreenBlock("near", tuple(lines), 4, len(lines), f"{head}; --pick N: --details")
 
 
 def _sequence_s(found: RunEstimate) -> float:
@@ -377,12 +378,17 @@ def _sequence_s(found: RunEstimate) -> float:
 
 
 def _next(options: Sequence[TrainerOptions], launcher: str, file: str | None) -> str:
-    """The export that a trainer takes which has the strategy and the groups of its placement."""
-    able = [one for one in options if not one.lacks]
-    placed = sorted((one for one in able if one.placed), key=lambda one: one.name != launcher)
-    export = f"{plan_words(file)} --to {placed[0].format}" if placed else "-o PLAN writes it"
-    nobody = ", no trainer here numbers ranks so" if able and not placed else ""
-    return f"{export}{nobody}; all tables: --details"
+    """The export that a trainer takes which has the strategy and the groups of its placement; or
+    for which trainer to plan."""
+    able = sorted((one for one in options if not one.lacks), key=lambda one: one.name != launcher)
+    placed = next((one for one in able if one.placed), None)
+    if placed is not None:
+        first = f"{plan_words(file)} --to {placed.format}"
+    elif able:
+        first = f"no trainer numbers ranks so: to launch it, plan with --launcher {able[0].name}"
+    else:
+        first = "no trainer here runs it: --details says why"
+    return f"{first}; all tables: --details"
 
 
 def _nothing(answer: PlanAnswer) -> Iterator[ScreenBlock]:

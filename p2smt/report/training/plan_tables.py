@@ -85,7 +85,8 @@ def option_lines(options: Sequence[TrainerOptions], launcher: str) -> Iterator[s
             yield f"{one.title} lacks {'; '.join(one.lacks)}"
     if shown is not None:
         yield ""
-        yield f"options of {shown.title}:"
+        other = ", which numbers ranks otherwise: plan with --launcher " + shown.name
+        yield f"options of {shown.title}{other * (not shown.placed)}:"
         yield from (f"  {line}" for line in shown.text.splitlines())
         yield from shown.notes
 

@@ -138,15 +138,18 @@ def unmeasured_words(found: RunEstimate) -> str:
     return f"rests on {', '.join(kinds)}, unmeasured: the calibration is of {measured}"
 
 
+_BEYOND = "; range may not hold"
+
+
 def known_words(known: Known) -> str:
     """What runs say of a strategy: which are like it, or what of it none had."""
     if not known.runs:
-        return "no run of such a model by these constants is known; the error is unknown"
+        return f"no run of such a model by these constants is known{_BEYOND}"
     if not known.inside:
         values = ", ".join(one.value for one in known.missing)
         like = f"{values}: no run like it" if values else "no run like it"
-        return f"{like}; error there unknown"
-    off = "error here unknown" if known.off is None else f"{known.off:.1%} off"
+        return f"{like}{_BEYOND}"
+    off = "their errors unknown" if known.off is None else f"{known.off:.1%} off"
     left_out = "" if known.off is None else ", their model left out"
     like = f"{known.like} of {known.runs} fitted runs on {known.device}"
     return f"{like} {'is' if known.like == 1 else 'are'} like it: {off}{left_out}"

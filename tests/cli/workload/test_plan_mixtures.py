@@ -187,7 +187,10 @@ def test_the_next_command_is_one_that_there_is(launcher: str, to: str) -> None:
     """Without a launcher experts may lie as no trainer numbers ranks; with one they do not."""
     asked = ("--fix", "ep=4", "--fix", "dp=8", "--top", "1")
     across, within = (cli("plan", *SCENE, *asked, *ep) for ep in ACROSS)
-    assert "-o PLAN writes it, no trainer here numbers ranks so; all tables" in across.out
+    assert "next     no trainer numbers ranks so: to launch it, plan with --launcher" in across.out
+    assert cli("plan", *SCENE, *asked, "-o", "across.json", *ACROSS[0]).code == 0
+    refused = cli("export", "across.json", "--to", to)
+    assert refused.err.endswith(f"plan with --launcher {launcher}, which keeps to its order\n")
     assert "next     -o PLAN, export PLAN --to " in within.out
     told = cli("plan", *SCENE, *asked, "--launcher", launcher, "-o", "made.json", *ACROSS[0])
     assert f"next     export made.json --to {to}; all tables: --details" in told.out

@@ -99,8 +99,8 @@ def test_a_refusal_names_whose_ranks_lie_otherwise_and_what_helps() -> None:
     layout = RankLayout.of(DGX, strategy, None, across)
     assert refusal(MEGATRON.export, ALIKE, batch, strategy, None, layout) == (
         "ranks of pp=1,dp=16,cp=1,tp=1,ep=2,etp=1: Megatron-LM numbers ranks of experts by "
-        "et-ep-ed-pp or et-ep-pp-ed (--use-tp-pp-dp-mapping), and theirs lie otherwise; place "
-        "attention and experts by ranks in order, or in equal parts of each level"
+        "et-ep-ed-pp or et-ep-pp-ed (--use-tp-pp-dp-mapping), and theirs lie otherwise; plan "
+        "with --launcher megatron, which keeps to its order"
     )
     crossed = Strategy(dp=2, tp=8, sequence_parallel=True)
     nodes = Placement(((1, 1), (1, 2), (1, 1), (2, 4)))

@@ -27,6 +27,7 @@ COMMANDS = {
     "swap.xml": "classics pairwise-all-to-all --ranks 4 -o swap.xml",
 }
 PRINTED = {
+    "on_hosts.json": f"{PLAN.replace('tiny', 'named')} --hosts all --json",
     "printed.json": f"{PLAN} --compare tp=8 --json",
     "solved.json": "solve -t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --json",
     "sizes.json": "synthesize -t dgx1-v100:1 --fabric dgx1 --collective all-gather "
@@ -40,6 +41,7 @@ def write_inputs(folder: Path) -> None:
     """All of them, in the folder that is the current one."""
     (folder / "tiny.yaml").write_text(TINY + H100)
     (folder / "racks.yaml").write_text(RACKS)
+    (folder / "named.yaml").write_text(TINY + H100 + 'hosts: "n[1-2]"\n')
     (folder / "small.yaml").write_text(SMALL)
     for name, command in (*COMMANDS.items(), *PRINTED.items()):
         done = cli(*shlex.split(command))

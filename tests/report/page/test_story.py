@@ -240,6 +240,34 @@ def test_what_is_to_spare_is_of_what_a_training_may_use(inputs: Path) -> None:
     assert f"{format_gigabytes(needed)} of {usable} usable, {left} to spare." in lead
 
 
+def test_a_plan_on_hosts_that_was_printed_says_what_a_device_has(
+    inputs: Path, tmp_path: Path
+) -> None:
+    data = read(inputs / "on_hosts.json")
+    given, run = data["free_bytes"], data["recommended"]
+    assert given + run["capacity_bytes"] == 80 * 10**9
+    (lead,) = [
+        one.lead
+        for one in story_of([str(inputs / "on_hosts.json")]).sections
+        if one.title.startswith("Memory")
+    ]
+    assert f" of {format_gigabytes(run['capacity_bytes'])} usable, " in lead
+    data["recommended_known"]["outside"] = ["cp=8: measured are 1 only"]
+    for one in (run, data["best"], *data["top"]):
+        one.pop("capacity_bytes", None)
+    (tmp_path / "older.json").write_text(json.dumps(data))
+    older = story_of([str(tmp_path / "older.json")])
+    assert older.lacks[0] == "how much memory a device has: plan again"
+    assert not any(one.title.startswith("Memory") for one in older.sections)
+    assert older.warnings == (("Beyond what was measured", "cp=8: measured are 1 only"),)
+
+
+def test_the_verdict_of_a_broken_schedule_is_its_first_word() -> None:
+    assert story_of(["examples/lost_dependency.xml"]).verdict.startswith(
+        "Invalid. rank 0 block 0 step 1 s "
+    )
+
+
 def test_a_certificate_is_told_as_a_claim(tmp_path: Path) -> None:
     """Nothing is checked for a page, so that no word of it may sound like a proof."""
     path = tmp_path / "bound.json"

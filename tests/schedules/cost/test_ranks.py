@@ -97,8 +97,20 @@ def test_the_command_says_where_ranks_lie(ring: str) -> None:
     assert data["cost"]["seconds"] == pytest.approx(found.time_s, rel=0.05)
 
 
+def test_ranks_lie_on_the_used_part_of_each_node(ring: str) -> None:
+    words = ("verify", ring, "--cost", "1MiB", "-t", "dgx-a100:2")
+    part = cli(*words, "--use", "gpu=2", "--json").json()["cost"]
+    whole = cli(*words, "--ranks-on", "node=2", "--json").json()["cost"]
+    assert (part["devices"], whole["devices"]) == ([0, 1, 2, 3], [0, 1, 8, 9])
+    assert part["seconds"] == pytest.approx(whole["seconds"])
+    done = cli(*words, "--use", "gpu=2", "--ranks-on", "node=3")
+    assert done.code == 2
+    assert "a node has 2 devices; give 2 or fewer" in done.err
+
+
 def test_where_ranks_lie_is_of_a_time(ring: str) -> None:
     assert_one_error(cli("verify", ring, "--ranks-on", "node=1"))
+    assert_one_error(cli("verify", ring, "--use", "gpu=2"))
     done = cli("verify", ring, "--cost", "1MiB", "-t", "dgx-a100:4", "--ranks-on", "0,1,2,2")
     assert_one_error(done)
     assert_one_error(cli("verify", "--program", "single", "--levels", "2,2", "--ranks-on", "0,1"))
