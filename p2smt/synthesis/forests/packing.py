@@ -30,6 +30,8 @@ _LONG = 1e-6
 """What an arc costs beside its price, as a part of an even one: of like ways the short one."""
 _DENOMINATORS = (1, 2, 3, 4, 6, 8, 12, 24, 60, 120, 720, 5040)
 _FINEST = 10**6
+_STEP = 4
+"""How fast prices grow while the first trees keep off each other."""
 _TRIES = 12
 """Where no low tree is new, others are sought at so many prices by chance near these."""
 
@@ -111,6 +113,8 @@ class ForestPacking:
     def grow(self, limits: SearchLimits) -> PackingShares | None:
         """Add trees until no arc takes longer than the least time, or none helps; None: no time."""
         watch, shares = StopWatch.start(limits), None
+        if len(self.roots) > 1:
+            self._prices = self._spread(self._spread(self._prices))
         bound = self._add(self._prices)
         while not watch.expired():
             columns = tuple(
@@ -133,24 +137,46 @@ class ForestPacking:
                 return shares
         return shares
 
+    def _spread(self, prices: Sequence[float]) -> Sequence[float]:
+        """Add a tree for each kind of root that keeps off what those before load; prices then.
+
+        Prices grow by what is loaded (Garg and Koenemann, 1998).
+        """
+        for number in self._rooted():
+            loads = self._tree(number, self._per_arc(prices))
+            grown = [a * (1 + _STEP * float(loads.get(k, 0))) for k, a in enumerate(prices)]
+            prices = [price / sum(grown) for price in grown]
+        return prices
+
     def _add(self, prices: Sequence[float]) -> float:
         """Add a cheapest tree for each kind of root; what no weights load less, at these prices."""
+        per_arc, costs = self._per_arc(prices), list[float]()
+        for number in self._rooted():
+            loads = self._tree(number, per_arc)
+            costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
+        if self._low:
+            return 0.0  # a low tree may not be the cheapest, which proves nothing
+        return (min if self.free else sum)(costs) - 2 * _LONG
+
+    def _rooted(self) -> list[int]:
+        """The kinds of roots that have trees, by number; others need higher ones."""
+        most = min((search.height for search in self._low), default=0)
+        return [number for number, needs in enumerate(self._needs) if needs <= most]
+
+    def _per_arc(self, prices: Sequence[float]) -> list[float]:
         even = _LONG / len(self.rooms)
         per_arc = [even] * len(self.orbits.arcs)
         for arc, orbit in enumerate(self.orbits.arcs):
             if orbit in self.rooms:
                 number, part = self.rooms[orbit]
                 per_arc[arc] = (prices[number] + even) * float(part)
-        costs = []
-        for number, (root, count) in enumerate(self.roots):
-            if any(self._needs[number] > search.height for search in self._low):
-                continue  # only of an all-reduce, in which it has no part yet
-            ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
-            loads = self.keep(number, root, count, ways)
-            costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
-        if self._low:
-            return 0.0  # a low tree may not be the cheapest, which proves nothing
-        return (min if self.free else sum)(costs) - 2 * _LONG
+        return per_arc
+
+    def _tree(self, number: int, per_arc: Sequence[float]) -> Mapping[int, Fraction]:
+        """Add a cheapest tree of a kind of roots; returns what it loads."""
+        root, count = self.roots[number]
+        ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
+        return self.keep(number, root, count, ways)
 
     def keep(
         self, number: int, root: int, count: int, ways: Mapping[bool, Ways]
