@@ -113,8 +113,7 @@ class ForestPacking:
     def grow(self, limits: SearchLimits) -> PackingShares | None:
         """Add trees until no arc takes longer than the least time, or none helps; None: no time."""
         watch, shares = StopWatch.start(limits), None
-        if len(self.roots) > 1:
-            self._prices = self._spread(self._spread(self._prices))
+        alike = len(self.roots) > 1 and not self.trees
         bound = self._add(self._prices)
         while not watch.expired():
             columns = tuple(
@@ -126,6 +125,9 @@ class ForestPacking:
             if found is None or found.load <= max(1.0, bound) + _NEAR:
                 return found or shares
             shares, known = found, len(self.trees)
+            if alike:
+                self._prices, alike = self._spread(self._spread(self._prices)), False
+                continue
             self._prices = [(a + b) / 2 for a, b in zip(self._prices, found.prices, strict=True)]
             bound = max(bound, self._add(self._prices))
             if len(self.trees) == known:
