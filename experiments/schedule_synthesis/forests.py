@@ -84,7 +84,7 @@ print(Fraction(len(gpus) * k) / Fraction(U), len(trees), min(took), sum(took[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ForestInstance:
     """A fabric as p2smt's options, what has failed of it, and as ForestColl builds it ("": not)."""
 
     name: str
@@ -99,31 +99,33 @@ class Instance:
 
 
 RATES = (
-    Instance("A100 x 1", "--fabric dgx-a100", theirs="a100_topology(1)"),
-    Instance("A100 x 2", "--fabric dgx-a100:2", theirs="a100_topology(2)"),
-    Instance("A100 x 2", "--fabric dgx-a100:2", ("card 0", "card 3"), "a100_topology(2)"),
-    Instance("A100 x 3", "--fabric dgx-a100:3", theirs="a100_topology(3)"),
-    Instance("MI250 x 1", "--fabric mi250", theirs="mi250_topology(1)"),
-    Instance("MI250 x 1", "--fabric mi250", ("link 0-1", "link 3-11"), "mi250_topology(1)"),
-    Instance(
+    ForestInstance("A100 x 1", "--fabric dgx-a100", theirs="a100_topology(1)"),
+    ForestInstance("A100 x 2", "--fabric dgx-a100:2", theirs="a100_topology(2)"),
+    ForestInstance("A100 x 2", "--fabric dgx-a100:2", ("card 0", "card 3"), "a100_topology(2)"),
+    ForestInstance("A100 x 3", "--fabric dgx-a100:3", theirs="a100_topology(3)"),
+    ForestInstance("MI250 x 1", "--fabric mi250", theirs="mi250_topology(1)"),
+    ForestInstance("MI250 x 1", "--fabric mi250", ("link 0-1", "link 3-11"), "mi250_topology(1)"),
+    ForestInstance(
         "MI250 x 2",
         "--fabric mi250:2",
         ("link 0-1", "link 3-11", "link 16-20"),
         "mi250_topology(2)",
     ),
-    Instance("torus 4x4", "--fabric torus:4x4", theirs="torus(4)"),
-    Instance("torus 4x4", "--fabric torus:4x4", ("link 0-1", "link 6-10", "link 8-9"), "torus(4)"),
-    Instance("dgx-h100:2", "-t dgx-h100:2"),
-    Instance("dgx-h100:16", "-t dgx-h100:16"),
-    Instance("dgx-h100:128", "-t dgx-h100:128"),
-    Instance("1,024 GPUs in two levels", "-t levels.yaml"),
-    Instance("1,024 GPUs in two levels", "-t levels.yaml", ("card 3",)),
-    Instance("A100 x 2, 52 pieces", "--fabric dgx-a100:2 --pieces 52"),
-    Instance("MI250 x 1, 96 pieces", "--fabric mi250 --pieces 96"),
+    ForestInstance("torus 4x4", "--fabric torus:4x4", theirs="torus(4)"),
+    ForestInstance(
+        "torus 4x4", "--fabric torus:4x4", ("link 0-1", "link 6-10", "link 8-9"), "torus(4)"
+    ),
+    ForestInstance("dgx-h100:2", "-t dgx-h100:2"),
+    ForestInstance("dgx-h100:16", "-t dgx-h100:16"),
+    ForestInstance("dgx-h100:128", "-t dgx-h100:128"),
+    ForestInstance("1,024 GPUs in two levels", "-t levels.yaml"),
+    ForestInstance("1,024 GPUs in two levels", "-t levels.yaml", ("card 3",)),
+    ForestInstance("A100 x 2, 52 pieces", "--fabric dgx-a100:2 --pieces 52"),
+    ForestInstance("MI250 x 1, 96 pieces", "--fabric mi250 --pieces 96"),
 )
 
 
-def our_row(asked: Instance, folder: Path) -> Row:
+def our_row(asked: ForestInstance, folder: Path) -> Row:
     """A rate, and what a schedule takes of the forest's time.
 
     Raises:
@@ -140,7 +142,7 @@ def our_row(asked: Instance, folder: Path) -> Row:
     return row | _solving(asked) if asked.theirs else row
 
 
-def _solving(asked: Instance) -> Row:
+def _solving(asked: ForestInstance) -> Row:
     """CPU seconds of rate, trees and their check, the least of some runs; are there symmetries."""
     fabric, took = load_fabric(asked.options.split()[-1]), list[float]()
     while sum(took) < ENOUGH_S:
@@ -168,7 +170,7 @@ def _printed(arguments: Sequence[str], folder: Path) -> tuple[Any, float]:
     return json.loads(run.printed), round(run.cpu_s, 2)
 
 
-def their_row(asked: Instance, clone: Path, python: str, folder: Path) -> Row:
+def their_row(asked: ForestInstance, clone: Path, python: str, folder: Path) -> Row:
     """The rate that ForestColl says, with its trees.
 
     Raises:

@@ -323,11 +323,11 @@ def _notes(priced: PricedSchedules) -> Iterator[str]:
 # The check of a certificate.
 
 
-Held = tuple[str | None, str | None]
+HeldTo = tuple[str | None, str | None]
 """The names of the fabric and of the topology that a certificate was held against."""
 
 
-def size_report_lines(report: SizeReport, held: Held = (None, None)) -> Iterator[str]:
+def size_report_lines(report: SizeReport, held: HeldTo = (None, None)) -> Iterator[str]:
     """What is wrong, then the verdict."""
     claim = report.claim
     yield from report.faults
@@ -351,7 +351,7 @@ def _triple_words(triple: Sequence[int]) -> str:
     return f"({','.join(map(str, triple))})"
 
 
-def _not_checked(report: SizeReport, held: Held) -> list[str]:
+def _not_checked(report: SizeReport, held: HeldTo) -> list[str]:
     if not report.valid:
         return []
     name = f"that the fabric is {report.claim.fabric.name}"
@@ -360,7 +360,7 @@ def _not_checked(report: SizeReport, held: Held) -> list[str]:
     return [*own, "that there are these schedules (their files show it)"]
 
 
-def size_report_data(report: SizeReport, held: Held = (None, None)) -> VerifySizesOutput:
+def size_report_data(report: SizeReport, held: HeldTo = (None, None)) -> VerifySizesOutput:
     """The verdict as data."""
     claim = report.claim
     return VerifySizesOutput(
