@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from fractions import Fraction
 
 from p2smt.calibration.build import Calibration, calibrated_yaml
 from p2smt.cluster.file import dump_topology, load_topology
@@ -28,6 +29,7 @@ from p2smt.plans import file as plan_file
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.solution import Solution
+from p2smt.schedules.cost.against import step_s
 from p2smt.schedules.lower.lowered_request import PlanExport
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
@@ -218,20 +220,29 @@ def is_size_certificate(path: StrPath) -> bool:
     return _kind_of(path) == SIZE_KIND
 
 
-def verify_sizes(path: StrPath, fabric: Fabric | None = None) -> SizeReport:
+def verify_sizes(
+    path: StrPath, fabric: Fabric | None = None, topology: Topology | None = None
+) -> SizeReport:
     """Derive bounds, times and ratio of a certificate of payloads again, in exact arithmetic.
 
     Args:
         path: its file.
         fabric: the one that it must be about, whose unit gives the seconds of a byte; None: the one
             that it holds, and the seconds that it states.
+        topology: what gives the seconds of a step, under its library; None: those that it states.
 
     Raises:
         InputError: the file is no certificate.
     """
     claim = SizeCertificate.load(path)
     report = check_sizes(claim)
-    if fabric is None or not report.valid:
+    if not report.valid:
+        return report
+    if topology is not None and Fraction(repr(step_s(topology))) != claim.alpha_s:
+        under = f" under {topology.library_name}" if topology.library is not None else ""
+        fault = f"alpha_s is not the latency of a step on {topology.name}{under}"
+        return replace(report, faults=(fault,))
+    if fabric is None:
         return report
     if not _same(claim.least, fabric):
         return replace(report, faults=(_OTHER,))

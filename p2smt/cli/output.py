@@ -182,7 +182,11 @@ def writable(path: str | None) -> None:
         return
     given, target = f"output {path[:200]!r}", Path(os.path.realpath(path.replace("\0", "/")))
     if not path or path.endswith(os.sep) or "\0" in path or not target.parent.is_dir():
-        raise InputError(given, "is not a file in an existing folder", "give another path")
+        folder = target if path.endswith(os.sep) else target.parent
+        remedy = "give another path"
+        if path.strip(os.sep) and "\0" not in path and not folder.exists():
+            remedy = "make the folder, or give another path"
+        raise InputError(given, "is not a file in an existing folder", remedy)
     if target.exists() and not target.is_file():
         raise InputError(given, "exists and is not a regular file", "give another path")
     if not os.access(target.parent, os.W_OK):

@@ -450,7 +450,7 @@ def synthesize(
     from p2smt.result import StopWatch
 
     watch = StopWatch.start(how.limits())  # a large fabric takes seconds to make
-    if ask.wanted:
+    if ask.wanted(sizes.size is not None):
         forest = asked_forest(question, ask, sizes, parts, files)
         return show_throughput(ask, forest, rates, watch.left(), shown)
     if sizes.size is not None:

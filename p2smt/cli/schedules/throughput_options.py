@@ -55,9 +55,8 @@ class ThroughputOptions:
         "H", "With --objective: trees of at most so many messages from the root; default: any."
     )
 
-    @property
-    def wanted(self) -> bool:
-        """Whether the question is one of throughput.
+    def wanted(self, sized: bool) -> bool:
+        """Whether the question is one of throughput; ``sized``: payloads are given.
 
         Raises:
             InputError: the objective is another, or other options need it.
@@ -69,6 +68,10 @@ class ThroughputOptions:
                 given_, rule = f"--objective {self.objective[:40]!r}", "must be throughput"
                 raise InputError(given_, rule, "or leave it out, for one size or --pareto")
             return True
+        if self.without and sized:
+            rule = "goes with --objective throughput: prices of payloads know no failed links"
+            remedy = "replace --size by that, or give a --fabric FILE that lacks them"
+            raise InputError("--without", rule, remedy)
         named = {"--without": self.without, "--pieces": self.pieces, "--height": self.height}
         for name, value in named.items():
             if value is not None:

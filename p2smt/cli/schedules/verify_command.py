@@ -14,6 +14,7 @@ from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
 from p2smt.cli.output import note, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
+from p2smt.cli.schedules.size_options import priced_under
 from p2smt.cli.schedules.tuner_files import tuner_text, verify_tuner
 from p2smt.errors import InputError
 
@@ -125,6 +126,7 @@ def _verify_file(
     fabric: Text,
     how: o.SearchOptions,
 ) -> int:
+    from p2smt.api.files import is_size_certificate
     from p2smt.interop.schedule_files import folded_schedule, require_json, schedule_text
     from p2smt.plans.crossings.least_set_file import is_least_set
     from p2smt.resharding.plan_file import is_redistribution
@@ -135,6 +137,11 @@ def _verify_file(
         require_json(file)
         if how.time_limit is not None and not prove:
             raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
+        if is_size_certificate(file):
+            remedy = "drop them; --fabric and --topology name what it is about"
+            replace(asked, topology=None).refuse("a proof about payloads", remedy)
+            _refuse_proof(prove)
+            return verify_sized(file, shown, fabric, asked.topology)
         if (proof := _checker_of_proof(file)) is not None:
             asked.refuse("a proof about schedules", "drop them; --fabric names what it is about")
             _refuse_proof(prove)
@@ -158,12 +165,10 @@ def _verify_file(
 
 def _checker_of_proof(file: str) -> Callable[[str, o.ShownOptions, Text], int] | None:
     """What checks a file that proves something of schedules; None: another one."""
-    from p2smt.api.files import is_certificate, is_forest_file, is_size_certificate
+    from p2smt.api.files import is_certificate, is_forest_file
 
     if is_certificate(file):
         return verify_certificate
-    if is_size_certificate(file):
-        return verify_sized
     return verify_forest if is_forest_file(file) else None
 
 
@@ -295,15 +300,19 @@ def verify_certificate(file: str, shown: o.ShownOptions, fabric: Text) -> int:
     return OK if report.valid else REFUTED
 
 
-def verify_sized(file: str, shown: o.ShownOptions, fabric: Text) -> int:
-    """Derive what is proved of payloads again by fractions alone; ``fabric``: as for a bound."""
+def verify_sized(file: str, shown: o.ShownOptions, fabric: Text, topology: Text) -> int:
+    """Derive what is proved of payloads again by fractions alone; ``fabric``: as for a bound.
+
+    ``topology``: whose latencies it must have; what is named as both is the fabric of its levels.
+    """
     from p2smt.api.files import verify_sizes
-    from p2smt.fabric.fabric_file import load_fabric
     from p2smt.report.schedules.size_data import size_report_data, size_report_lines
 
-    known = None if fabric is None else load_fabric(fabric)
-    report, name = verify_sizes(file, known), None if known is None else known.name
-    _tell(shown, lambda: size_report_data(report, name), lambda: size_report_lines(report, name))
+    levels = None if topology is None else priced_under(topology, None)
+    own = levels if fabric == topology else None
+    known = None if fabric is None else o.FabricOptions().fabric(fabric, levels=own)
+    report, held = verify_sizes(file, known, levels), (fabric, topology)
+    _tell(shown, lambda: size_report_data(report, held), lambda: size_report_lines(report, held))
     return OK if report.valid else REFUTED
 
 

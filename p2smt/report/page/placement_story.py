@@ -134,8 +134,6 @@ def _in_parts(plan: AnyPlan) -> tuple[Section, ...]:
         if split.parts:
             took, own = format_time3(split.seconds), format_time3(request.seconds or 0.0)
             lead = f"{_name(request)} takes {took} in parts at once, {own} by one program."
-        if split.least_s:
-            lead += f" No split gains more than {split.seconds / split.least_s - 1:.1%}."
         rows = tuple(
             (
                 part.share,
@@ -144,6 +142,9 @@ def _in_parts(plan: AnyPlan) -> tuple[Section, ...]:
             )
             for part in split.parts
         )
+        if split.least_s:
+            which = "No other" if rows else "No"
+            lead += f" {which} split gains more than {split.seconds / split.least_s - 1:.1%}."
         tables = (Table(("part", ">time", "program"), rows),) * bool(rows)
         found.append(Section("In parts at once", lead, (), tables))
     return tuple(found)

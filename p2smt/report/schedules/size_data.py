@@ -323,12 +323,16 @@ def _notes(priced: PricedSchedules) -> Iterator[str]:
 # The check of a certificate.
 
 
-def size_report_lines(report: SizeReport, fabric: str | None = None) -> Iterator[str]:
-    """What is wrong, then the verdict; ``fabric``: the one that it was held against."""
+HeldTo = tuple[str | None, str | None]
+"""The names of the fabric and of the topology that a certificate was held against."""
+
+
+def size_report_lines(report: SizeReport, held: HeldTo = (None, None)) -> Iterator[str]:
+    """What is wrong, then the verdict."""
     claim = report.claim
     yield from report.faults
     low, high = Fraction(claim.low), Fraction(claim.high)
-    name = fabric if fabric is not None and report.valid else claim.fabric.name
+    name = held[0] if held[0] is not None and report.valid else claim.fabric.name
     yield printable(
         f"{'valid' if report.valid else 'invalid'}: {claim.least.collective} on {name} "
         f"({claim.fabric.ranks} ranks): {_payload_words(low, high)} schedules of "
@@ -340,21 +344,23 @@ def size_report_lines(report: SizeReport, fabric: str | None = None) -> Iterator
     yield f"in the model: {alpha} a step, {beta} a MiB of payload where R/C is 1"
     corners = counted(len(claim.corners), "corner")
     yield f"checked: {counted(len(claim.bounds) + 1, 'bound')}, {corners}, ratio"
-    yield from (f"not checked: {what}" for what in _not_checked(report, fabric))
+    yield from (f"not checked: {what}" for what in _not_checked(report, held))
 
 
 def _triple_words(triple: Sequence[int]) -> str:
     return f"({','.join(map(str, triple))})"
 
 
-def _not_checked(report: SizeReport, fabric: str | None) -> list[str]:
+def _not_checked(report: SizeReport, held: HeldTo) -> list[str]:
     if not report.valid:
         return []
-    own = [] if fabric is not None else [f"that the fabric is {report.claim.fabric.name}"]
+    name = f"that the fabric is {report.claim.fabric.name}"
+    both = name, "that a step takes so long (-t names a topology)"
+    own = [what for what, by in zip(both, held, strict=True) if by is None]
     return [*own, "that there are these schedules (their files show it)"]
 
 
-def size_report_data(report: SizeReport, fabric: str | None = None) -> VerifySizesOutput:
+def size_report_data(report: SizeReport, held: HeldTo = (None, None)) -> VerifySizesOutput:
     """The verdict as data."""
     claim = report.claim
     return VerifySizesOutput(
@@ -370,5 +376,5 @@ def size_report_data(report: SizeReport, fabric: str | None = None) -> VerifySiz
         beta_s=str(claim.beta_s),
         ratio=str(claim.ratio),
         schedules=[_triple_words(one) for one in claim.schedules],
-        not_checked=_not_checked(report, fabric),
+        not_checked=_not_checked(report, held),
     )

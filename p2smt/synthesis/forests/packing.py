@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
+from p2smt.errors import InputError
 from p2smt.problems.packing import PackedColumn, PackingProblem, PackingShares
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_packing
@@ -27,6 +30,10 @@ _LONG = 1e-6
 """What an arc costs beside its price, as a part of an even one: of like ways the short one."""
 _DENOMINATORS = (1, 2, 3, 4, 6, 8, 12, 24, 60, 120, 720, 5040)
 _FINEST = 10**6
+_STEP = 4
+"""How fast prices grow while the first trees keep off each other."""
+_TRIES = 12
+"""Where no low tree is new, others are sought at so many prices by chance near these."""
 
 Ways = tuple[tuple[int, ...], ...]
 
@@ -49,7 +56,11 @@ class ForestPacking:
     """The trees known so far, and weights of them that load the busiest arc least.
 
     Each root has trees for one unit; in an all-reduce roots are free: all have one for each in all.
-    ``least``: the time that is hoped for; ``height``: of trees, in messages, at most.
+    ``least``: the time that is hoped for; ``height``: of trees, in messages, at most.  The lowest
+    are sought first, and higher ones where these do not help, so that more height finds no less.
+
+    Raises:
+        InputError: some rank is more messages away.
     """
 
     def __init__(
@@ -60,15 +71,16 @@ class ForestPacking:
         height: int | None = None,
     ) -> None:
         self.ground, self.collective, self.least = ground, collective, least
-        self.height = height
         nets = {True: ground.network, False: ground.network.reversed()}
         used = {True: collective in OUTWARD, False: collective in INWARD}
-        self._searches = {
-            out: TreeSearch(net) if height is None else LowTreeSearch(net, height=height)
-            for out, net in nets.items()
-            if used[out]
-        }
+        kind = TreeSearch if height is None else LowTreeSearch
+        self._searches = {out: kind(net) for out, net in nets.items() if used[out]}
         self.free = len(self._searches) == 2
+        self._low = [one for one in self._searches.values() if isinstance(one, LowTreeSearch)]
+        self._needs = [max((s.needs(root) for s in self._low), default=0) for root, _ in self.roots]
+        tries, many = _TRIES if self._low else 0, len(self.rooms)
+        self._uneven = np.random.default_rng(0).uniform(0, 1 / many, (tries, many)).tolist()
+        self._highest = 0 if height is None else self._checked(height)
         self.trees: list[RootedTrees] = []
         self._known: set[tuple[int, frozenset[tuple[int, Fraction]]]] = set()
         self._prices: Sequence[float] = [1 / len(self.rooms)] * len(self.rooms)
@@ -101,6 +113,7 @@ class ForestPacking:
     def grow(self, limits: SearchLimits) -> PackingShares | None:
         """Add trees until no arc takes longer than the least time, or none helps; None: no time."""
         watch, shares = StopWatch.start(limits), None
+        alike = len(self.roots) > 1 and not self.trees
         bound = self._add(self._prices)
         while not watch.expired():
             columns = tuple(
@@ -112,30 +125,60 @@ class ForestPacking:
             if found is None or found.load <= max(1.0, bound) + _NEAR:
                 return found or shares
             shares, known = found, len(self.trees)
+            if alike:
+                self._prices, alike = self._spread(self._spread(self._prices)), False
+                continue
             self._prices = [(a + b) / 2 for a, b in zip(self._prices, found.prices, strict=True)]
             bound = max(bound, self._add(self._prices))
             if len(self.trees) == known:
                 bound = max(bound, self._add(found.prices))
-            if len(self.trees) == known:
+            for uneven in self._uneven:
+                if len(self.trees) == known:
+                    self._add([a + b for a, b in zip(found.prices, uneven, strict=True)])
+            if len(self.trees) == known and not self._higher():
                 return shares
         return shares
 
+    def _spread(self, prices: Sequence[float]) -> Sequence[float]:
+        """Add a tree for each kind of root that keeps off what those before load; prices then.
+
+        Prices grow by what is loaded (Garg and Koenemann, 1998).
+        """
+        for number in self._rooted():
+            loads = self._tree(number, self._per_arc(prices))
+            grown = [a * (1 + _STEP * float(loads.get(k, 0))) for k, a in enumerate(prices)]
+            prices = [price / sum(grown) for price in grown]
+        return prices
+
     def _add(self, prices: Sequence[float]) -> float:
         """Add a cheapest tree for each kind of root; what no weights load less, at these prices."""
+        per_arc, costs = self._per_arc(prices), list[float]()
+        for number in self._rooted():
+            loads = self._tree(number, per_arc)
+            costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
+        if self._low:
+            return 0.0  # a low tree may not be the cheapest, which proves nothing
+        return (min if self.free else sum)(costs) - 2 * _LONG
+
+    def _rooted(self) -> list[int]:
+        """The kinds of roots that have trees, by number; others need higher ones."""
+        most = min((search.height for search in self._low), default=0)
+        return [number for number, needs in enumerate(self._needs) if needs <= most]
+
+    def _per_arc(self, prices: Sequence[float]) -> list[float]:
         even = _LONG / len(self.rooms)
         per_arc = [even] * len(self.orbits.arcs)
         for arc, orbit in enumerate(self.orbits.arcs):
             if orbit in self.rooms:
                 number, part = self.rooms[orbit]
                 per_arc[arc] = (prices[number] + even) * float(part)
-        costs = []
-        for number, (root, count) in enumerate(self.roots):
-            ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
-            loads = self.keep(number, root, count, ways)
-            costs.append(sum(prices[k] * float(load) for k, load in loads.items()))
-        if self.height is not None:
-            return 0.0  # a low tree may not be the cheapest, which proves nothing
-        return (min if self.free else sum)(costs) - 2 * _LONG
+        return per_arc
+
+    def _tree(self, number: int, per_arc: Sequence[float]) -> Mapping[int, Fraction]:
+        """Add a cheapest tree of a kind of roots; returns what it loads."""
+        root, count = self.roots[number]
+        ways = {out: search.tree(root, per_arc) for out, search in self._searches.items()}
+        return self.keep(number, root, count, ways)
 
     def keep(
         self, number: int, root: int, count: int, ways: Mapping[bool, Ways]
@@ -154,6 +197,25 @@ class ForestPacking:
             kind = 0 if self.free else number
             self.trees.append(RootedTrees(kind, root, ways, dict(loads), Fraction(many, count)))
         return loads
+
+    # Trees that are not too high.
+
+    def _checked(self, height: int) -> int:
+        """The height, where the lowest trees have no more; searches begin with theirs."""
+        least = (min if self.free else max)(self._needs)
+        if least > height:
+            root = self.roots[self._needs.index(least)][0]
+            rule = f"rank {root} needs {least} to reach all ranks"
+            raise InputError(f"trees of height {height}", rule, f"allow {least} or more")
+        for search in self._low:
+            search.height = least
+        return min(height, self.ground.network.ranks - 1)
+
+    def _higher(self) -> bool:
+        """Let trees be a message higher, if they may."""
+        for search in self._low:
+            search.height += 1
+        return any(search.height <= self._highest for search in self._low)
 
     # From floats to fractions.
 

@@ -95,6 +95,28 @@ def test_one_payload_has_one_file_for_any(tmp_path: Path) -> None:
     assert len(found["sizes"]) == 1
 
 
+def test_a_certificate_is_held_against_a_topology(tmp_path: Path) -> None:
+    """Levels of one's own are the fabric, too; a slower step is another topology's."""
+    level = "{name: gpu, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: %d us}}"
+    mine, slow = tmp_path / "mine.yaml", tmp_path / "slow.yaml"
+    for path, latency in ((mine, 2), (slow, 3)):
+        path.write_text(
+            f"name: mine\nlibrary: none\nlevels:\n  - {level % latency}\n", encoding="utf-8"
+        )
+    proof = str(tmp_path / "proof.json")
+    asked = ("-t", str(mine), "--collective", "all-gather", "--size", "1MiB")
+    assert cli("synthesize", *asked, "--certificate", proof).code == 0
+    held = cli("verify", proof, "-t", str(mine), "--fabric", str(mine), "--json")
+    assert held.code == 0
+    assert held.json()["not_checked"] == ["that there are these schedules (their files show it)"]
+    refused = cli("verify", proof, "-t", str(slow))
+    assert refused.code == 1
+    assert "alpha_s is not the latency of a step on mine" in refused.out
+    other = cli("verify", proof, "-t", str(mine), "--fix")
+    assert other.code == 2
+    assert "a proof about payloads: takes no options of schedules: --fix" in other.err
+
+
 def test_a_certificate_with_one_changed_fraction_is_refused(tmp_path: Path) -> None:
     proof = tmp_path / "sizes.json"
     answered(f"{NODE} --size 1KiB --certificate {proof}")

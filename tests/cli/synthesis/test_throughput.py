@@ -136,3 +136,9 @@ def test_options_of_throughput_need_the_objective(
     done = cli("synthesize", *shlex.split(f"{RING} {option} --steps 2 --rounds 3 --chunks 2"))
     assert_one_error(done)
     assert "--objective" in done.err
+
+
+def test_failures_have_no_prices() -> None:
+    done = cli("synthesize", *shlex.split("-t dgx1-v100:1 --size 1MiB --without 'link 0-1'"))
+    assert_one_error(done)
+    assert "prices of payloads know no failed links" in done.err

@@ -141,6 +141,24 @@ def test_a_gap_is_told_where_low_trees_are_slower() -> None:
     assert low.claim.time == 3 * low.claim.bound, "what docs/synthesis.md says"
 
 
+@pytest.mark.parametrize("fabric", ["dgx1", "mi250"])
+def test_higher_trees_are_no_slower(fabric: str) -> None:
+    """Forests of a height are among those of the next, and searches are begun with them."""
+    where = ground(fabric, OWN.BROADCAST)
+    found = [throughput(where, OWN.BROADCAST, SearchLimits(), height) for height in range(4, 9)]
+    times = [one.claim.time for one in found if one is not None]
+    assert len(times) == len(found)
+    assert times == sorted(times, reverse=True)
+    assert times[0] > times[-1]
+
+
 def test_ranks_that_are_further_away_are_named() -> None:
-    text = refusal(throughput, ground("ring:6"), OWN.ALL_GATHER, SearchLimits(), 2)
-    assert text == "trees of height 2: rank 0 needs 3 to reach all ranks; allow 3 or more"
+    """All-gathers need it of every rank, an all-reduce of one: the middle of a line of five."""
+    line = ground("ring:5", without="link 0-4")
+    text = refusal(throughput, line, OWN.ALL_GATHER, SearchLimits(), 2)
+    assert text == "trees of height 2: rank 0 needs 4 to reach all ranks; allow 4 or more"
+    text = refusal(throughput, line, OWN.ALL_REDUCE, SearchLimits(), 1)
+    assert text == "trees of height 1: rank 2 needs 2 to reach all ranks; allow 2 or more"
+    found = throughput(line, OWN.ALL_REDUCE, SearchLimits(), 2)
+    assert found is not None
+    assert {tree.root for tree in found.claim.copying} == {2}
