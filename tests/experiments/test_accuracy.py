@@ -12,7 +12,7 @@ import pytest
 from experiments.accuracy import accuracy
 from experiments.accuracy.blind import blind_results
 from experiments.accuracy.cells import Cell, bound_s, cells_of, digits_of_first, predictor
-from experiments.accuracy.error_classes import system_of, yaml_text
+from experiments.accuracy.error_classes import both_text, system_of, yaml_text
 from experiments.accuracy.hold_out import LARGER, HeldOut, held_out, samples_of
 from experiments.accuracy.page import bytes_text, page
 from experiments.accuracy.pairs import comparisons, pair_target
@@ -287,6 +287,13 @@ def test_the_committed_results_hold() -> None:
     assert rows.keys() == found_rows.keys()
     for place, ends in rows.items():
         assert ends == pytest.approx(found_rows[place], rel=0.02)
+
+
+def test_the_committed_rows_of_two_algorithms_are_those_of_the_tables() -> None:
+    text = ACCURACY_FILE.read_text(encoding="utf-8")
+    assert text.endswith(both_text(accuracy.results()))
+    ways = {place[-2:] for place in read_blind(text, "here").both}
+    assert ways == {("tree", "ring")}
 
 
 def test_the_page_says_what_the_results_say() -> None:
