@@ -312,7 +312,7 @@ def test_pages_quote_the_blind_errors_of_the_results() -> None:
     results = (root / "experiments/accuracy/RESULTS.md").read_text()
     found = re.search(r"^\| all \| \d+ \|.*\| ([\d.]+ %) \| ([\d.]+ %) \|$", results, re.M)
     assert found
-    for page_name in ("docs/cost-model.md", "experiments/accuracy/README.md"):
+    for page_name in ("README.md", "docs/cost-model.md", "experiments/accuracy/README.md"):
         text = " ".join((root / page_name).read_text().split())
         assert re.search(rf"{found[1]} .{{0,30}}from 1 MiB up and {found[2]} below", text), (
             page_name
