@@ -12,6 +12,7 @@ lie apart.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -27,6 +28,7 @@ from p2smt.cluster.error_class import kept_error
 from p2smt.cost.accuracy import (
     ANY,
     BLIND,
+    BOTH,
     SIZE_CLASSES,
     most_in_node,
     outermost_crossed,
@@ -55,7 +57,35 @@ def yaml_text(results: Sequence[Result], unseen: Sequence[HeldOut], blind: Seque
     rows = (
         ", ".join(f"{key}: {value}" for key, value in row) for row in _rows(results, unseen, blind)
     )
-    return f"{HEAD}\n{BLIND}:\n" + "".join(f"  - {{{row}}}\n" for row in rows)
+    blind_rows = f"{HEAD}\n{BLIND}:\n" + "".join(f"  - {{{row}}}\n" for row in rows)
+    return blind_rows + both_text(results)
+
+
+def both_text(results: Sequence[Result]) -> str:
+    """Which of two algorithms tables have faster that are alike but for them, where all agree."""
+    named = [one for one in results if one.table.algorithm and one.library]
+    found: dict[Key, set[bool]] = defaultdict(set)
+    for one, other in itertools.permutations(named, 2):
+        same = (_place(one), one.table.system, one.table.nodes, one.table.ranks)
+        if same != (_place(other), other.table.system, other.table.nodes, other.table.ranks):
+            continue
+        theirs = {cell.size_bytes: cell.measured_s for cell in other.cells}
+        for cell in one.cells:
+            if cell.size_bytes in theirs:
+                ways = (one.table.algorithm, other.table.algorithm)
+                key = (*_place(one), size_class(cell.size_bytes), *ways)
+                found[key].add(cell.measured_s < theirs[cell.size_bytes])
+    keys = (*KEYS, "faster", "slower")
+    rows = (
+        ", ".join(
+            f"{name}: {_quoted(text)}"
+            for name, text in zip(keys, key, strict=True)
+            if name != "basis"
+        )
+        for key in sorted(found)
+        if found[key] == {True}
+    )
+    return f"\n{BOTH}:\n" + "".join(f"  - {{{row}}}\n" for row in rows)
 
 
 def _rows(

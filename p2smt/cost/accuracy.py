@@ -11,6 +11,12 @@ payloads, those with the system ``*`` of any other.  Studies write it, never han
       - {system: "*", library: "*", basis: assumed, collective: "*", size_class: to 1 MiB,
          count: 90, low: 0.6, median: 1, high: 1.6}
 
+Under ``both`` it has of which two algorithms tables of a system have the first faster:
+
+    both:
+      - {system: "8 x nvlink4 switch 450 GB/s", library: nccl-2.30, collective: all-reduce,
+         size_class: above, faster: tree, slower: ring}
+
 A row of the system itself counts, else one of any system: of the library and the collective, of the
 collective, of the library, of neither, the first that there is.  A calibrated topology has errors
 of its own.  The range of a sum is the sum of the lows to the sum of the highs: the same constants
@@ -39,6 +45,8 @@ from p2smt.units import format_bandwidth, format_bytes, format_time_range
 ACCURACY_FILE = Path(__file__).with_name("accuracy.yaml")
 BLIND = "blind"
 """The key under which rows say how far off prices are of systems that were left out."""
+BOTH = "both"
+"""The key under which rows say which of two algorithms tables have faster."""
 ANY = "*"
 SIZE_CLASSES = (
     ("below 64 KiB", 2**16),
@@ -166,6 +174,17 @@ def range_of_others(topology: Topology, step: PricedStep) -> PriceRange:
     return replace(found, basis=PriceBasis.LIKE, why=RESTRICTED)
 
 
+def measured_faster(topology: Topology, step: PricedStep, one: str, other: str) -> bool | None:
+    """Whether tables of such a system have one algorithm faster than another; None: none has both.
+
+    They are of the step's class of payloads, on as many nodes as somebody measured.
+    """
+    system = system_name(topology, step.level, step.local)
+    place = (system, topology.library_name, step.operation, size_class(step.payload_bytes))
+    both = _rows(ACCURACY_FILE).both
+    return True if (*place, one, other) in both else False if (*place, other, one) in both else None
+
+
 _Ends = tuple[float, float]
 FEW_CELLS = 4
 """A row of fewer measurements says no more than that of any system, which it widens."""
@@ -230,11 +249,13 @@ _REMEDY = "write it anew with make accuracy"
 class BlindRows:
     """Low and high of measured / predicted by (system, library, collective, class of payloads),
     which of these are of few cells, and the words of systems that have rows, the fabrics among
-    them, by family of libraries."""
+    them, by family of libraries.  ``both``: such places, each with the faster and the slower of two
+    algorithms."""
 
     ends: Mapping[_Place, _Ends]
     few: frozenset[_Place]
     fabrics: Mapping[str, frozenset[str]]
+    both: frozenset[tuple[str, ...]] = frozenset()
 
 
 def family(library: str) -> str:
@@ -274,8 +295,8 @@ def read_blind(text: str, source: str) -> BlindRows:
     from p2smt.files.yaml_text import load_yaml
 
     data = load_yaml(text, source)
-    rows = data.get(BLIND) if isinstance(data, dict) else None
-    if not isinstance(rows, list) or not rows:
+    rows = _list(data, BLIND)
+    if not rows:
         rule = f"has no list of rows under {BLIND}"
         raise InputError(source, rule, "p2smt/cost/accuracy.py has an example")
     found = [_row(row, f"{source}, row {n}") for n, row in enumerate(rows, 1)]
@@ -284,7 +305,21 @@ def read_blind(text: str, source: str) -> BlindRows:
         words = frozenset(system.replace(",", " ").split()) if system != ANY else frozenset()
         fabrics[family(library)] = fabrics.get(family(library), frozenset()) | words
     few = frozenset(place for place, count, _ in found if count < FEW_CELLS)
-    return BlindRows({place: ends for place, _, ends in found}, few, fabrics)
+    both = frozenset(_both(row, source) for row in _list(data, BOTH))
+    return BlindRows({place: ends for place, _, ends in found}, few, fabrics, both)
+
+
+def _list(data: Any, key: str) -> list[Any]:
+    rows = data.get(key) if isinstance(data, dict) else None
+    return rows if isinstance(rows, list) else []
+
+
+def _both(row: Any, source: str) -> tuple[str, ...]:
+    keys = ("system", "library", "collective", "size_class", "faster", "slower")
+    try:
+        return tuple(str(row[key]) for key in keys)
+    except (KeyError, TypeError):
+        raise InputError(f"{source}, {BOTH}", f"a row needs {', '.join(keys)}", _REMEDY) from None
 
 
 def _row(row: Any, source: str) -> tuple[_Place, int, _Ends]:

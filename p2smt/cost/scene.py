@@ -149,13 +149,15 @@ class NamedWay:
     ``chosen`` and ``cheapest`` are times of one execution; ``settings`` are the variables that name
     the cheapest way, as in ``NCCL_ALGO=Ring``, and empty where the library takes none.
     ``behind``: by which part longer than its choice the library estimates that way; None: it does
-    not choose by an estimate.
+    not choose by an estimate.  ``known``: whether tables of both algorithms have the cheapest
+    faster, too; None: no table has both.
     """
 
     chosen: StepTime
     cheapest: StepTime
     settings: str
     behind: float | None = None
+    known: bool | None = None
 
 
 def cheapest_single(scene: Scene, kind: AnyKind, payload_bytes: int) -> StepTime:

@@ -85,12 +85,16 @@ def range_of_step(
     topology: Topology, operation: str, step: StepTime, local: int
 ) -> PriceRange | None:
     """The range of one step, whose groups have so many members in a node."""
-    crossed = (level for level, rate in enumerate(step.level_s_per_byte) if rate > 0)
-    level = next(crossed, None)
+    what = priced_step(operation, step, local)
+    return None if what is None else price_range(topology, what)
+
+
+def priced_step(operation: str, step: StepTime, local: int) -> PricedStep | None:
+    """What the price of one step is of; None: it takes no time."""
+    level = next((n for n, rate in enumerate(step.level_s_per_byte) if rate > 0), None)
     if level is None or step.seconds <= 0:
         return None
-    what = PricedStep(operation, round(step.payload_bytes), step.seconds, level, local)
-    return price_range(topology, what)
+    return PricedStep(operation, round(step.payload_bytes), step.seconds, level, local)
 
 
 def members_in_node(topology: Topology, hierarchy: Hierarchy, outer: int, inner: int) -> int:

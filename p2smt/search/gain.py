@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.cost.accuracy import PriceRange
+from p2smt.cost.accuracy import PriceRange, measured_faster
 from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import NamedWay, Scene, named_way
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.ranges import members_in_node, range_of, range_of_step
+from p2smt.plans.ranges import members_in_node, priced_step, range_of, range_of_step
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -77,26 +77,42 @@ def _lowers(problem: Problem, best: Alternative, ways: _Ways, n: int) -> bool:
 
 
 def advises(scene: Scene, request: Request, way: NamedWay) -> bool:
-    """Whether naming a way gains more than the ranges of both times, so that it is worth advising.
-
-    What is named was measured nowhere as long as tables are of the library's own choice.
-    """
+    """Whether naming a way gains more than the ranges of both times, so that it is worth advising:
+    unless tables of both algorithms have it slower."""
+    if way.known is False:
+        return False
     chosen = _range(scene, request, way.chosen)
     named = _range(replace(scene, topology=scene.topology.cheapest()), request, way.cheapest)
     return shown(named, chosen) is Shown.YES
 
 
+def _way(scene: Scene, request: Request) -> NamedWay | None:
+    """What could be named for a single collective, and what tables of both algorithms say of it."""
+    way = named_way(scene, request.kind, request.payload_bytes)
+    if way is None:
+        return None
+    chosen = priced_step(request.kind.value, way.chosen, _local(scene))
+    if chosen is None:
+        return way
+    names = way.cheapest.algorithm, way.chosen.algorithm
+    return replace(way, known=measured_faster(scene.topology, chosen, *names))
+
+
 def _range(scene: Scene, request: Request, step: StepTime) -> PriceRange | None:
     """The range of the single collective of a request."""
-    local = members_in_node(scene.topology, scene.hierarchy, 0, scene.hierarchy.depth)
-    return range_of_step(scene.topology, request.kind.value, step, local)
+    return range_of_step(scene.topology, request.kind.value, step, _local(scene))
+
+
+def _local(scene: Scene) -> int:
+    """How many members of a group are in a node."""
+    return members_in_node(scene.topology, scene.hierarchy, 0, scene.hierarchy.depth)
 
 
 def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
     """The single collective of a request on a placement, as ``programs`` compares with it."""
     scene = _scene(problem, placement, request)
     step = scene.fixed_time(request.kind, request.payload_bytes)
-    way = named_way(scene, request.kind, request.payload_bytes)
+    way = _way(scene, request)
     advised = way is not None and advises(scene, request, way)
     return SinglePrice(request, step, way, advised, _range(scene, request, step))
 
@@ -135,4 +151,4 @@ def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> Nam
     if answer.program is None or len(answer.program) < 2:
         return None
     scene = _scene(problem, placement, answer.request)
-    return named_way(scene, answer.request.kind, answer.request.payload_bytes)
+    return _way(scene, answer.request)

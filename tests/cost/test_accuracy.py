@@ -213,6 +213,7 @@ GOOD = "system: a, library: b, collective: c, size_class: above, count: 9, low: 
         (f"blind: [{{{GOOD.replace('0.5', '1.6')}}}]", "above its high"),
         (f"blind: [{{{GOOD.replace('1.5', 'nan')}}}]", "above its high"),
         (f"blind: [{{{GOOD.replace('above', 'large')}}}]", "no such class"),
+        (f"blind: [{{{GOOD}}}]\nboth: [{{system: a}}]", "both: a row needs"),
     ],
 )
 def test_bad_files_are_refused_with_one_line(text: str, rule: str) -> None:

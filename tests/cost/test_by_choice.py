@@ -12,6 +12,7 @@ import p2smt
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.library.registry import register_library
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cluster.trimmed import trimmed
 from p2smt.collectives.names import RequestKind
 from p2smt.cost import accuracy
 from p2smt.cost.accuracy import SIZE_CLASSES, PriceBasis
@@ -212,6 +213,35 @@ def test_what_nobody_measured_is_no_advice() -> None:
     assert chosen.basis is PriceBasis.ASSUMED
     assert single.way.cheapest.seconds < chosen.low_s
     assert not single.advised
+
+
+@pytest.mark.parametrize("said", ["as published", "the reverse", "nothing"])
+def test_tables_of_both_algorithms_are_more_than_the_model(
+    said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """3 NVL72 racks of 8 GPUs each: tables have the tree faster, which the rule leaves."""
+    if said != "as published":
+        written = accuracy.ACCURACY_FILE.read_text()
+        none = written.partition(f"\n{accuracy.BOTH}:")[0]
+        turned = written.replace("faster: tree, slower: ring", "faster: ring, slower: tree")
+        (tmp_path / "a.yaml").write_text(none if said == "nothing" else turned)
+        monkeypatch.setattr(accuracy, "ACCURACY_FILE", tmp_path / "a.yaml")
+    topology = trimmed(load_topology("gb200-nvl72:3"), {"gpu": 8})
+    request, named = p2smt.reduce("dp=16GiB"), (Algorithm.RING, Algorithm.TREE)
+    problem = Problem(topology, p2smt.parse_axes("dp=24"), (request,), algorithms=named)
+    single = single_of(problem, Placement((topology.sizes,)), request)
+    assert single.way is not None
+    assert (single.way.chosen.algorithm, single.way.cheapest.algorithm) == ("ring", "tree")
+    assert single.advised is (said != "the reverse")
+    known = {"as published": True, "nothing": None, "the reverse": False}[said]
+    assert single.way.known is known
+    gain = single.gain_of(single.way.cheapest.seconds)
+    assert gain is not None
+    assert [line.endswith("on such a system agree") for line in choice_lines(gain)] == {
+        "as published": [True],
+        "nothing": [False],
+        "the reverse": [],
+    }[said]
 
 
 def test_a_single_collective_runs_by_the_algorithms_of_the_problem() -> None:

@@ -12,7 +12,7 @@ import pytest
 from experiments.accuracy import accuracy
 from experiments.accuracy.blind import blind_results
 from experiments.accuracy.cells import Cell, bound_s, cells_of, digits_of_first, predictor
-from experiments.accuracy.error_classes import system_of, yaml_text
+from experiments.accuracy.error_classes import both_text, system_of, yaml_text
 from experiments.accuracy.hold_out import LARGER, HeldOut, held_out, samples_of
 from experiments.accuracy.page import bytes_text, page
 from experiments.accuracy.pairs import comparisons, pair_target
@@ -289,6 +289,13 @@ def test_the_committed_results_hold() -> None:
         assert ends == pytest.approx(found_rows[place], rel=0.02)
 
 
+def test_the_committed_rows_of_two_algorithms_are_those_of_the_tables() -> None:
+    text = ACCURACY_FILE.read_text(encoding="utf-8")
+    assert text.endswith(both_text(accuracy.results()))
+    ways = {place[-2:] for place in read_blind(text, "here").both}
+    assert ways == {("tree", "ring")}
+
+
 def test_the_page_says_what_the_results_say() -> None:
     """Every prediction is computed again; tables left out are taken as committed."""
     found = accuracy.results()
@@ -305,7 +312,7 @@ def test_pages_quote_the_blind_errors_of_the_results() -> None:
     results = (root / "experiments/accuracy/RESULTS.md").read_text()
     found = re.search(r"^\| all \| \d+ \|.*\| ([\d.]+ %) \| ([\d.]+ %) \|$", results, re.M)
     assert found
-    for page_name in ("docs/cost-model.md", "experiments/accuracy/README.md"):
+    for page_name in ("README.md", "docs/cost-model.md", "experiments/accuracy/README.md"):
         text = " ".join((root / page_name).read_text().split())
         assert re.search(rf"{found[1]} .{{0,30}}from 1 MiB up and {found[2]} below", text), (
             page_name

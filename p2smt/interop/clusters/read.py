@@ -134,6 +134,7 @@ def _keys(text: str, what: str) -> str:
 
 _KIND = re.compile(r"(?:^|[{,])\s*[\"']?kind[\"']?\s*:\s*[\"']?(\w{1,60})", re.MULTILINE)
 _VERSION = re.compile(r"[\"']?apiVersion[\"']?\s*:\s*[\"']?([\w./-]{1,80})")
+_EMPTY = re.compile(r"[\"']?items[\"']?\s*:\s*\[\s*\]")
 _OF_NODES = "nvidia-smi topo -m, rocm-smi --showtopo or NCCL's topology XML"
 _OF_HOSTS = "scontrol show topology, kubectl get nodes -o json or ibnetdiscover"
 
@@ -145,7 +146,8 @@ def unknown(text: str, given: str) -> InputError:
     if kind and version:
         named = _LABEL_KEY.search(head) and "Topology" in kind[1]
         keys = ", which names keys of labels and no nodes" if named else ""
-        what = f"is a {kind[1]} of Kubernetes ({version[1]}){keys}"
+        empty = " without objects" if _EMPTY.search(head) else ""
+        what = f"is a {kind[1]} of Kubernetes ({version[1]}){empty}{keys}"
         return InputError(given, what, f"give {_NODES}{_keys(head, what)}")
     remedy = f"give what joins hosts ({_OF_HOSTS}) or what is in a node ({_OF_NODES})"
     return InputError(given, f"{seems(head)}, and tells no cluster that p2smt knows", remedy)

@@ -194,6 +194,7 @@ def peak_line(peak_bytes: int) -> str:
 WORTH_NAMING = 0.01
 """A smaller part of the programs' gain is not said to be the library's choice."""
 MODEL_ONLY = "by the model only: no table has both algorithms"
+KNOWN = "tables that have both algorithms on such a system agree"
 
 
 def gain_lines(solution: Solution, *, short: bool = False) -> Iterator[str]:
@@ -233,7 +234,8 @@ def choice_lines(programs: ProgramGain, requests: int = 1) -> Iterator[str]:
     part, gained = _percent(programs.part_by_choice), _percent(programs.over_singles)
     each = "the single collective" if requests == 1 else "single collectives"
     ways = "; ".join(_way(*named) for named in programs.named)
-    yield f"{part} of the programs' gain ({gained} over {each}) {ways}; {MODEL_ONLY}"
+    rests = _rests(*(way for _, way in programs.named))
+    yield f"{part} of the programs' gain ({gained} over {each}) {ways}; {rests}"
 
 
 def _way(request: Request, way: NamedWay) -> str:
@@ -252,10 +254,15 @@ def single_notes(
     )
     return tuple(
         f"{one.request} takes {format_time(one.way.cheapest.seconds)} {named_text(one.way)}; "
-        f"{MODEL_ONLY}"
+        f"{_rests(one.way)}"
         for one in singles
         if one.advised and one.way
     )
+
+
+def _rests(*ways: NamedWay) -> str:
+    """What the advice rests on."""
+    return KNOWN if all(way.known for way in ways) else MODEL_ONLY
 
 
 def named_text(way: NamedWay) -> str:

@@ -309,8 +309,8 @@ class GainFields(OutputPart):
     naming_advised: Annotated[
         bool,
         Said(
-            "Each of these exceeds the ranges of both its times; by the model, as no table has "
-            "both algorithms."
+            "Each of these exceeds the ranges of both its times, and no tables of both algorithms "
+            "say the reverse."
         ),
     ]
 

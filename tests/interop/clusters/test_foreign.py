@@ -100,6 +100,7 @@ UNKNOWN = {
     yaml_object("grove.io/v1", "ClusterTopology", LEVELS.format(*["key"] * 3)): "a/block,a/rack$",
     yaml_object("x.sh/v1", "ClusterNetworkTopology", KOORDINATOR): "and --labels a/block$",
     yaml_object("v1", "Pod"): r"is a Pod of Kubernetes \(v1\); give what kubectl get nodes",
+    '{"apiVersion": "v1", "items": [ ], "kind": "List"}': r"\(v1\) without objects; give",
     '{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"labels": {}}}]}': "a PodList",
     '<?xml version="1.0"?>\n<!-- a > b -->\n<cluster><n/></cluster>': "is XML of <cluster>, and",
     '{"foo": {"bar": 1}, "baz": 2}': "is JSON with the keys foo, bar, baz, and",

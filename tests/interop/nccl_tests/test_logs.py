@@ -137,12 +137,16 @@ def test_processes_that_ran_alone_are_named(tmp_path: Path, text: str, test: str
 
 
 def test_the_output_of_one_such_process_is_named(tmp_path: Path) -> None:
-    """Whether or not it says what ran, and which devices."""
-    rows = f"{2**20} {2**18} float sum -1 5.2 201.65 0.00 0 5.2 201.65 0.00 0\n"
+    """Whether or not it says what ran, and which devices; small messages stand before the rest."""
+    rows = (
+        "128 32 float sum -1 5.0 0.03 0.00 0 5.0 0.03 0.00 0\n"
+        f"{2**20} {2**18} float sum -1 5.2 201.65 0.00 0 5.2 201.65 0.00 0\n"
+    )
     for above in ("", "# Using devices\n#  Rank  0 Pid 1 on a device 0 [0x18] X\n"):
         (tmp_path / "f.txt").write_text(above + HEADER + rows)
-        with pytest.raises(InputError, match=r"busbw 0 at algbw 201\.65 GB/s: every process"):
-            read_nccl_tests(str(tmp_path / "f.txt"))
+        for named in (None, Collective.ALL_REDUCE):
+            with pytest.raises(InputError, match=r"busbw 0 at algbw 201\.65 GB/s: every process"):
+                read_nccl_tests(str(tmp_path / "f.txt"), named)
 
 
 def test_a_collective_that_no_file_says_contradicts_them(tmp_path: Path) -> None:
