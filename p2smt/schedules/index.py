@@ -46,11 +46,14 @@ class Index:
     def before(self, step: int) -> list[int]:
         """Steps of the same rank that must be complete before a step; unknown ones left out."""
         this = self.schedule.steps[step]
-        if this.after is None:
+        found: list[int | None] = []
+        if this.after is not None:
+            found += [self.number(this.rank, ref) for ref in this.after]
+        elif this.index:
             previous = self.blocks[this.rank, this.block][this.index - 1 : this.index]
-            found: list[int | None] = list(previous) if this.index else []
-        else:
-            found = [self.number(this.rank, ref) for ref in this.after]
+            if not this.waits:
+                return list(previous)
+            found += previous
         found += [self.number(this.rank, ref) for ref in this.waits]
         return list(dict.fromkeys(number for number in found if number is not None))
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 RANK = named("rank")
+_BUFFERS = {buffer.value: buffer for buffer in Buffer}
 _VERB = re.compile(r"\s*([A-Za-z]+(?:-[A-Za-z]+)*)(?=\s|$)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -215,10 +216,10 @@ def take_span(tokens: TokenStream) -> SpanText:
         InputError: something else comes next.
     """
     packet = tokens.accept("packet")
-    word = tokens.peek()
-    if word not in ("i", "o", "s"):
+    buffer = _BUFFERS.get(tokens.peek())
+    if buffer is None:
         raise tokens.error("expected chunks", "such as i[0], o[2..3] or s[0]@1")
-    buffer = Buffer(tokens.take())
+    tokens.take()
     tokens.expect("[")
     first = take_term(tokens)
     last = take_term(tokens) if tokens.accept("..") else first

@@ -210,7 +210,7 @@ def step_of(
     reads = tuple(_span(span, values) for span in text.reads)
     writes = tuple(_span(span, values) for span in text.writes)
     message = text.receive is not None or text.send is not None
-    usual = (*reads, *writes)[0].count if reads or writes else int(message)
+    usual = (reads or writes)[0].count if reads or writes else int(message)
     return Step(
         *where,
         kind=text.kind,
