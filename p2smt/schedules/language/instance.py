@@ -232,7 +232,8 @@ def step_of(
 
 
 def _span(span: SpanText, values: Mapping[str, int]) -> Span:
-    first, last = evaluate(span.first, values), evaluate(span.last, values)
+    first = evaluate(span.first, values)
+    last = first if span.last is span.first else evaluate(span.last, values)
     count = last - first + 1
     if not (abs(first) < MAX_NUMBER and 0 <= count < MAX_NUMBER):
         raise InputError(f"chunks {first}..{last}", "are not a range", "write FIRST..LAST")
