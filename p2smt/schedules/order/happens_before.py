@@ -156,7 +156,7 @@ def edges_of(index: Index, depth: int | None = None) -> Edges:
 def _local(index: Index, nodes: Nodes, done: dict[int, int]) -> Iterator[Edge]:
     """Program order, waits, barriers, starts and ends."""
     yield from done.items()
-    followed = set()
+    followed = set[int]()
     for number, step in enumerate(index.schedule.steps):
         earlier = index.before(number)
         yield from ((done.get(e, e), number) for e in earlier)
