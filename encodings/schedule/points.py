@@ -185,7 +185,7 @@ def loads(
     stated = set()
     for k, edges in loading.items():
         for step in range(problem.steps):
-            counts = Counter(one for e in edges for one in sent.get((e, step), ()))
+            counts = Counter(chain.from_iterable(sent.get((e, step), ()) for e in edges))
             same = (problem.capacities[k], step, frozenset(counts.items()))
             if counts and same not in stated:
                 stated.add(same)

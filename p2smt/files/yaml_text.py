@@ -100,7 +100,9 @@ def load_yaml_lines(text: str, source: str, most: int) -> tuple[Plain, Lines]:
         InputError: as there, or the text has more than 600,000 parts.
     """
     node = _composed(text, source, most, _FastComposer)
-    return _plain(node, source), dict(_lines(node, ()))
+    lines: dict[Path, int] = {}
+    _note_lines(node, (), lines)
+    return _plain(node, source), lines
 
 
 def _composed(
@@ -115,16 +117,16 @@ def _composed(
     return node
 
 
-def _lines(node: yaml.Node, path: tuple[int | str, ...]) -> Iterator[tuple[Path, int]]:
-    yield path, _line(node)
+def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int]) -> None:
+    lines[path] = _line(node)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inside = (*path, str(key.value))
-            yield from _lines(value, inside)
-            yield inside, _line(key)
+            _note_lines(value, inside, lines)
+            lines[inside] = _line(key)
     elif isinstance(node, yaml.SequenceNode):
         for position, item in enumerate(node.value):
-            yield from _lines(item, (*path, position))
+            _note_lines(item, (*path, position), lines)
 
 
 @contextmanager
@@ -216,8 +218,11 @@ def _mapping(node: yaml.MappingNode, source: str) -> dict[str, Plain]:
 
 def _text(node: yaml.ScalarNode, source: str) -> str:
     """The text of a scalar; escaped surrogate pairs, as JSON writes them, become characters."""
+    text = str(node.value)
+    if text.isascii():
+        return text
     try:
-        return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         where = f"{source}, line {_line(node)}"
         raise InputError(where, "half of a surrogate pair", "write the character") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.memory_cells import Memory, memory_of
@@ -25,6 +25,7 @@ class Index:
     barriers: instances, each the steps that meet.
     loose: blocks with steps that are not simply in program order.
     starting: what counters hold at the start, if not 0.
+    known: by step, what comes before it, once somebody has asked.
     """
 
     schedule: Schedule
@@ -37,22 +38,27 @@ class Index:
     barriers: Sequence[Sequence[int]]
     loose: frozenset[tuple[int, int]]
     starting: Mapping[str, int]
+    known: list[Sequence[int]] = field(default_factory=list)
 
     def number(self, rank: int, ref: StepRef) -> int | None:
         """The step that a reference names, if there is one."""
         block = self.blocks.get((rank, ref.block), ())
         return block[ref.index] if 0 <= ref.index < len(block) else None
 
-    def before(self, step: int) -> list[int]:
+    def before(self, step: int) -> Sequence[int]:
         """Steps of the same rank that must be complete before a step; unknown ones left out."""
-        this = self.schedule.steps[step]
-        if this.after is None:
-            previous = self.blocks[this.rank, this.block][this.index - 1 : this.index]
-            found: list[int | None] = list(previous) if this.index else []
-        else:
-            found = [self.number(this.rank, ref) for ref in this.after]
+        if not self.known:
+            self.known.extend(map(self._before, self.schedule.steps))
+        return self.known[step]
+
+    def _before(self, this: Step) -> tuple[int, ...]:
+        found: list[int | None] = []
+        if this.after is not None:
+            found += [self.number(this.rank, ref) for ref in this.after]
+        elif this.index:
+            found += self.blocks[this.rank, this.block][this.index - 1 : this.index]
         found += [self.number(this.rank, ref) for ref in this.waits]
-        return list(dict.fromkeys(number for number in found if number is not None))
+        return tuple(dict.fromkeys(number for number in found if number is not None))
 
     def follows(self, earlier: int, later: int) -> bool:
         """Whether a step surely comes after another of its block, by the order inside the rank.

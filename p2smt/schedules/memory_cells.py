@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.model import Buffer, Span
+from p2smt.schedules.model import BUFFERS, Buffer, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,7 @@ class Memory:
 
     def cell(self, rank: int, buffer: Buffer, chunk: int) -> int:
         """The cell of a chunk, which must be in bounds."""
-        place = (Buffer.INPUT, Buffer.OUTPUT, Buffer.SCRATCH).index(buffer)
-        return self.starts[rank] + self.offsets[rank][place] + chunk
+        return self.starts[rank] + self.offsets[rank][BUFFERS.index(buffer)] + chunk
 
     def input_cell(self, rank: int, chunk: int) -> int:
         """The cell of an input chunk."""

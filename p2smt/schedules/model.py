@@ -31,6 +31,10 @@ class Buffer(StrEnum):
     SCRATCH = "s"
 
 
+BUFFERS = "".join(Buffer)
+"""Their letters, in which a buffer is found faster than in a tuple of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """``count`` chunks of a buffer of a rank from chunk ``start`` on.
@@ -157,13 +161,7 @@ class Sizes(NamedTuple):
 
     def of(self, buffer: Buffer) -> int:
         """Chunks of one buffer."""
-        match buffer:
-            case Buffer.INPUT:
-                return self.input
-            case Buffer.OUTPUT:
-                return self.output
-            case Buffer.SCRATCH:
-                return self.scratch
+        return self[BUFFERS.index(buffer)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

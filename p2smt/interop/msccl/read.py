@@ -15,7 +15,7 @@ checker to report with the line number.  Choices:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -129,24 +129,31 @@ def _gpu(gpu: RawGpu, announcements: Announcements) -> Iterator[Step]:
         for index, raw in enumerate(gpu.copies):
             yield _step(gpu.rank, own, index, raw, None, None)
     for block in gpu.blocks.values():
-        for step, raw in zip(_block(gpu.rank, block, copied), block.steps, strict=True):
-            yield step if raw.wait is None else _waiting(step, StepRef(*raw.wait), announcements)
+        yield from _block(gpu.rank, block, copied, announcements)
 
 
-def _waiting(step: Step, named: StepRef, announcements: Announcements) -> Step:
-    """The step with its wait for another block, which ends when the runtime ends it."""
-    ended = announced_by(announcements, (named.block, named.index))
-    if ended is None:
-        return replace(step, waits=(named, *step.waits), unannounced=(named,))
-    return replace(step, waits=(StepRef(named.block, ended), *step.waits))
-
-
-def _block(rank: int, block: RawBlock, copied: tuple[StepRef, ...]) -> Iterator[Step]:
+def _block(
+    rank: int, block: RawBlock, copied: tuple[StepRef, ...], announcements: Announcements
+) -> Iterator[Step]:
     send = Connection(rank, block.send, block.channel)
     receive = Connection(block.receive, rank, block.channel)
     for index, raw in enumerate(block.steps):
-        first = copied if index == 0 else ()
-        yield _step(rank, block.number, index, raw, receive, send, first)
+        named, never = _waits(raw, announcements)
+        waits = (*named, *copied) if index == 0 else named
+        yield _step(rank, block.number, index, raw, receive, send, waits, never)
+
+
+def _waits(
+    raw: RawStep, announcements: Announcements
+) -> tuple[tuple[StepRef, ...], tuple[StepRef, ...]]:
+    """A wait for another block, which ends when the runtime ends it; again, if it never does."""
+    if raw.wait is None:
+        return (), ()
+    ended = announced_by(announcements, raw.wait)
+    if ended is None:
+        named = (StepRef(*raw.wait),)
+        return named, named
+    return (StepRef(raw.wait[0], ended),), ()
 
 
 def _step(
@@ -157,9 +164,12 @@ def _step(
     receive: Connection | None,
     send: Connection | None,
     waits: tuple[StepRef, ...] = (),
+    unannounced: tuple[StepRef, ...] = (),
 ) -> Step:
     if not raw.count:
-        return Step(rank, block, index, raw.kind, waits=waits, line=raw.line)
+        return Step(
+            rank, block, index, raw.kind, waits=waits, unannounced=unannounced, line=raw.line
+        )
     does = STEP_TYPES[raw.kind]
     source, target = _spans(rank, raw.source, raw.count), _spans(rank, raw.target, raw.count)
     return Step(
@@ -173,6 +183,7 @@ def _step(
         receive=receive if does.receives else None,
         send=send if does.sends else None,
         waits=waits,
+        unannounced=unannounced,
         line=raw.line,
     )
 

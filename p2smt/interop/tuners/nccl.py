@@ -297,7 +297,7 @@ def judge_ncclx(text: str, comms: Sequence[Comm]) -> FileVerdict:
 def looks_ncclx(text: str) -> bool:
     """Whether some row has an algorithm where this format has it."""
     rows = (line.strip(_BLANK) for line in as_bytes(text).split("\n"))
-    found = (split_row(row) for row in rows if row and not row.startswith("#"))
+    found = (split_row(row) for row in rows if "," in row and not row.startswith("#"))
     return any(
         len(words) >= NEEDED and words[0].isidentifier() and words[2].lower() in ALGORITHMS
         for words in found

@@ -321,12 +321,15 @@ def _notes(read: TunedRules, comms: Sequence[Comm]) -> Iterator[str]:
 
 def looks_tuned(text: str) -> bool:
     """Whether a text is numbers and comments alone, in lines of at most five, with some of four."""
-    rows = [line.partition("#")[0].split() for line in as_bytes(text).split("\n")]
-    said = [row for row in rows if row]
-    if said and said[0][0].startswith("rule-file-version-"):
-        return True
-    numbers = all(re.fullmatch("[+-]?[0-9][0-9A-Za-z]*", word) for row in said for word in row)
-    return numbers and any(len(row) in (4, 5) for row in said)
+    rows = (line.partition("#")[0].split() for line in as_bytes(text).split("\n"))
+    some_of_four = False
+    for number, row in enumerate(row for row in rows if row):
+        if not number and row[0].startswith("rule-file-version-"):
+            return True
+        if not all(re.fullmatch("[+-]?[0-9][0-9A-Za-z]*", word) for word in row):
+            return False
+        some_of_four |= len(row) in (4, 5)
+    return some_of_four
 
 
 def write_tuned(table: ChoiceTable) -> str:

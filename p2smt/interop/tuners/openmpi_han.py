@@ -272,13 +272,12 @@ def _notes(read: HanRules) -> Iterator[str]:
 
 def looks_han(text: str) -> bool:
     """Whether a text opens with a number, and some row is a size and a component."""
-    words = [line.partition("#")[0].split() for line in as_bytes(text).split("\n")]
-    said = [row for row in words if row]
-    if not said or not said[0][0].isdigit():
-        return False
-    return any(
+    words = (line.partition("#")[0].split() for line in as_bytes(text).split("\n"))
+    said = (row for row in words if row)
+    first = next(said, [""])
+    return first[0].isdigit() and any(
         len(row) >= 2 and row[0].isdigit() and row[1].partition("@")[0] in COMPONENTS
-        for row in said
+        for row in (first, *said)
     )
 
 

@@ -6,5 +6,5 @@ and names out of files; :mod:`sources` tells files apart, and :mod:`training_sto
 :mod:`placement_story`, :mod:`redistribution_story`, :mod:`schedule_story` and :mod:`pair_story`
 (two files) make their stories, of sections that :mod:`cluster_map` and :mod:`link_section` share.
 :mod:`charts` draws what needs no script, :mod:`html` writes the page, whose script and style lie
-beside it, and :mod:`terminal` the lines.
+beside it, and :mod:`story` the lines.
 """

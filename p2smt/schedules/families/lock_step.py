@@ -192,7 +192,7 @@ def _loop(symbolic: Symbolic, group: Group[StepText], fill: Filler) -> SymbolicP
     low, high = fill(first.low, group.line), fill(first.high, group.line)
     inside = fill.inside(["rank", first.name], {}, group.line)
     for one in others:
-        if one.low is not one.high:
+        if one.low != one.high:
             raise NoArgument(f"the loop at line {group.line} runs over more than one name")
         value = inside(one.low, group.line)
         inside = inside.inside([], {one.name: value}, group.line)

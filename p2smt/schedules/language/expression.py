@@ -52,25 +52,25 @@ class TokenStream:
     def __init__(self, text: str, reserved: frozenset[str] = frozenset()) -> None:
         self.text, self.at, self.depth, self.operators = text, 0, 0, 0
         self.reserved = reserved | _OPERATOR_WORDS
-        self.words = _split(text)
+        self.words = [*_split(text), "", ""]
 
     def peek(self) -> str:
         """The next word; empty at the end."""
-        return self.words[self.at] if self.at < len(self.words) else ""
+        return self.words[self.at]
 
     def after(self) -> str:
         """The word after the next one; empty at the end."""
-        return self.words[self.at + 1] if self.at + 1 < len(self.words) else ""
+        return self.words[self.at + 1]
 
     def take(self) -> str:
         """The next word, which is taken."""
-        word = self.peek()
-        self.at += 1
+        word = self.words[self.at]
+        self.at += word != ""
         return word
 
     def accept(self, word: str) -> bool:
         """Take the next word if it is this one."""
-        if self.peek() != word:
+        if self.words[self.at] != word:
             return False
         self.at += 1
         return True
@@ -93,6 +93,9 @@ class TokenStream:
 def _split(text: str) -> list[str]:
     if len(text) > MAX_TEXT:
         raise InputError(f"{text[:40]!r}..", f"is longer than {MAX_TEXT} characters", "split it")
+    words: list[str] = _TOKEN.findall(text)
+    if "".join(words) == "".join(text.split()):  # all of it, so that nothing was passed over
+        return words
     words, at, end = [], 0, len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
@@ -123,7 +126,7 @@ def take_term(tokens: TokenStream) -> Term:
     Raises:
         InputError: no expression comes next.
     """
-    if tokens.peek().isdigit() and tokens.after() not in _GOES_ON:
+    if tokens.words[tokens.at].isdigit() and tokens.words[tokens.at + 1] not in _GOES_ON:
         return _number(tokens)
     tokens.operators *= tokens.depth > 0
     tokens.depth += 1
@@ -155,7 +158,7 @@ def take_atom(tokens: TokenStream) -> Term:
 
 
 def _number(tokens: TokenStream) -> Term:
-    if len(tokens.peek()) > 18:
+    if len(tokens.words[tokens.at]) > 18:
         raise tokens.error("the number is too large", "numbers stay below 2^62")
     return whole(int(tokens.take()))
 

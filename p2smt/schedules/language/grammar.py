@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.errors import InputError, did_you_mean
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 RANK = named("rank")
+_BUFFERS = {buffer.value: buffer for buffer in Buffer}
 _VERB = re.compile(r"\s*([A-Za-z]+(?:-[A-Za-z]+)*)(?=\s|$)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -82,7 +83,6 @@ class StepText:
     barrier: NameText | None = None
     background: bool = False
     lane: str | None = None
-    given: set[str] = field(default_factory=set)
 
     @property
     def actions(self) -> DataActions:
@@ -102,8 +102,9 @@ def parse_step(text: str) -> StepText:
     step = StepText(verb)
     if tokens.peek() and (tokens.peek() not in CLAUSES or tokens.peek() == "packet"):
         step.reads = _spans(tokens, "+")
+    given: set[str] = set()
     while tokens.peek():
-        _clause(tokens, step)
+        _clause(tokens, step, given)
     named_verb = verb if verb not in CONTROLS else "nop"
     if not fits(named_verb, step.actions):
         raise InputError(f"{text[:120]!r}", f"{verb!r} does not go with these clauses", needs(verb))
@@ -121,13 +122,13 @@ def _verb(text: str) -> tuple[str, str]:
     raise InputError(f"step {text[:120]!r}", "must begin with a verb", remedy)
 
 
-def _clause(tokens: TokenStream, step: StepText) -> None:
+def _clause(tokens: TokenStream, step: StepText, given: set[str]) -> None:
     word = tokens.peek()
     if word not in _TAKE:
         raise tokens.error("expected a clause", f"such as {', '.join(sorted(_TAKE))}")
-    if word in step.given:
+    if word in given:
         raise tokens.error("this clause is given twice", "keep one of them")
-    step.given.add(tokens.take())
+    given.add(tokens.take())
     _TAKE[word](tokens, step)
 
 
@@ -215,10 +216,10 @@ def take_span(tokens: TokenStream) -> SpanText:
         InputError: something else comes next.
     """
     packet = tokens.accept("packet")
-    word = tokens.peek()
-    if word not in ("i", "o", "s"):
+    buffer = _BUFFERS.get(tokens.peek())
+    if buffer is None:
         raise tokens.error("expected chunks", "such as i[0], o[2..3] or s[0]@1")
-    buffer = Buffer(tokens.take())
+    tokens.take()
     tokens.expect("[")
     first = take_term(tokens)
     last = take_term(tokens) if tokens.accept("..") else first

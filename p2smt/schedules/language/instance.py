@@ -207,10 +207,10 @@ def step_of(
     Raises:
         InputError: an expression has no value, or a number of chunks is negative.
     """
-    reads = tuple(_span(span, values) for span in text.reads)
-    writes = tuple(_span(span, values) for span in text.writes)
+    reads = tuple([_span(span, values) for span in text.reads])
+    writes = tuple([_span(span, values) for span in text.writes])
     message = text.receive is not None or text.send is not None
-    usual = (*reads, *writes)[0].count if reads or writes else int(message)
+    usual = (reads or writes)[0].count if reads or writes else int(message)
     return Step(
         *where,
         kind=text.kind,
@@ -221,8 +221,8 @@ def step_of(
         send=_connection(text.send, values),
         waits=_refs(text.waits, values),
         after=None if text.after is None else _refs(text.after, values),
-        posts=tuple(name_of(name, values) for name in text.posts),
-        awaits=tuple(name_of(name, values) for name in text.awaits),
+        posts=tuple([name_of(name, values) for name in text.posts]),
+        awaits=tuple([name_of(name, values) for name in text.awaits]),
         relaxed=text.relaxed,
         barrier=None if text.barrier is None else name_of(text.barrier, values),
         background=text.background,
@@ -232,7 +232,8 @@ def step_of(
 
 
 def _span(span: SpanText, values: Mapping[str, int]) -> Span:
-    first, last = evaluate(span.first, values), evaluate(span.last, values)
+    first = evaluate(span.first, values)
+    last = first if span.last is span.first else evaluate(span.last, values)
     count = last - first + 1
     if not (abs(first) < MAX_NUMBER and 0 <= count < MAX_NUMBER):
         raise InputError(f"chunks {first}..{last}", "are not a range", "write FIRST..LAST")
@@ -248,7 +249,7 @@ def _connection(peer: PeerText | None, values: Mapping[str, int]) -> Connection 
 
 
 def _refs(refs: tuple[RefText, ...], values: Mapping[str, int]) -> tuple[StepRef, ...]:
-    return tuple(StepRef(evaluate(block, values), evaluate(index, values)) for block, index in refs)
+    return tuple([StepRef(evaluate(block, values), evaluate(at, values)) for block, at in refs])
 
 
 # The values of a schedule file's parameters, from those that are given.

@@ -143,6 +143,8 @@ def edges_of(index: Index, depth: int | None = None) -> Edges:
         quiet = steps[post].relaxed or steps[wait].relaxed
         (relaxed if quiet else visible).append((post, wait))
     packets += [(read[step], later) for step, later in partial]
+    if not read:
+        return Edges(nodes, visible, relaxed, packets)
     # What comes before a step comes before its reads.
     before, quietly, by_packet = (
         [(a, read.get(b, b)) for a, b in edges] for edges in (visible, relaxed, packets)
@@ -154,7 +156,7 @@ def edges_of(index: Index, depth: int | None = None) -> Edges:
 def _local(index: Index, nodes: Nodes, done: dict[int, int]) -> Iterator[Edge]:
     """Program order, waits, barriers, starts and ends."""
     yield from done.items()
-    followed = set()
+    followed = set[int]()
     for number, step in enumerate(index.schedule.steps):
         earlier = index.before(number)
         yield from ((done.get(e, e), number) for e in earlier)

@@ -46,37 +46,53 @@ class OrderQuestion(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Cell:
-    """Who wrote a cell last, and who has read it since."""
-
-    writer: int | None = None
-    readers: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class AccessScan:
-    """Questions collected along a run; clashes: positions of one step that access one cell."""
+    """Questions collected along a run, but those that an edge or the order of a block answers.
+
+    writers, readers: who wrote a cell last, and who has read it since.
+    clashes: positions of one step that access one cell.
+    """
 
     index: Index
     edges: Edges
-    cells: dict[int, _Cell] = field(default_factory=lambda: defaultdict(_Cell))
+    writers: dict[int, int] = field(default_factory=dict)
+    readers: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     asked: list[OrderQuestion] = field(default_factory=list)
     clashes: list[Race] = field(default_factory=list)
+    known: frozenset[Edge] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.known = frozenset(self.edges.visible)
 
     def read(self, cell: int, node: int) -> None:
-        state = self.cells[cell]
-        if state.writer is not None and state.writer != node:
-            self.asked.append(OrderQuestion(cell, state.writer, node))
-        if state.readers[-1:] != [node]:
-            state.readers.append(node)
+        self.ask(cell, self.writers.get(cell, node), node)
+        readers = self.readers[cell]
+        if not readers or readers[-1] != node:
+            readers.append(node)
 
     def write(self, cell: int, node: int) -> None:
-        state = self.cells[cell]
-        if state.writer is not None and state.writer != node:
-            self.asked.append(OrderQuestion(cell, state.writer, node))
-        readers = (reader for reader in state.readers if reader != node)
-        self.asked += [OrderQuestion(cell, reader, node, overwrites=True) for reader in readers]
-        self.cells[cell] = _Cell(node)
+        self.ask(cell, self.writers.get(cell, node), node)
+        for reader in self.readers.pop(cell, ()):
+            self.ask(cell, reader, node, overwrites=True)
+        self.writers[cell] = node
+
+    def ask(self, cell: int, earlier: int, later: int, *, overwrites: bool = False) -> None:
+        if earlier == later or (earlier, later) in self.known or self._in_a_row(earlier, later):
+            return
+        self.asked.append(OrderQuestion(cell, earlier, later, overwrites))
+
+    def _in_a_row(self, earlier: int, later: int) -> bool:
+        """Whether the later is in the same block, which is in order, or the end of the rank."""
+        steps, nodes = self.index.schedule.steps, self.edges.nodes
+        if not nodes.is_step(earlier):
+            return False
+        one = steps[earlier]
+        if not nodes.is_step(later):  # the end waits for all that does not run beside the rank
+            return later == nodes.end(one.rank) and not one.background
+        place = (one.rank, one.block)
+        other = steps[later]
+        ordered = earlier < later and place not in self.index.loose
+        return ordered and place == (other.rank, other.block)
 
     def step(self, number: int) -> None:
         """All accesses of a step: the reads of every position, then the writes."""
@@ -125,7 +141,7 @@ def _starts(scan: AccessScan) -> None:
     for rank, chunks in enumerate(scan.index.schedule.contract.starts):
         for chunk in range(len(chunks)):
             cell = scan.index.memory.input_cell(rank, chunk)
-            scan.cells[cell].writer = scan.edges.nodes.start(rank)
+            scan.writers[cell] = scan.edges.nodes.start(rank)
 
 
 def _unordered(scan: AccessScan) -> Iterator[Race]:
@@ -201,13 +217,15 @@ def open_locally(
     """
     inside: dict[int, list[Edge]] = defaultdict(list)
     asked: dict[int, list[OrderQuestion]] = defaultdict(list)
-    for a, b in edges:
-        if ranks[a] == ranks[b]:
-            inside[ranks[a]].append((a, b))
     for question in questions:
         a, b = ranks[question.earlier], ranks[question.later]
         asked[a if a == b else -1].append(question)
     still = asked.pop(-1, [])
+    if not asked:
+        return still
+    for a, b in edges:
+        if ranks[a] == ranks[b]:
+            inside[ranks[a]].append((a, b))
     count: Counter[int] = Counter()
     numbers = []
     for rank in ranks:

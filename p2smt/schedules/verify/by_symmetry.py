@@ -158,7 +158,9 @@ class _Check:
 
     def _waits(self, depth: int) -> list[list[int]]:
         """What each step must have before it: steps whose images, one each, are complete."""
-        waits = [self.index.before(number) for number in range(len(self.index.schedule.steps))]
+        waits = [
+            list(self.index.before(number)) for number in range(len(self.index.schedule.steps))
+        ]
         for connection, receives in self.index.receives.items():
             for send, receive in zip(self._senders(connection), receives, strict=True):
                 waits[receive].append(send)

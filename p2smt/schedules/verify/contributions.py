@@ -45,7 +45,7 @@ class DataState:
 
     def read(self, cell: int, node: int = -1) -> int:
         """What a cell holds; one never written holds its own name as undefined data."""
-        if (node, cell) in self.instead:
+        if self.instead and (node, cell) in self.instead:
             return self.instead[node, cell]
         if self.cells[cell] < 0:
             return self.table.single(self.index.memory.name(cell))
@@ -53,18 +53,15 @@ class DataState:
 
     def do(self, number: int) -> None:
         """Performs a step as a whole."""
-        step = self.index.schedule.steps[number]
-        parts: list[Sequence[int]] = []
-        if step.receive:
-            parts.append(self.messages[step.receive].popleft())
+        step, cells = self.index.schedule.steps[number], self.index.memory.cells
+        value = self.messages[step.receive].popleft() if step.receive else None
         for span in step.reads:
-            parts.append([self.read(cell, number) for cell in self.index.memory.cells(span)])
-        value = list(parts[0]) if parts else []
-        for more in parts[1:]:
-            value = [self.table.add(a, b) for a, b in zip(value, more, strict=True)]
+            more = [self.read(cell, number) for cell in cells(span)]
+            value = more if value is None else list(map(self.table.add, value, more))
+        value = value or []
         for span in step.writes:
-            first = self.index.memory.cells(span).start
-            self.cells[first : first + span.count] = value
+            place = cells(span)
+            self.cells[place.start : place.stop] = value
         if step.send:
             self.messages[step.send].append(value)
 

@@ -49,6 +49,7 @@ class Progress:
     """A run that is under way; ``order`` holds the steps done so far.
 
     depth: messages that a connection holds; None: any number.
+    arrived: steps that have reached a barrier.
     held: counters that :meth:`run` must not take from (competing ones).
     """
 
@@ -87,10 +88,9 @@ class Progress:
             return this.receive
         if this.send and self.depth is not None and self.tokens[this.send] >= self.depth:
             return (this.send, "room")
-        if this.awaits:
-            for counter, many in Counter(this.awaits).items():
-                if counter in self.held or self.tokens[counter] < many:
-                    return counter
+        for counter, many in Counter(this.awaits).items() if this.awaits else ():
+            if counter in self.held or self.tokens[counter] < many:
+                return counter
         for span in this.reads:
             if span.packet:
                 cells = self.index.memory.cells(span)
@@ -107,8 +107,11 @@ class Progress:
             self._wake((this.receive, "room"))
         for counter in this.awaits:
             self.tokens[counter] -= 1
+        meeting = self.local.meeting.get(step)
+        if meeting is None:
+            self._complete(step)
+            return
         self.arrived.add(step)
-        meeting = self.local.meeting.get(step, (step,))
         if all(member in self.arrived for member in meeting):
             for member in meeting:
                 self._complete(member)
@@ -116,18 +119,22 @@ class Progress:
     def _complete(self, step: int) -> None:
         self.order.append(step)
         this = self.index.schedule.steps[step]
-        gained: list[Hashable] = [this.send] if this.send else []
-        gained += this.posts
+        if this.send:
+            self._gain(this.send)
+        for counter in this.posts:
+            self._gain(counter)
         for span in this.writes:
             if span.packet:
-                gained += self.index.memory.cells(span)
-        for what in gained:
-            self.tokens[what] += 1
-            self._wake(what)
+                for cell in self.index.memory.cells(span):
+                    self._gain(cell)
         for later in self.local.after[step]:
             self.missing[later] -= 1
             if self.missing[later] == 0:
                 self.ready.append(later)
+
+    def _gain(self, what: Hashable) -> None:
+        self.tokens[what] += 1
+        self._wake(what)
 
     def _wake(self, what: Hashable) -> None:
         if what in self.blocked:

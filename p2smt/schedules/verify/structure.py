@@ -19,8 +19,10 @@ def broken_steps(index: Index) -> Iterator[Violation]:
     yield from _too_small(index)
     for number, step in enumerate(index.schedule.steps):
         yield from _bounds(index, number, step)
-        yield from _peers(index, number, step)
-        yield from _references(index, number, step)
+        if step.send or step.receive:
+            yield from _peers(index, number, step)
+        if step.waits or step.after or step.unannounced:
+            yield from _references(index, number, step)
         if step.barrier is not None and _does_more(step):
             text = f"{step} meets others at a barrier and does something else as well"
             yield Violation(Kind.UNMATCHED_SIGNAL, text, (number,), step.rank)
