@@ -44,7 +44,7 @@ def test_the_page_of_forests_is_that_of_its_rows() -> None:
     own = [one for one in rows if one["tool"] == forests.OURS]
     assert "was not run: no clone" in forests.page(own, on)
     rates = {one["title"]: one["rate"] for one in own if "rate" in one}
-    assert [title for title, _, _ in forests.RATES] == list(rates)
+    assert [one.title for one in forests.RATES] == list(rates)
 
 
 def row(title: str, tool: str, answer: str, *cpu_s: float, **more: Any) -> dict[str, Any]:
