@@ -500,10 +500,11 @@ def _told(text: str) -> list[str]:
     return [part.partition("=")[0].strip() for part in text.split(",")]
 
 
-def assumed_parts(strategy: Strategy, text: str) -> tuple[str, ...]:
+def assumed_parts(strategy: Strategy, text: str, mixture: bool = False) -> tuple[str, ...]:
     """What a text says nothing of and the time depends on, with the value that it has then.
 
-    Such as ``mbs=1``; nothing of what the degrees leave without effect.
+    Such as ``mbs=1``; nothing of what the degrees leave without effect.  Of a ``mixture`` also how
+    experts are cut, of which trainers have other defaults.
     """
     told = {*_told(text)}
     if strategy.tp == 1:
@@ -511,7 +512,9 @@ def assumed_parts(strategy: Strategy, text: str) -> tuple[str, ...]:
     if strategy.dp * strategy.cp == 1:
         told.add("zero")
     parts = (part for part in strategy_text(strategy).split(","))
-    return tuple(part for part in parts if part.partition("=")[0] in _HABITS - told)
+    found = tuple(part for part in parts if part.partition("=")[0] in _HABITS - told)
+    cut = {"ep": strategy.ep, "etp": strategy.etp} if mixture else {}
+    return (*found, *(f"{key}={value}" for key, value in cut.items() if key not in told))
 
 
 def spread_text(strategy: Strategy) -> str:

@@ -140,7 +140,7 @@ class Yours:
             run = TrainingRun(question.model, self.launch.batch, strategy)
             return PresentRun(run, launched)
         run = TrainingRun(question.model, question.batch, strategy)
-        assumed = assumed_parts(strategy, self.text)
+        assumed = assumed_parts(strategy, self.text, bool(question.model.experts))
         return PresentRun(with_batch(run, strategy, *batches), launched, batches, assumed)
 
     def _launched(self, question: PlanQuestion, hosts: Sequence[str] | None) -> Launched:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2smt.parallelism.folded import pair_count
 from p2smt.parallelism.matrices import PlacementRules, count_matrices
 from p2smt.parallelism.placement import IntArray
-from p2smt.training.formulas.stages import RECOMPUTES, StrategyColumns
+from p2smt.training.formulas.stages import RECOMPUTES, MixtureColumns, StrategyColumns
 from p2smt.training.pipeline import StageTimes, StrategyWork, combine, work
 from p2smt.training.search.copies import (
     MANY,
@@ -122,6 +122,8 @@ class Candidates:
     @staticmethod
     def of(question: PlanQuestion, columns: StrategyColumns) -> Candidates:
         """The strategies of a space with their work on the device of the question."""
+        if question.model.experts and columns.mixture is None:  # experts have the ranks of dp
+            columns = replace(columns, mixture=MixtureColumns.none(len(columns)))
         rows = request_axes(question)
         degrees = [columns.ranks[axis] for axis in rows]
         _, first, block = distinct_rows(degrees)

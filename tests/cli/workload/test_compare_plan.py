@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.tools import H100, RACKS, SMALL, TINY, Outcome, assert_one_error, cli
+from tests.cli.workload.test_answer_files import MIXTURE
 from tests.cli.workload.test_launch_files import SCRIPT
 from tests.schemas.tools import complaints
 
@@ -150,6 +151,16 @@ def test_what_a_text_leaves_open_is_said_beside_it() -> None:
     assert printed(told)["assumed"] == []  # one replica shards nothing, one device splits nothing
     assert "assumed" not in "".join(line for line in shown(told) if line.startswith("yours"))
     assert printed(["plan", "-t", "tiny.yaml", *LESS, "--compare", "run.sh"])["assumed"] == []
+
+
+def test_of_a_mixture_experts_may_be_whole_and_it_is_said() -> None:
+    Path("mixed.yaml").write_text(MIXTURE)
+    words = ["plan", "-t", "tiny.yaml", "-m", "mixed.yaml", "--global-batch", "16", "--seq", "1024"]
+    data = printed([*words, "--compare", "tp=2,pp=1,mbs=1,sp=1,zero=0,recompute=none", *LESS])
+    assert data["assumed"] == ["ep=1", "etp=1"]
+    assert data["yours"] is not None
+    told = printed([*words, "--compare", "tp=2,pp=1,mbs=1,sp=1,zero=0,recompute=none,ep=2", *LESS])
+    assert told["assumed"] == ["etp=1"]
 
 
 def test_how_sure_it_is_reads_as_words() -> None:
