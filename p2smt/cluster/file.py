@@ -241,10 +241,20 @@ def _latencies(level: Level) -> _Latencies:
     return tuple((piece.name, piece.latency_s) for piece in level.link.pieces)
 
 
+_BY_RULE = ("ring", "torus", "cube", "mesh")
+"""Fabrics that :mod:`p2smt.fabric.fabric_file` makes of sizes."""
+
+
 def _unknown(name: str) -> InputError:
-    if name + _SUFFIX in {one.name for one in files(_PRESETS).joinpath("fabrics").iterdir()}:
+    if name in _BY_RULE or name + _SUFFIX in {
+        one.name for one in files(_PRESETS).joinpath("fabrics").iterdir()
+    }:
         rule = "is a fabric, of ranks and edges, and no topology of levels"
-        return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
+        return InputError(
+            f"topology {name!r}",
+            rule,
+            "give it as synthesize --fabric; here levels are needed: a file (p2smt docs topology)",
+        )
     presets = preset_names()
     known = (*presets, *(one for preset in presets for one, _, _ in profiles(preset)))
     remedy = did_you_mean(name, known) or f"the presets are {', '.join(presets)}"

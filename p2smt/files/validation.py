@@ -181,7 +181,9 @@ def _unknown_key(model: type[Any], loc: tuple[int | str, ...], source: str) -> I
     owner, key = _model_at(model, loc), str(loc[-1])
     inside = key_path(loc[:-1])
     where = f"{source}: unknown key {key[:60]!r}" + (f" in {inside}" if inside else "")
-    return InputError(where, _keys(owner), did_you_mean(key, _fields(owner)) or "remove it")
+    return InputError(
+        where, _keys(owner), did_you_mean(key, _fields(owner)) or "use one of these, or remove it"
+    )
 
 
 def _keys(model: type[Any]) -> str:

@@ -6,13 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.fabric_file import load_fabric
+from p2smt.fabric.fabric_file import FAMILIES, load_fabric
 
 
 def _pairs(fabric: Fabric) -> set[tuple[int, int]]:
     return {(edge.source, edge.target) for edge in fabric.edges}
+
+
+@pytest.mark.parametrize("form", FAMILIES)
+def test_where_levels_are_wanted_a_family_is_told_to_be_a_fabric(form: str) -> None:
+    with pytest.raises(InputError, match="is a fabric"):
+        load_topology(f"{form.partition(':')[0]}:8")
 
 
 @given(st.integers(2, 30))

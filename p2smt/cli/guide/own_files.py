@@ -81,6 +81,12 @@ TOPOLOGY = _kind(
     "--topology --fabric --node",
     "give it as --topology {0}, or to p2smt topology show {0}",
 )
+FABRIC = _kind(
+    "a fabric",
+    "topology fabric",
+    "--fabric",
+    "give it as --fabric {0}; --topology takes a file with levels (p2smt docs topology)",
+)
 PAGE_PART = '<script type="application/json" id="data">'
 PAGE = _kind("a page that p2smt report made", "", "", "give the file that it shows")
 
@@ -102,7 +108,9 @@ def kind_of(path: str) -> OwnFile | None:
     if format_of(text) is not None:
         return SCHEDULE if "<algo" in text or not text.lstrip().startswith("<") else None
     if text.lstrip()[:1] != "{":
-        return TOPOLOGY if "\nlevels:" in f"\n{text}" else None
+        keys = f"\n{text}"
+        links = "\nranks:" in keys and "\nlinks:" in keys
+        return TOPOLOGY if "\nlevels:" in keys else FABRIC if links else None
     if is_journal(path):
         return JOURNAL
     try:

@@ -564,8 +564,10 @@ def show_sizes(
     if answer.svg is not None:
         _put(answer.svg, size_svg(SizeCurves.of_answer(Fields(printed(answer), "the answer"))))
     ports = f"fabric: ports of the levels of {sizes.topology}; --fabric names one of single links"
+    other = f"prices are by the levels of {sizes.topology}: links of {asked.fabric} may be others"
     lines = [
         *full_width([LEFT_OUT]),
+        *(full_width([printable(other)]) if own is None else []),
         *([] if own is None or has_wiring(str(sizes.topology)) else [printable(ports)]),
         *(line for each in written.values() for line in written_lines(each)),
     ]

@@ -33,7 +33,13 @@ def verdict_text(data: TransferOutput) -> str:
     """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
     return verdict_words(
         data.status, data.bandwidth_s, data.bound_s, data.gap, data.binding, bool(data.messages)
-    )
+    ) + ("; of plans without relays" if _less_by_relays(data) else "")
+
+
+def _less_by_relays(data: TransferOutput) -> bool:
+    """Whether plans that borrow cards of neighbours, which were not sought, may take less."""
+    relayed = data.relayed_bound_s
+    return relayed is not None and relayed < data.bound_s * _LOWER
 
 
 def verdict_words(
@@ -87,9 +93,8 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         ),
         5,
     )
-    relayed = data.relayed_bound_s
-    if relayed is not None and relayed < data.bound_s * _LOWER:
-        what = "plans that borrow cards of neighbours, not sought here,"
+    if _less_by_relays(data) and (relayed := data.relayed_bound_s) is not None:
+        what = "plans that borrow cards of neighbours, which --relay seeks,"
         yield ScreenBlock("relays", (f"{what} take {format_time(relayed)} or more",), 6)
     if data.compared:
         relays = " of plans that relay" if data.relayed else ""

@@ -17,6 +17,7 @@ from tests.cli.tools import SMALL, TINY, assert_one_error, cli
 
 SOLVE = ("solve", "-t", "topology.yaml", "--axes", "dp=8", "--reduce", "dp=1MiB")
 RESHARD = ("redistribute", "-t", "topology.yaml", "--mesh", "tp=8", "--shape", "64,64")
+FABRIC = "name: pair\nranks: 2\nlinks:\n  - {ranks: [0, 1], bandwidth: 25 GB/s}\n"
 KINDS: dict[str, OwnFile | None] = {
     "plan.json": own_files.PLAN,
     "redistribution.json": own_files.REDISTRIBUTION,
@@ -28,6 +29,7 @@ KINDS: dict[str, OwnFile | None] = {
     "journal.jsonl": own_files.JOURNAL,
     "answer.json": own_files.ANSWER,
     "topology.yaml": own_files.TOPOLOGY,
+    "fabric.yaml": own_files.FABRIC,
     "page.html": own_files.PAGE,
     "other.html": None,
     "model.yaml": None,
@@ -42,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One file of each kind, as the commands write them."""
     path = tmp_path_factory.mktemp("kinds")
     (path / "topology.yaml").write_text(TINY)
+    (path / "fabric.yaml").write_text(FABRIC)
     (path / "model.yaml").write_text("name: m\n" + SMALL)
     (path / "other.json").write_text('{"schema_version": 1, "kind": "recipe"}')
     (path / "other.html").write_text("<!doctype html>\n<html></html>\n")
@@ -135,6 +138,7 @@ def test_a_wrong_line_as_json_comes_in_parts(line: str, given: str, rule: str, r
         ("verify topology.yaml", "--topology topology.yaml"),
         ("solve -t topology.yaml --axes dp=8 plan.json", "is a plan"),
         ("compare topology.yaml answer.json", "is a topology"),
+        ("solve -t fabric.yaml --axes dp=8", "--topology takes a file with levels"),
     ],
 )
 def test_one_line_names_the_command(
