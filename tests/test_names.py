@@ -1,10 +1,10 @@
-"""One name, one meaning: no public class name stands twice in the package."""
+"""One name, one meaning: no public class name stands twice in the package, no other in a module."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
 
@@ -37,6 +37,31 @@ def type_names(source: str) -> frozenset[str]:
     nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Assign)]
     names = {target.id for node in nodes for target in node.targets if isinstance(target, ast.Name)}
     return frozenset(name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name))
+
+
+def bound_names(source: str) -> list[str]:
+    """Names that a module binds for good, each as often as it does: by ``=``, def and class."""
+    found: list[str] = []
+    for node in parsed(source).body:
+        match node:
+            case ast.Assign(targets=targets):
+                inner = (one for target in targets for one in ast.walk(target))
+                found += [one.id for one in inner if isinstance(one, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(name), value=ast.expr()):
+                found.append(name)
+            case ast.FunctionDef(name, decorator_list=[]) | ast.ClassDef(name, decorator_list=[]):
+                found.append(name)
+            case _:
+                pass
+    return found
+
+
+def test_no_module_binds_a_name_twice() -> None:
+    """Functions above would see the second value; neither linter nor type checker tells."""
+    found = {module: Counter(bound_names(source)) for module, source in SOURCES.items()}
+    twice = {module: [k for k, n in names.items() if n > 1] for module, names in found.items()}
+    assert {module: names for module, names in twice.items() if names} == {}
+    assert bound_names("A = 1\nA = 2\nB: int\ndef f(): pass") == ["A", "A", "f"]
 
 
 def doubles(sources: Sources) -> dict[str, list[str]]:

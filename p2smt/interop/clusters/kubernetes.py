@@ -261,7 +261,7 @@ def _gpus(item: Mapping[str, Any]) -> int | None:
 
 
 _SIGN = re.compile(r"topology\.volcano\.sh/")
-_KIND = re.compile(r"kind[\"']?: *[\"']?HyperNode")
+_HYPERNODE = re.compile(r"kind[\"']?: *[\"']?HyperNode")
 _SPLIT = re.compile(r"^---[^\n]*$", re.MULTILINE)
 
 
@@ -332,6 +332,6 @@ def _inside(data: Any, *keys: str) -> Any:
 
 HYPERNODES = ClusterFormat(
     "Volcano HyperNodes",
-    lambda text: bool(_SIGN.search(text) and _KIND.search(text)),
+    lambda text: bool(_SIGN.search(text) and _HYPERNODE.search(text)),
     read_hypernodes,
 )

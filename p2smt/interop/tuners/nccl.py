@@ -195,7 +195,7 @@ def looks_nccl(text: str) -> bool:
 # communicator starts.
 
 
-NEEDED, MOST = 7, 10
+NCCLX_NEEDED, NCCLX_MOST = 7, 10
 _BLANK = " \t\r\n"
 _WHOLE = re.compile(r"[ \t\n\v\f\r]*[+-]?[0-9]+")
 _INT, _LONG = 2**31, 2**63
@@ -230,18 +230,18 @@ def split_row(row: str) -> list[str]:
         elif index == len(row) or (sign == "," and depth == 0):
             found.append(row[start:index].strip(_BLANK))
             start = index + 1
-    return found[:MOST]
+    return found[:NCCLX_MOST]
 
 
 def _interval_rule(line: int, words: Sequence[str]) -> TunerRule:
-    if len(words) < NEEDED:
-        raise _Bad(f"{len(words)} columns, {NEEDED} are needed")
+    if len(words) < NCCLX_NEEDED:
+        raise _Bad(f"{len(words)} columns, {NCCLX_NEEDED} are needed")
     for word, known in zip(
         (words[0], *words[2:4]), (COLLECTIVES, ALGORITHMS, PROTOCOLS), strict=True
     ):
         if word not in known:
             raise _Bad(f"{word[:40]!r} is none of {', '.join(known)}")
-    chunk = _whole(words[7], _LONG, 0) if len(words) > NEEDED else 0
+    chunk = _whole(words[7], _LONG, 0) if len(words) > NCCLX_NEEDED else 0
     if chunk < 0:
         raise _Bad(f"chunk size {chunk} is below 0")
     return TunerRule(
@@ -299,6 +299,6 @@ def looks_ncclx(text: str) -> bool:
     rows = (line.strip(_BLANK) for line in as_bytes(text).split("\n"))
     found = (split_row(row) for row in rows if "," in row and not row.startswith("#"))
     return any(
-        len(words) >= NEEDED and words[0].isidentifier() and words[2].lower() in ALGORITHMS
+        len(words) >= NCCLX_NEEDED and words[0].isidentifier() and words[2].lower() in ALGORITHMS
         for words in found
     )

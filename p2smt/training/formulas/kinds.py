@@ -302,7 +302,6 @@ def count_rows(mla: bool) -> tuple[FormulaRow, ...]:
     return (*sizes, *own, *counted, *more)
 
 
-_T, _R, _TAU = TOKENS.symbol, ROUTED.symbol, TAU.symbol
 _FULL = {"attention": full_a, "mamba": full_m, "dense": full_d, "mixture": full_x}
 """Part of the stage's layers of each kind that are computed again whole."""
 _LO = 2 - low
