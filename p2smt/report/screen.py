@@ -36,7 +36,7 @@ class ScreenBlock:
 
     label: str
     texts: tuple[str, ...]
-    weight: int
+    weight: float
     most: int = 3
     instead: str = ""
 

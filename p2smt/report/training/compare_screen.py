@@ -256,21 +256,22 @@ def _rows(found: RunComparison) -> Iterator[ScreenBlock]:
     names = [name for name, _ in columns_of(found)]
     if not names:
         return
-    small = _small(found)
+    shares = _shares(found)
     yield ScreenBlock("", (_cells(names),), _MUST, 1)
     for name, texts in part_rows(found):
-        if name not in small:
-            yield ScreenBlock(name, (_cells(texts),), _WEIGHTS.get(name, 7), 1)
+        share = shares.get(name, 1.0)
+        if share >= _SHOWN_SHARE:  # where there is no room, the smallest parts go first
+            yield ScreenBlock(name, (_cells(texts),), _WEIGHTS.get(name, 6 + share), 1)
 
 
-def _small(found: RunComparison) -> set[str]:
-    """Parts that take next to nothing in every column."""
+def _shares(found: RunComparison) -> dict[str, float]:
+    """The most that each part takes of an iteration in any column."""
     shares: dict[str, float] = {}
     for _, one in columns_of(found):
         for part in time_parts(one.prediction):
             share = part.seconds / one.iteration_s
             shares[part.name] = max(share, shares.get(part.name, 0.0))
-    return {name for name, share in shares.items() if share < _SHOWN_SHARE}
+    return shares
 
 
 def _cells(texts: Sequence[str]) -> str:
