@@ -34,4 +34,4 @@ def test_it_names_families_and_options() -> None:
 def test_its_layouts_are_read() -> None:
     (text,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     layouts = [line.split()[0] for line in text.splitlines()]
-    assert [layout_of(one, "llama-3-70b").devices for one in layouts[:-1]] == [64, 64, 8, 8]
+    assert [layout_of(one, "llama-3-70b").devices for one in layouts[:-1]] == [64, 8, 64, 8, 8, 8]
