@@ -141,7 +141,7 @@ def test_nominal_rates_of_presets(name: str, node_gbit: int, device_gbyte: int) 
 
 
 def test_the_name_of_a_fabric_is_told_as_such() -> None:
-    with pytest.raises(InputError, match=r"is a fabric.*see topology fabric"):
+    with pytest.raises(InputError, match=r"is a fabric.*synthesize --fabric"):
         load_topology("dgx1:2")
 
 
