@@ -259,8 +259,8 @@ def _rows(found: RunComparison) -> Iterator[ScreenBlock]:
     shares = _shares(found)
     yield ScreenBlock("", (_cells(names),), _MUST, 1)
     for name, texts in part_rows(found):
-        share = shares.get(name, 1.0)
-        if share >= _SHOWN_SHARE:  # where there is no room, the smallest parts go first
+        # where there is no room, the smallest parts go first
+        if (share := shares.get(name, 1.0)) >= _SHOWN_SHARE:
             yield ScreenBlock(name, (_cells(texts),), _WEIGHTS.get(name, 6 + share), 1)
 
 
