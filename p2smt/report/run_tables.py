@@ -159,9 +159,7 @@ def schedule_run_lines(result: ScheduleResult, options: RunOptions) -> Iterator[
     yield f"{verdict}: {counted(ranks, 'rank')}, {options.backend}, {_data_type(options)}"
     steps = counted(len(schedule.steps), "step")
     yield f"{schedule.name}: {schedule.contract.collective}, {steps}, {size}"
-    yield from result.errors[:MOST_ERRORS]
-    if len(result.errors) > MOST_ERRORS:
-        yield f".. and {len(result.errors) - MOST_ERRORS} more"
+    yield from _errors(result.errors)
     if result.interleavings:
         yield f"{result.interleavings} interleavings tried"
     if result.total.median_s is not None:
@@ -179,7 +177,7 @@ MOST_ERRORS = 20
 def run_tables(result: RunResult, options: RunOptions) -> Iterator[RenderableType]:
     """Verdict, then a line per request, step and baseline: predicted beside measured."""
     yield _verdict(result, options)
-    yield from _errors(result)
+    yield from _request_errors(result)
     yield ""
     yield _times_table(result)
     yield from _speedups(result)
@@ -187,7 +185,7 @@ def run_tables(result: RunResult, options: RunOptions) -> Iterator[RenderableTyp
 
 def run_screen(result: RunResult, options: RunOptions) -> list[str]:
     """Verdict, what is wrong and the speedups, then as much of the table as fits."""
-    said = [_verdict(result, options), *map(one_line, _errors(result)), *_speedups(result)]
+    said = [_verdict(result, options), *map(one_line, _request_errors(result)), *_speedups(result)]
     head = fitted(full_width(said), LINES // 2)
     return [*head, "", *fitted(table_lines(_times_table(result), COLUMNS), room([""], head))]
 
@@ -211,8 +209,12 @@ def _measured(result: RequestResult) -> bool:
     return any(times.samples for times in (result.total, result.baseline, *result.steps))
 
 
-def _errors(result: RunResult) -> Iterator[str]:
-    errors = [error for request in result.requests for error in request.errors]
+def _request_errors(result: RunResult) -> Iterator[str]:
+    return _errors([error for request in result.requests for error in request.errors])
+
+
+def _errors(errors: Sequence[str]) -> Iterator[str]:
+    """The first errors, and how many more there are."""
     yield from errors[:MOST_ERRORS]
     if len(errors) > MOST_ERRORS:
         yield f".. and {len(errors) - MOST_ERRORS} more"
@@ -288,9 +290,7 @@ def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str
     yield f"{verdict}: {ranks}, {shape} {frame.element.value} on {mesh_text(frame.mesh)}"
     ends = (layout_text(frame.layout(state), frame.mesh) for state in (job.start, job.end))
     yield f"{' to '.join(ends)}: {counted(len(job.steps), 'step')}"
-    yield from result.errors[:MOST_ERRORS]
-    if len(result.errors) > MOST_ERRORS:
-        yield f".. and {len(result.errors) - MOST_ERRORS} more"
+    yield from _errors(result.errors)
     if result.memory_bytes is not None:
         planned = format_bytes(result.predicted_bytes)
         yield f"memory {format_bytes(result.memory_bytes)} at most on a rank, planned {planned}"
@@ -351,9 +351,7 @@ def transfer_run_lines(result: TransferRunResult, options: RunOptions) -> Iterat
     pieces, buckets = counted(len(job.pieces), "piece"), counted(job.buckets, "bucket")
     sent = f"{format_bytes(job.sent_bytes)} in {counted(job.messages, 'message')}"
     yield f"sent {sent} of {pieces}, {buckets}"
-    yield from result.errors[:MOST_ERRORS]
-    if len(result.errors) > MOST_ERRORS:
-        yield f".. and {len(result.errors) - MOST_ERRORS} more"
+    yield from _errors(result.errors)
     if result.staged_bytes is not None:
         planned = format_bytes(job.staging_bytes)
         yield f"staged {format_bytes(result.staged_bytes)} at most on a rank, planned {planned}"

@@ -33,13 +33,13 @@ def verdict_text(data: TransferOutput) -> str:
     """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
     return verdict_words(
         data.status, data.bandwidth_s, data.bound_s, data.gap, data.binding, bool(data.messages)
-    ) + ("; of plans without relays" if _less_by_relays(data) else "")
+    ) + ("" if _by_relays_s(data) is None else "; of plans without relays")
 
 
-def _less_by_relays(data: TransferOutput) -> bool:
-    """Whether plans that borrow cards of neighbours, which were not sought, may take less."""
+def _by_relays_s(data: TransferOutput) -> float | None:
+    """What plans that borrow cards of neighbours, not sought, may take; None: no less."""
     relayed = data.relayed_bound_s
-    return relayed is not None and relayed < data.bound_s * _LOWER
+    return relayed if relayed is not None and relayed < data.bound_s * _LOWER else None
 
 
 def verdict_words(
@@ -93,7 +93,7 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         ),
         5,
     )
-    if _less_by_relays(data) and (relayed := data.relayed_bound_s) is not None:
+    if (relayed := _by_relays_s(data)) is not None:
         what = "plans that borrow cards of neighbours, which --relay seeks,"
         yield ScreenBlock("relays", (f"{what} take {format_time(relayed)} or more",), 6)
     if data.compared:

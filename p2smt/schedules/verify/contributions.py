@@ -57,7 +57,9 @@ class DataState:
         value = self.messages[step.receive].popleft() if step.receive else None
         for span in step.reads:
             more = [self.read(cell, number) for cell in cells(span)]
-            value = more if value is None else list(map(self.table.add, value, more))
+            if value is not None:
+                more = [self.table.add(a, b) for a, b in zip(value, more, strict=True)]
+            value = more
         value = value or []
         for span in step.writes:
             place = cells(span)

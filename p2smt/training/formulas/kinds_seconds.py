@@ -1,4 +1,4 @@
-"""Rows of models with layers of several kinds: seconds without communication.
+"""Rows of models with layers of several kinds: seconds without communication, then what is sent.
 
 Products run in low precision where the strategy has one; the core of attention, routers, embedding
 and logits do not.  The host launches kernels beside the device: where it takes about as long, both

@@ -122,7 +122,7 @@ class Candidates:
     @staticmethod
     def of(question: PlanQuestion, columns: StrategyColumns) -> Candidates:
         """The strategies of a space with their work on the device of the question."""
-        if question.model.experts and columns.mixture is None:  # experts have the ranks of dp
+        if question.model.experts and columns.mixture is None:  # all have the defaults
             columns = replace(columns, mixture=MixtureColumns.none(len(columns)))
         rows = request_axes(question)
         degrees = [columns.ranks[axis] for axis in rows]
