@@ -32,7 +32,7 @@ def run_mpi_rank(work: Work, options: RunOptions) -> list[RankReport] | None:
     """Run work as one rank of MPI's; rank 0 gets the reports of all.
 
     Raises:
-        InputError: there are not as many ranks as the work has.
+        InputError: there are not as many ranks as the work has; rank 0 alone says so.
         BackendError: MPI or mpi4py is missing, or mpirun is of another MPI.
         ExecutionError: the rank failed, or the time limit is reached.
     """
@@ -43,6 +43,9 @@ def run_mpi_rank(work: Work, options: RunOptions) -> list[RankReport] | None:
         text = f"mpirun started {counted(started, 'rank')}, of another MPI than {_library()}"
         raise BackendError(f"backend mpi: {text}, which mpi4py finds; put the latter's on PATH")
     if ranks != work.ranks:
+        mpi.finish()
+        if rank:
+            return None  # a rank that fails before the first has spoken would end it unheard
         given = f"{counted(ranks, 'rank')} that mpirun started"
         raise InputError(given, f"the plan is for {work.ranks}", f"start {work.ranks}")
 
