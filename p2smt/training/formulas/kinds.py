@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Expr, Max, Min, ceiling
+from sympy import Expr, ceiling
 
 from p2smt.training.formulas.memory import MASKS_KEPT, PASSES, on_device
 from p2smt.training.formulas.symbols import (
@@ -31,6 +31,8 @@ from p2smt.training.formulas.symbols import (
     FormulaRow,
     G,
     Hm,
+    Max,
+    Min,
     Ns,
     V,
     a,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sympy import Expr, Integer, Max, Min, Rational
+from sympy import Expr, Integer, Rational
 
 from p2smt.collectives.names import RequestKind
 from p2smt.training.formulas.kinds import (
@@ -44,6 +44,8 @@ from p2smt.training.formulas.symbols import (
     E,
     FormulaRow,
     G,
+    Max,
+    Min,
     V,
     a,
     again_act,

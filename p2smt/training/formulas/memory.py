@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Max, Min, Piecewise, ceiling
+from sympy import Expr, Piecewise, ceiling
 
 from p2smt.training.formulas.symbols import (
     COUNTED,
@@ -19,6 +19,8 @@ from p2smt.training.formulas.symbols import (
     ZERO,
     FormulaRow,
     G,
+    Max,
+    Min,
     V,
     a,
     c,

@@ -119,7 +119,7 @@ def _compiled(rows: Sequence[FormulaRow]) -> CompiledRows:
         return assignments, outputs
 
     # sympy hands over [first, [others]] or the list itself: the symbols are already reduced
-    modules = [{"reduce": reduce}, "numpy"]
+    modules = [{"reduce": reduce}, np]  # the module: by its name all of it would be loaded
     function = lambdify(inputs, [row.symbol for row in rows], modules=modules, cse=assigned)
     return CompiledRows(
         tuple(symbol.name for symbol in inputs), tuple(row.name for row in rows), function

@@ -6,7 +6,7 @@ memory.  Both reach the fraction ``eta`` of what the device states.
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Max, Rational
+from sympy import Expr, Integer, Rational
 
 from p2smt.training.formulas.symbols import (
     COUNTED,
@@ -20,6 +20,7 @@ from p2smt.training.formulas.symbols import (
     B,
     FormulaRow,
     L,
+    Max,
     V,
     W,
     a,

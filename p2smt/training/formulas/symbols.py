@@ -6,8 +6,13 @@ Switches are 0 or 1.  Symbols of a stage differ between the stages of one strate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from sympy import Expr, Max, Symbol
+import sympy
+from sympy import Expr, Symbol
+
+Max, Min = (partial(kind, evaluate=False) for kind in (sympy.Max, sympy.Min))
+"""sympy's, left as they stand: it would first compare every two of their terms."""
 
 
 def _symbol(name: str) -> Symbol:

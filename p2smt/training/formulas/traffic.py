@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Expr, Integer, Max, Piecewise
+from sympy import Expr, Integer, Piecewise
 
 from p2smt.collectives.names import RequestKind
 from p2smt.training.formulas.seconds import (
@@ -34,6 +34,7 @@ from p2smt.training.formulas.symbols import (
     ZERO,
     FormulaRow,
     G,
+    Max,
     b,
     c,
     d,
