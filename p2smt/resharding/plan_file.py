@@ -10,7 +10,7 @@ from pydantic import Field
 
 from p2smt.cluster.file_model import TopologyModel, dump_topology
 from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
+from p2smt.files.json_text import json_kind, read_json
 from p2smt.files.plain import to_plain
 from p2smt.files.validation import StrictModel, validated
 from p2smt.plans.file import MAX_PLAN_BYTES
@@ -97,11 +97,7 @@ def _step_data(plan: RedistributionPlan, number: int) -> dict[str, Any]:
 
 def is_redistribution(path: str) -> bool:
     """Whether a file is the plan of a redistribution, by its ``kind``; any other file is not."""
-    try:
-        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
-    except InputError:
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return json_kind(path, MAX_PLAN_BYTES) == KIND
 
 
 def read_redistribution(path: str) -> RedistributionModel:

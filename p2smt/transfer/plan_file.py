@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
+from p2smt.files.json_text import json_kind, read_json
 from p2smt.files.validation import validated
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file import TRANSFER as KIND
@@ -83,11 +83,7 @@ def _piece_data(piece: TreePiece) -> dict[str, Any]:
 
 def is_transfer(path: str) -> bool:
     """Whether a file is the plan of a transfer, by its ``kind``; any other file is not."""
-    try:
-        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
-    except InputError:
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return json_kind(path, MAX_PLAN_BYTES) == KIND
 
 
 def read_transfer(path: str) -> TransferModel:

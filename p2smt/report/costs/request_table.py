@@ -269,8 +269,8 @@ def named_text(way: NamedWay) -> str:
     """What to name, and what the library's rule takes instead."""
     settings = f" ({way.settings})" if way.settings else ""
     return (
-        f"by the library's own {_name(way.cheapest)}{settings}: "
-        f"its rule chooses {_name(way.chosen)}{_tie(way)}"
+        f"by the library's own {how_of(way.cheapest)}{settings}: "
+        f"its rule chooses {how_of(way.chosen)}{_tie(way)}"
     )
 
 
@@ -284,10 +284,6 @@ def _tie(way: NamedWay) -> str:
         return ""
     percent = _percent(round(way.behind, 2))
     return f", {percent} ahead by its own estimate, so that other hosts may differ"
-
-
-def _name(step: StepTime) -> str:
-    return f"{step.algorithm} {step.protocol}".strip()
 
 
 def _percent(part: float) -> str:
