@@ -316,12 +316,9 @@ def pair_count(
     for stages in sides.stages:
         left = tuple(size // ways for size, ways in zip(levels, stages, strict=True))
         total += math.prod(
-            _counts(left, len(sizes), own).get(sizes, 0) for sizes, own in sides.rest
+            count_matrices(left, len(sizes), own).get(sizes, 0) for sizes, own in sides.rest
         )
     return total
-
-
-_counts = lru_cache(maxsize=4096)(count_matrices)
 
 
 class _Sides(NamedTuple):

@@ -46,8 +46,9 @@ def divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+@lru_cache(maxsize=4096)
 def count_matrices(
-    levels: Sequence[int], axes: int, rules: PlacementRules = ()
+    levels: tuple[int, ...], axes: int, rules: tuple[AxisRule | FixedEntry, ...] = ()
 ) -> Mapping[tuple[int, ...], int]:
     """How many matrices there are for each product of rows that has some, under the rules."""
     found = Counter({(1,) * axes: 1})
