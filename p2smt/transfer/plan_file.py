@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +61,7 @@ def transfer_plan_data(answer: TransferAnswer, command: str = "") -> dict[str, A
         "fill_s": answer.fill_s,
         "bound_s": str(found.certificate.bound_s),
         "prices": [
-            {
-                "level": port.level,
-                "entity": port.entity,
-                "number": port.number,
-                "way": port.way,
-                "price": str(price),
-            }
+            {**asdict(port), "price": str(price)}
             for port, price in sorted(found.certificate.prices.items())
         ],
     }
