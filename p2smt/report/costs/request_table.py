@@ -124,11 +124,10 @@ def answered(answer: RequestAnswer, topology: Topology, ranges: RequestRange) ->
 
 def planned(model: RequestModel, decides: str | None) -> ShownRequest:
     """A request of a plan file, its numbers as the file states them, and what decides its time."""
-    request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
     ranges = RequestRange(planned_range(model), tuple(map(planned_range, model.steps)))
     texts = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
     steps = tuple(map(_shown, texts, _step_cells(ranges)))
-    label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
+    label = f"{model.as_request}{in_chunks(model.chunks)}{_open(model.status)}"
     total_s, within = model.times * told(model.seconds), ranges.whole
     cell = range_cell(within and within.times(model.times))
     return ShownRequest(label, total_s, model.chunks, steps, decides or "", cell)
