@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import InputError
-from p2smt.files.json_text import json_kind, read_json
-from p2smt.files.validation import validated
-from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.files.json_text import json_kind
+from p2smt.plans.file import MAX_PLAN_BYTES, read_kind
 from p2smt.plans.file import TRANSFER as KIND
 from p2smt.transfer.file_model import SCHEMA_VERSION, TransferModel
 from p2smt.transfer.layout_file import shards_of
@@ -88,11 +87,7 @@ def read_transfer(path: str) -> TransferModel:
         InputError: the file cannot be read or is no such plan; or a key breaks a rule, which it
             names.
     """
-    given = f"file {path[:200]!r}"
-    data = read_json(path, given, REMEDY, MAX_PLAN_BYTES)
-    if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(given, "is no plan of a transfer", REMEDY)
-    return validated(TransferModel, data, f"plan {path[:200]!r}")
+    return read_kind(TransferModel, path, KIND, REMEDY)
 
 
 # What a file holds, as values again.
