@@ -20,6 +20,7 @@ from typing import TypeVar
 from p2smt.problems.schedule import (
     AllReduceProblem,
     Arrival,
+    DisseminationProblem,
     FinalSum,
     ScheduleSymmetry,
     SumSchedule,
@@ -131,7 +132,7 @@ def distances(problem: AllReduceProblem) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(far if d is None else min(d, far) for d in row) for row in rows)
 
 
-def edges_into(problem: AllReduceProblem) -> Mapping[int, list[int]]:
+def edges_into(problem: AllReduceProblem | DisseminationProblem) -> Mapping[int, list[int]]:
     """The edges that lead to each rank."""
     into = defaultdict(list)
     for e, (_, target, _) in enumerate(problem.edges):

@@ -38,7 +38,7 @@ from math import inf
 
 from ortools.linear_solver.python import model_builder_helper as linear
 
-from p2smt.encodings.interruptible import is_useless, run_interruptibly
+from p2smt.encodings.run_glop import SOLVER, Model, run
 from p2smt.errors import TooLarge
 from p2smt.problems.transfer import (
     ClassMember,
@@ -51,8 +51,6 @@ from p2smt.problems.transfer import (
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_VARIABLES = 1_000_000
-_SOLVER = "glop"
-_Model = linear.ModelBuilderHelper
 _At = tuple[int, int, int]
 
 
@@ -73,7 +71,7 @@ def least_time(problem: TransferProblem, limits: SearchLimits) -> Result[Transfe
     size = 3 * sum(len(part.members) for row in problem.classes for part in row.parts)
     if size > MAX_VARIABLES:
         raise TooLarge("this transfer", f"has more than {MAX_VARIABLES} shares to be found")
-    model = _Model()
+    model = Model()
     found = c1_entry(model, problem)
     c2_arrival(model, problem, found)
     c3_network(model, problem, found)
@@ -83,28 +81,12 @@ def least_time(problem: TransferProblem, limits: SearchLimits) -> Result[Transfe
     c7_abroad(model, problem, found)
     ports = c8_ports(model, problem, found)
     model.set_var_objective_coefficient(found.time, 1.0)
-    solver = _run(model, watch.left())
+    solver = run(model, watch.left())
     sizes = (("variables", model.num_variables()), ("constraints", model.num_constraints()))
-    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, sizes)
+    stats = SolveStats(SOLVER, watch.elapsed_s(), 1, sizes)
     if solver is None:
         return Result(Status.UNKNOWN, stats=stats)
     return Result(Status.OPTIMAL, decode(problem, found, ports, solver), stats=stats)
-
-
-def _run(model: _Model, limits: SearchLimits) -> linear.ModelSolverHelper | None:
-    """The solver with an optimum; None: the limit came, or it was stopped."""
-    left = limits.time_limit_s
-    if (left is not None and left <= 0) or is_useless():
-        return None
-    solver = linear.ModelSolverHelper(_SOLVER)
-    if left is not None:
-        solver.set_time_limit_in_seconds(left)
-    run_interruptibly(lambda: solver.solve(model), lambda: _stop(solver))
-    return solver if solver.status() == linear.OPTIMAL else None
-
-
-def _stop(solver: linear.ModelSolverHelper) -> None:
-    solver.interrupt_solve()
 
 
 def _parts(problem: TransferProblem) -> Iterator[tuple[int, int, ClassRow, ClassPart]]:
@@ -113,7 +95,7 @@ def _parts(problem: TransferProblem) -> Iterator[tuple[int, int, ClassRow, Class
             yield b, n, row, part
 
 
-def _row(model: _Model, terms: list[tuple[int, float]], low: float, high: float) -> int:
+def _row(model: Model, terms: list[tuple[int, float]], low: float, high: float) -> int:
     """A constraint: the sum of terms lies between two numbers."""
     row = model.add_linear_constraint()
     total: dict[int, float] = defaultdict(float)
@@ -126,7 +108,7 @@ def _row(model: _Model, terms: list[tuple[int, float]], low: float, high: float)
     return int(row)
 
 
-def c1_entry(model: _Model, problem: TransferProblem) -> Vars:
+def c1_entry(model: Model, problem: TransferProblem) -> Vars:
     """C1: the variables; over the network a class enters needers alone, from other nodes."""
     heaviest = max(row.payload_bytes for row in problem.classes)
     fastest = float(max(rate for _, rate in problem.ports))
@@ -140,14 +122,14 @@ def c1_entry(model: _Model, problem: TransferProblem) -> Vars:
     return Vars(_variable(model), entering, sending, giving, (float(heaviest), fastest))
 
 
-def _variable(model: _Model, most: float = inf) -> int:
+def _variable(model: Model, most: float = inf) -> int:
     number = model.add_var()
     model.set_var_lower_bound(number, 0.0)
     model.set_var_upper_bound(number, most)
     return int(number)
 
 
-def c2_arrival(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c2_arrival(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C2: the first copy comes over the network or from a holder."""
     for b, n, _, part in _parts(problem):
         if part.needed:
@@ -158,7 +140,7 @@ def c2_arrival(model: _Model, problem: TransferProblem, found: Vars) -> None:
             _row(model, terms, 1.0, inf)
 
 
-def c3_network(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c3_network(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C3: as much is sent over the network as enters."""
     for b, row in enumerate(problem.classes):
         terms = []
@@ -171,7 +153,7 @@ def c3_network(model: _Model, problem: TransferProblem, found: Vars) -> None:
         _row(model, terms, 0.0, 0.0)
 
 
-def c4_leaving(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c4_leaving(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C4: from nodes with a holder it leaves at least once, where another node needs it."""
     for b, row in enumerate(problem.classes):
         if any(part.needed and not part.held for part in row.parts):
@@ -184,7 +166,7 @@ def c4_leaving(model: _Model, problem: TransferProblem, found: Vars) -> None:
             _row(model, terms, 1.0, inf)
 
 
-def c5_inside(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c5_inside(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C5: as much is sent inside a node as does not enter over the network."""
     for b, n, _, part in _parts(problem):
         terms, needers = [], 0
@@ -196,7 +178,7 @@ def c5_inside(model: _Model, problem: TransferProblem, found: Vars) -> None:
         _row(model, terms, float(needers), float(needers))
 
 
-def c6_others(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c6_others(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C6: what does not enter a needer is sent inside by others than itself."""
     for b, n, _, part in _parts(problem):
         for g, member in enumerate(part.members):
@@ -208,7 +190,7 @@ def c6_others(model: _Model, problem: TransferProblem, found: Vars) -> None:
                 _row(model, [*terms, (found.entering[b, n, g], 1.0)], 1.0, inf)
 
 
-def c7_abroad(model: _Model, problem: TransferProblem, found: Vars) -> None:
+def c7_abroad(model: Model, problem: TransferProblem, found: Vars) -> None:
     """C7: what enters a node over the network is sent by devices of other nodes."""
     for b, row in enumerate(problem.classes):
         if row.nodes == 1:
@@ -228,7 +210,7 @@ def c7_abroad(model: _Model, problem: TransferProblem, found: Vars) -> None:
                 _row(model, [*every, *own], 0.0, inf)
 
 
-def c8_ports(model: _Model, problem: TransferProblem, found: Vars) -> tuple[int, ...]:
+def c8_ports(model: Model, problem: TransferProblem, found: Vars) -> tuple[int, ...]:
     """C8: no port passes more than T times its rate; returns the rows, port by port."""
     loads: list[list[tuple[int, float]]] = [[] for _ in problem.ports]
     weight, _ = found.scale
@@ -253,7 +235,7 @@ def _uses(found: Vars, at: _At, member: ClassMember) -> Iterator[tuple[int, int,
 
 
 def _port_row(
-    model: _Model,
+    model: Model,
     problem: TransferProblem,
     found: Vars,
     port: int,

@@ -63,9 +63,9 @@ def _distinct(
 def _clusters(run: MeasuredRun) -> Iterator[tuple[str, Topology]]:
     hardware, devices = named_hardware(run.hardware), run.training.strategy.devices
     own = topology_of(run.hardware, devices)
-    yield hardware.preset, own
+    yield hardware.topology, own
     if own.levels[0].size % LEAF == 0 and own.levels[0].size > LEAF:
-        yield f"{hardware.preset}, leaves {OVERSUBSCRIBED}:1", _under_leaves(own)
+        yield f"{hardware.topology}, leaves {OVERSUBSCRIBED}:1", _under_leaves(own)
     for preset in ELSEWHERE[hardware.family]:
         node = load_topology(f"{preset}:1").devices
         if devices % node == 0:

@@ -258,7 +258,7 @@ def redistribute(
 ) -> int:
     """The fastest steps from one sharding of an array to another, under a memory cap."""
     from p2smt.cost.requested_algorithms import running
-    from p2smt.report.resharding_picture import check_picture
+    from p2smt.files.write import check_svg_name
     from p2smt.resharding.search import find_redistribution
     from p2smt.transfer.answer import find_transfer
 
@@ -276,7 +276,7 @@ def redistribute(
     beside.check(question.source)
     o.plan_writable(output, svg)
     if svg is not None:
-        check_picture(svg)
+        check_svg_name(svg)
     answer = find_redistribution(question, until_interrupted=True)
     return _finish(answer, beside, output, svg, shown)
 

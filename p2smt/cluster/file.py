@@ -27,7 +27,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 
 from p2smt.cluster.file_model import (
     TopologyModel,
@@ -41,6 +40,7 @@ from p2smt.cluster.library.model import Library
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
 from p2smt.errors import InputError, did_you_mean
+from p2smt.files.packaged import names_in, text_in
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_count
@@ -57,7 +57,6 @@ __all__ = [
 ]
 
 _PRESETS = "p2smt.topologies"
-_SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 8 * 1024 * 1024
 """Of a topology file: 65,536 hosts whose names follow no pattern need 4 MB."""
@@ -91,8 +90,7 @@ def parse_topology(text: str, source: str) -> Topology:
 @cache
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
-    names = (entry.name for entry in files(_PRESETS).iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+    return names_in(_PRESETS)
 
 
 def preset_text(name: str) -> str:
@@ -103,7 +101,7 @@ def preset_text(name: str) -> str:
     """
     if name not in preset_names():
         raise _unknown(name)
-    return files(_PRESETS).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    return text_in(_PRESETS, name)
 
 
 def load_topology(spec: str) -> Topology:
@@ -246,9 +244,7 @@ _BY_RULE = ("ring", "torus", "cube", "mesh")
 
 
 def _unknown(name: str) -> InputError:
-    if name in _BY_RULE or name + _SUFFIX in {
-        one.name for one in files(_PRESETS).joinpath("fabrics").iterdir()
-    }:
+    if name in (*_BY_RULE, *names_in(f"{_PRESETS}.fabrics")):
         rule = "is a fabric, of ranks and edges, and no topology of levels"
         return InputError(
             f"topology {name!r}",

@@ -297,13 +297,16 @@ def _acting_model(
     grouping: Grouping,
     operation: Operation | Dispatch,
 ) -> StepCostModel:
-    return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
+    return step_model(topology, step_footprint(topology, digits, grouping), operation)
 
 
 @lru_cache(maxsize=65_536)
-def _cached_footprint(
-    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping
+def step_footprint(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping | None
 ) -> Footprint:
+    """What the groups of a step load, or (None) sends along the digits' axis; no rate counts."""
+    if grouping is None:
+        return send_footprint(topology, digits)
     return regular_footprint(topology, digits, grouping)
 
 
@@ -312,7 +315,7 @@ def send_model(
     topology: Topology, digits: tuple[Digits, ...], operation: Operation
 ) -> StepCostModel:
     """The step model of a send to the next rank along the digits' axis."""
-    return step_model(topology, send_footprint(topology, digits), operation)
+    return step_model(topology, step_footprint(topology, digits, None), operation)
 
 
 def relevant_digits(topology: Topology, digits: Sequence[Digits]) -> tuple[Digits, ...]:

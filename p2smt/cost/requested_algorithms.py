@@ -17,6 +17,7 @@ from p2smt.cluster.link import OF_LIBRARIES
 from p2smt.cluster.topology import NO_LIBRARY, Algorithm, Topology
 from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.errors import InputError
+from p2smt.parallelism.matrices import divisors
 
 _SHOWN = 3
 
@@ -247,15 +248,10 @@ def group_shapes(topology: Topology, members: int, *, whole: bool = False) -> li
     """The shapes of groups of so many members (``whole``), or of parts of such groups, if they lie
     evenly; one device alone is no group."""
     nodes = math.prod(topology.sizes[: topology.node_level + 1])
-    across = _divisors(math.gcd(members, nodes))
-    inside = _divisors(math.gcd(members, topology.devices // nodes))
+    across = divisors(math.gcd(members, nodes))
+    inside = divisors(math.gcd(members, topology.devices // nodes))
     found = [(a, b) for a in across for b in inside if members % (a * b) == 0 and a * b > 1]
     return [(a, b) for a, b in found if a * b == members or not whole]
-
-
-def _divisors(count: int) -> list[int]:
-    small = [n for n in range(1, math.isqrt(count) + 1) if count % n == 0]
-    return sorted({*small, *(count // n for n in small)})
 
 
 def _runs_by(

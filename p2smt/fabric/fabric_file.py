@@ -24,7 +24,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib.resources import files
 from itertools import permutations, product
 from math import prod
 from typing import Annotated, Literal
@@ -37,21 +36,20 @@ from p2smt.cluster.topology import Topology, check_even
 from p2smt.errors import InputError, did_you_mean
 from p2smt.fabric.fabric import MAX_RANKS, Capacity, Fabric, FabricEdge, edge_key, unit_of
 from p2smt.fabric.wiring import NetworkPort, Switch, Wire, WiredNodes, fabric_of
+from p2smt.files.packaged import names_in, text_in
 from p2smt.files.validation import StrictModel, validated
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.result import StopWatch, timely
 from p2smt.units import exact_rate, parse_count
 
 _PRESETS = "p2smt.topologies.fabrics"
-_SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 2**20
 
 
 def fabric_names() -> tuple[str, ...]:
     """The fabrics that come with the package, sorted."""
-    names = (entry.name for entry in files(_PRESETS).iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+    return names_in(_PRESETS)
 
 
 def has_wiring(spec: str) -> bool:
@@ -61,7 +59,7 @@ def has_wiring(spec: str) -> bool:
 
 def fabric_text(name: str) -> str:
     """The YAML text of a fabric that comes with the package, with its sources."""
-    return files(_PRESETS).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    return text_in(_PRESETS, name)
 
 
 def preset_wiring(name: str) -> WiredNodes:

@@ -42,6 +42,15 @@ def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
     return parse_json(text, source, remedy)
 
 
+def json_kind(path: str, max_bytes: int) -> object:
+    """The ``kind`` that a JSON file says it is of; None: it says none, or is no JSON file."""
+    try:
+        data = read_json(path, "file", "", max_bytes)
+    except InputError:
+        return None
+    return data.get("kind") if isinstance(data, dict) else None
+
+
 def parse_json(text: str | bytes, source: str, remedy: str) -> Any:
     """The data of a text in JSON, or of its bytes in UTF-8; the rest as :func:`read_json`."""
     try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
@@ -13,7 +12,7 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.files.shapes import FileField, file_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -76,15 +75,14 @@ def _validate(model: type[M], data: object) -> M:
     found: M = (
         model.model_validate(data)
         if issubclass(model, BaseModel)
-        else _validator(cast("Hashable", model)).validate_python(data)
+        else _validator(model).validate_python(data)
     )
     return found
 
 
-@lru_cache(maxsize=64)
-def _validator(kind: Hashable) -> SchemaValidator:
+def _validator(kind: type[Any]) -> SchemaValidator:
     """Of a dataclass, as strict as :class:`StrictModel`."""
-    return SchemaValidator(_of_files(TypeAdapter(cast("type[Any]", kind)).core_schema))
+    return SchemaValidator(_of_files(TypeAdapter(kind).core_schema))
 
 
 def _of_files(schema: Any) -> Any:

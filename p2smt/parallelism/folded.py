@@ -30,6 +30,7 @@ from p2smt.parallelism.placement import (
     IntArray,
     Matrix,
     Placement,
+    as_matrix,
     default_ranks,
 )
 from p2smt.parallelism.rank_list import matrix_of
@@ -93,7 +94,7 @@ def with_copies(placement: Placement, copies: int) -> Placement:
         row = list(placement.matrix[1])
         rule = f"its parts {row} of dp, from the outermost, do not multiply to that"
         raise InputError(f"dp_replicate={copies} on {placement.text()}", rule, "take another")
-    return Placement(_as_matrix(found[0]))
+    return Placement(as_matrix(found[0]))
 
 
 def divided(every: IntArray, copies: int) -> IntArray:
@@ -275,9 +276,9 @@ class PipelinePairs(NamedTuple):
 
     def placements(self, axes: FoldedAxes = PP_OUTERMOST) -> Iterator[FoldedPlacement]:
         """The pairs one by one."""
-        experts = [Placement(_as_matrix(one)) for one in self.experts]
+        experts = [Placement(as_matrix(one)) for one in self.experts]
         for one in self.attention:
-            attention = Placement(_as_matrix(one))
+            attention = Placement(as_matrix(one))
             for other in experts:
                 yield FoldedPlacement(attention, other, axes)
 
@@ -315,12 +316,9 @@ def pair_count(
     for stages in sides.stages:
         left = tuple(size // ways for size, ways in zip(levels, stages, strict=True))
         total += math.prod(
-            _counts(left, len(sizes), own).get(sizes, 0) for sizes, own in sides.rest
+            count_matrices(left, len(sizes), own).get(sizes, 0) for sizes, own in sides.rest
         )
     return total
-
-
-_counts = lru_cache(maxsize=4096)(count_matrices)
 
 
 class _Sides(NamedTuple):
@@ -396,7 +394,3 @@ def _indices(names: Sequence[str], known: Sequence[str]) -> list[int]:
 
 def _but_pipeline(matrix: Matrix, names: Sequence[str]) -> Iterator[_Sizes]:
     return (row for row, name in zip(matrix, names, strict=True) if name != PIPELINE)
-
-
-def _as_matrix(rows: IntArray) -> Matrix:
-    return tuple(tuple(row) for row in rows.tolist())

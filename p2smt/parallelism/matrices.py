@@ -33,12 +33,22 @@ def factorisations(size: int, parts: int) -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=4096)
 def divisors(number: int) -> tuple[int, ...]:
     """The divisors of a number, ascending."""
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return tuple(sorted({*small, *(number // n for n in small)}))
+    found, left, prime = [1], number, 2
+    while left > 1:
+        if prime * prime > left:
+            prime = left
+        powers = [1]
+        while left % prime == 0:
+            left //= prime
+            powers.append(powers[-1] * prime)
+        found = [d * power for d in found for power in powers]
+        prime += 1
+    return tuple(sorted(found))
 
 
+@lru_cache(maxsize=4096)
 def count_matrices(
-    levels: Sequence[int], axes: int, rules: PlacementRules = ()
+    levels: tuple[int, ...], axes: int, rules: tuple[AxisRule | FixedEntry, ...] = ()
 ) -> Mapping[tuple[int, ...], int]:
     """How many matrices there are for each product of rows that has some, under the rules."""
     found = Counter({(1,) * axes: 1})

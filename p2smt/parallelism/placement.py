@@ -34,6 +34,11 @@ MAX_AXES = 8
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 
 
+def as_matrix(rows: IntArray) -> Matrix:
+    """An array as a parallelism matrix."""
+    return tuple(tuple(row) for row in rows.tolist())
+
+
 @dataclass(frozen=True, slots=True)
 class ParallelismAxis:
     """A named way of splitting the work (data, tensor, pipeline ...) over ``size`` ranks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
@@ -35,7 +35,8 @@ from p2smt.plans.untimed import without_times
 from p2smt.programs.program import basis_names, lower
 from p2smt.result import Status
 
-__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
+__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_kind", "read_plan"]
+M = TypeVar("M")
 
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
@@ -225,3 +226,17 @@ def read_plan(path: str) -> AnyPlan:
         return validated(PlanModel, data, source)
     rule = f"only versions {OLD_VERSION} and {SCHEMA_VERSION} are known"
     raise InputError(f"{source} of schema_version {str(version)[:20]}", rule, "solve again")
+
+
+def read_kind(model: type[M], path: str, kind: str, remedy: str) -> M:
+    """The plan of another kind in a JSON file, by the model of its file.
+
+    Raises:
+        InputError: the file cannot be read or is no such plan; or a key breaks a rule, which it
+            names.
+    """
+    given = f"file {path[:200]!r}"
+    data = read_json(path, given, remedy, MAX_PLAN_BYTES)
+    if not isinstance(data, dict) or data.get("kind") != kind:
+        raise InputError(given, f"is no plan of a {kind}", remedy)
+    return validated(model, data, f"plan {path[:200]!r}")

@@ -21,7 +21,7 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.accuracy import PriceBasis
 from p2smt.display import Displayed, told
 from p2smt.files.validation import StrictModel
-from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
+from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH, Request
 from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.programs.program import ProofBasis
 from p2smt.result import Status
@@ -225,6 +225,15 @@ class RequestModel(StrictModel):
         if self.dispatch is None:
             return RequestKind(self.kind_name)
         return Dispatch(**self.dispatch.model_dump())
+
+    @property
+    def as_request(self) -> Request:
+        """The request alone.
+
+        Raises:
+            InputError: as for ``kind``, or an axis is named twice.
+        """
+        return Request(self.kind, tuple(self.axes), self.bytes, self.times)
 
 
 class OldRequestModel(RequestModel):

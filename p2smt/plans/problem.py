@@ -47,7 +47,7 @@ def plan_problem(plan: AnyPlan, source: str) -> tuple[Problem, RankMap]:
     topology = build_topology(plan.topology, source)
     with located(source):
         axes = tuple(ParallelismAxis(axis.name, axis.size) for axis in plan.axes)
-        requests = tuple(Request(r.kind, tuple(r.axes), r.bytes, r.times) for r in plan.requests)
+        requests = tuple(one.as_request for one in plan.requests)
     names = [axis.name for axis in axes]
     more: dict[str, Any] = {}
     if isinstance(plan, PlanModel):

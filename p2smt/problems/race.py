@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 from p2smt.errors import InputError
 
@@ -212,7 +211,6 @@ class Term:
             yield from part.names()
 
 
-@lru_cache(maxsize=4096)
 def whole(value: int) -> Term:
     """The term of a number."""
     return Term(_NUMBER, value=value)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from p2smt.report.outputs.answers import CompareAnswersOutput, ComparedAnswer
 from p2smt.report.text import printable
 from p2smt.report.training.run_words import short_strategy
-from p2smt.report.what_if_rows import COLUMNS, gain_words
+from p2smt.report.what_if_rows import COLUMNS, fitted, gain_words, shortened
 from p2smt.training.strategy import parse_strategy
 from p2smt.units import format_gigabytes, format_time, format_time_range
 
@@ -44,7 +44,7 @@ def answers_lines(found: ComparedAnswers) -> list[str]:
     left = _LINES - len(head) - len(above) - len(below)
     rows = [*above, *_parts(first, second, left), *below]
     width = min(max(len(label) for label, *_ in rows) + 1, _WIDEST_LABEL)
-    return [*(_cut(line, COLUMNS) for line in head), *(_columns(row, width) for row in rows)]
+    return [*(shortened(line, COLUMNS) for line in head), *(_columns(row, width) for row in rows)]
 
 
 def _unlike(found: ComparedAnswers) -> Iterator[_Row]:
@@ -144,16 +144,8 @@ def _time(one: SavedAnswer, name: str) -> str:
 def _columns(row: _Row, width: int) -> str:
     cell = (COLUMNS - width - 2) // 2
     label, one, other = row
-    cells = (_fit(label, width), _fit(one, cell), _cut(printable(other), cell))
+    cells = (fitted(label, width), fitted(one, cell), shortened(printable(other), cell))
     return " ".join(cells).rstrip()
-
-
-def _fit(text: str, width: int) -> str:
-    return set_cell_size(_cut(printable(text), width), width)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, width - 2) + ".."
 
 
 def answers_data(found: ComparedAnswers) -> CompareAnswersOutput:

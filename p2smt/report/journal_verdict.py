@@ -49,7 +49,7 @@ def _proved(report: JournalReport) -> str:
         return "no, something is wrong"
     if not report.valid:
         return "no, the search is not settled"
-    what = _many(report.unchecked, "verdict of a solver was", "verdicts of solvers were")
+    what = counted(report.unchecked, "verdict of a solver was", "verdicts of solvers were")
     return f"no, {what} not checked (--all solves them again)"
 
 
@@ -76,7 +76,7 @@ def _cover(report: JournalReport) -> str:
     cover, what = report.cover, report.counted
     if report.shown_by_member:
         return "not needed, as a member is shown"
-    cubes = _many(len(cover.leaves), "closed cube")
+    cubes = counted(len(cover.leaves), "closed cube")
     if cover.complete:
         every = f"the whole {what}" if what == HALVES else f"all {_share(cover.whole)} {what}"
         held = f"{cubes} hold {every}, each once"
@@ -85,7 +85,7 @@ def _cover(report: JournalReport) -> str:
         return "refuted"
     every = f"the {what}" if what == HALVES else f"{_share(cover.whole)} {what}"
     held = f"{cubes} hold {_share(cover.counted)} of {every}"
-    return f"not proved; {held}, {_many(len(cover.open), 'cube is', 'cubes are')} open"
+    return f"not proved; {held}, {counted(len(cover.open), 'cube is', 'cubes are')} open"
 
 
 def _checked(report: JournalReport) -> Iterator[str]:
@@ -96,9 +96,11 @@ def _checked(report: JournalReport) -> Iterator[str]:
     if report.exact and not report.faults and report.header.skeleton is SearchKind.ENUMERATE:
         yield "counts: of each closed cube, the same as by the formula"
     if found.by_formula:
-        yield f"bounds: {_many(len(found.by_formula), 'cube')} set aside by formula, computed again"
+        cubes = counted(len(found.by_formula), "cube")
+        yield f"bounds: {cubes} set aside by formula, computed again"
     if report.members and not report.faults:
-        yield f"members: {_many(report.members, 'member')} on record, each made again and compared"
+        members = counted(report.members, "member")
+        yield f"members: {members} on record, each made again and compared"
     if report.given_up:
         yield given_up_words(report.given_up)
     if found.unsettled and not report.shown_by_member:
@@ -128,9 +130,9 @@ def _verdicts(report: JournalReport) -> str:
 
 def _records(report: JournalReport) -> Iterator[str]:
     if report.repeated:
-        yield f"late or double: {_many(report.repeated, 'verdict')}, in agreement with the first"
+        yield f"late or double: {counted(report.repeated, 'verdict')}, in agreement with the first"
     if report.torn:
-        yield f"torn: a last line of {_many(report.torn, 'byte')} is left out"
+        yield f"torn: a last line of {counted(report.torn, 'byte')} is left out"
 
 
 def _short(witness: str) -> str:
@@ -139,10 +141,6 @@ def _short(witness: str) -> str:
 
 def _share(share: Fraction) -> str:
     return f"{share.numerator:,}" if share.denominator == 1 else str(share)
-
-
-def _many(number: int, one: str, several: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def journal_data(report: JournalReport) -> VerifyJournalOutput:

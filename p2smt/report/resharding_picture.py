@@ -16,8 +16,7 @@ from html import escape
 
 import numpy as np
 
-from p2smt.errors import InputError
-from p2smt.files.write import write_atomically
+from p2smt.files.write import check_svg_name, write_atomically
 from p2smt.parallelism.placement import IntArray
 from p2smt.resharding.redistribution_plan import RedistributionPlan
 from p2smt.resharding.states import ArrayState, Frame
@@ -37,19 +36,13 @@ _CORNERS = ((213, 94, 0), (240, 228, 66), (0, 114, 178), (0, 158, 115))
 _FONT = "font-family='Helvetica,Arial,sans-serif'"
 
 
-def check_picture(path: str) -> None:
-    """Raise InputError unless the name of a file asks for SVG."""
-    if not path.lower().endswith(".svg"):
-        raise InputError(f"picture {path[:200]!r}", "must be named .svg", "rename it")
-
-
 def write_picture(plan: RedistributionPlan, path: str) -> None:
     """Draw a plan and write it whole or not at all.
 
     Raises:
         InputError: the name does not end in .svg, or it cannot be written.
     """
-    check_picture(path)
+    check_svg_name(path)
     write_atomically(path, picture(plan))
 
 

@@ -52,7 +52,7 @@ def what_if_lines(
 def _line(row: _Line) -> str:
     if not row.best:
         why = row.reason.partition(": ")[2] or row.reason  # what was given stands before it
-        return _cut(f"{_fit(row.change, _CHANGE)} none: {printable(why)}", COLUMNS)
+        return shortened(f"{fitted(row.change, _CHANGE)} none: {printable(why)}", COLUMNS)
     mark = _OPEN if row.status is Status.FEASIBLE else ""
     seconds = mark + format_time(row.seconds)
     return _columns(row.change, row.best, seconds, row.reason or gain_words(row.gain))
@@ -72,15 +72,17 @@ def _percent(value: float) -> str:
 
 
 def _columns(change: str, best: str, seconds: str, gain: str) -> str:
-    cells = _fit(change, _CHANGE), _fit(best, _BEST), f"{seconds:>{_TIME}}", gain
-    return _cut(" ".join(cells).rstrip(), COLUMNS)
+    cells = fitted(change, _CHANGE), fitted(best, _BEST), f"{seconds:>{_TIME}}", gain
+    return shortened(" ".join(cells).rstrip(), COLUMNS)
 
 
-def _fit(text: str, width: int) -> str:
-    return set_cell_size(_cut(printable(text), width), width)
+def fitted(text: str, width: int) -> str:
+    """A text in a cell of a table: cut, or filled with blanks."""
+    return set_cell_size(shortened(printable(text), width), width)
 
 
-def _cut(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
+    """A text that is cut where it is wider."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 2) + ".."
 
 

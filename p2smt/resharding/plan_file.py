@@ -9,11 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from p2smt.cluster.file_model import TopologyModel, dump_topology
-from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
+from p2smt.files.json_text import json_kind
 from p2smt.files.plain import to_plain
-from p2smt.files.validation import StrictModel, validated
-from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.files.validation import StrictModel
+from p2smt.plans.file import MAX_PLAN_BYTES, read_kind
 from p2smt.plans.file import REDISTRIBUTION as KIND
 from p2smt.plans.file_model import (
     AxisModel,
@@ -97,11 +96,7 @@ def _step_data(plan: RedistributionPlan, number: int) -> dict[str, Any]:
 
 def is_redistribution(path: str) -> bool:
     """Whether a file is the plan of a redistribution, by its ``kind``; any other file is not."""
-    try:
-        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
-    except InputError:
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return json_kind(path, MAX_PLAN_BYTES) == KIND
 
 
 def read_redistribution(path: str) -> RedistributionModel:
@@ -111,11 +106,7 @@ def read_redistribution(path: str) -> RedistributionModel:
         InputError: the file cannot be read or is no such plan; or a key breaks a rule, which it
             names.
     """
-    given = f"file {path[:200]!r}"
-    data = read_json(path, given, REMEDY, MAX_PLAN_BYTES)
-    if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(given, "is no plan of a redistribution", REMEDY)
-    return validated(RedistributionModel, data, f"plan {path[:200]!r}")
+    return read_kind(RedistributionModel, path, KIND, REMEDY)
 
 
 # The shape of a redistribution's plan file: its keys as pydantic models.

@@ -211,6 +211,17 @@ class RunOptions:
         if self.ranks_per_gpu > 1 and self.device == "cpu":
             raise InputError(f"{self.ranks_per_gpu} ranks per GPU", "needs a backend on GPUs")
 
+    @property
+    def repetitions(self) -> range:
+        """Those that warm up, by numbers below 0, and those that are timed; none without timed."""
+        return range(-self.warmup, self.repeat) if self.repeat else range(0)
+
+    def named(self, repetition: int) -> str:
+        """One of them in words."""
+        if repetition < 0:
+            return f"warm-up {repetition + self.warmup + 1} of {self.warmup}"
+        return f"timed repetition {repetition + 1} of {self.repeat}"
+
 
 @dataclass(slots=True)
 class RequestRun:

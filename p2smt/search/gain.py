@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.cost.accuracy import PriceRange, measured_faster
-from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import NamedWay, Scene, named_way
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
@@ -25,6 +24,7 @@ from p2smt.plans.solution import (
     shown,
 )
 from p2smt.result import SAME
+from p2smt.search.program_synthesis import scene_of
 
 
 def with_gain(found: Solution) -> Solution:
@@ -56,7 +56,7 @@ def program_gain(problem: Problem, best: Alternative) -> ProgramGain | None:
         for n, (answer, way) in enumerate(zip(best.requests, ways, strict=True))
         if way is not None and _lowers(problem, best, ways, n)
     )
-    advised = all(advises(_scene(problem, placement, one), one, way) for one, way in lowering)
+    advised = all(advises(scene_of(problem, placement, one), one, way) for one, way in lowering)
     return ProgramGain(singles_s, named_s, best.objective_s, lowering, advised)
 
 
@@ -110,7 +110,7 @@ def _local(scene: Scene) -> int:
 
 def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
     """The single collective of a request on a placement, as ``programs`` compares with it."""
-    scene = _scene(problem, placement, request)
+    scene = scene_of(problem, placement, request)
     step = scene.fixed_time(request.kind, request.payload_bytes)
     way = _way(scene, request)
     advised = way is not None and advises(scene, request, way)
@@ -140,15 +140,9 @@ class SinglePrice:
         return ProgramGain(single_s, named_s, program_s, named, self.advised)
 
 
-def _scene(problem: Problem, placement: Placement, request: Request) -> Scene:
-    """Where a request runs, by the algorithms that the problem names."""
-    topology = running(problem.topology, problem.algorithms)
-    return Scene.of(topology, placement, problem.axis_indices(request))
-
-
 def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> NamedWay | None:
     """What could be named instead of the program of a request, if it has one of several steps."""
     if answer.program is None or len(answer.program) < 2:
         return None
-    scene = _scene(problem, placement, answer.request)
+    scene = scene_of(problem, placement, answer.request)
     return _way(scene, answer.request)

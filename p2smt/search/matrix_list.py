@@ -12,12 +12,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice, product
 
 import numpy as np
 
 from p2smt.cost.loads.footprint import Digits
+from p2smt.parallelism.matrices import divisors
 from p2smt.parallelism.placement import AxisRule, BoolArray, FixedEntry, IntArray, Matrix
 
 MAX_LISTED = 1_000_000
@@ -386,19 +386,3 @@ def _merged(digits: Sequence[tuple[int, int]]) -> Digits:
         elif size > 1:
             found.append((size, stride))
     return tuple(found)
-
-
-@lru_cache(maxsize=4096)
-def divisors(n: int) -> tuple[int, ...]:
-    """All divisors, ascending."""
-    found, left, prime = [1], n, 2
-    while left > 1:
-        if prime * prime > left:
-            prime = left
-        powers = [1]
-        while left % prime == 0:
-            left //= prime
-            powers.append(powers[-1] * prime)
-        found = [d * power for d in found for power in powers]
-        prime += 1
-    return tuple(sorted(found))

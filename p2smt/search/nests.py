@@ -91,16 +91,6 @@ def _in_chunks(sought: SoughtProgram, nests: _Paths | _Known, chunks: int) -> Pr
     return None
 
 
-def best_nest(problem: ProgramProblem, cost: Cost) -> _Nest | None:
-    """The cheapest nest that the problem allows, the shortest of equal ones, and its seconds.
-
-    None: the restrictions allow none.  Beyond the bounds of the search (:data:`MAX_STATES`) it is
-    the cheapest that is known, and None says that none of those is allowed.
-    """
-    found = _nests(problem, 1).best_of_each_length(cost)
-    return _least(found) if found else None
-
-
 def _least(nests: Sequence[_Nest]) -> _Nest:
     """The cheapest, the shortest of equal ones."""
     return min(nests, key=lambda one: (one[1], len(one[0])))

@@ -370,7 +370,7 @@ def request_programs(
         InputError: sizes that do not fit, or a problem beyond a limit of the encoding.
     """
     placement.check(problem.topology.sizes, problem.axis_sizes)
-    scene = _scene_of(problem, placement, request)
+    scene = scene_of(problem, placement, request)
     several = request.kind.has_exchanges and scene.hierarchy.depth > 1
     if not (request.kind.has_programs or several):
         return _none(problem, "one fixed step")
@@ -406,7 +406,7 @@ def programs_of_each(
     ]
 
 
-def _scene_of(problem: Problem, placement: Placement, request: Request) -> Scene:
+def scene_of(problem: Problem, placement: Placement, request: Request) -> Scene:
     """Where a request runs, by the algorithms that the problem allows."""
     topology = running(problem.topology, problem.algorithms)
     return Scene.of(topology, placement, problem.axis_indices(request))

@@ -7,13 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from p2smt.errors import InputError
+from p2smt.files.packaged import names_in, text_in
 
 _PACKAGED = "p2smt.training.models"
-_SUFFIX = ".yaml"
 MOST_NEAR = 5
 """Names listed where a name is not known."""
 MAX_NAME = 60
@@ -60,8 +59,7 @@ _DRESSING = re.compile(
 @cache
 def model_names() -> tuple[str, ...]:
     """The models that come with the package, sorted."""
-    names = (entry.name for entry in files(_PACKAGED).iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+    return names_in(_PACKAGED)
 
 
 def model_text(name: str) -> str:
@@ -72,7 +70,7 @@ def model_text(name: str) -> str:
     """
     if name not in model_names():
         raise _unknown(name)
-    return files(_PACKAGED).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    return text_in(_PACKAGED, name)
 
 
 def known_as(name: str) -> str:
@@ -107,7 +105,6 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
-@cache
 def _by_letters() -> Mapping[str, str]:
     own = {name: name for name in model_names()}
     return {_letters(written): name for written, name in {**_ALIASES, **own}.items()}

@@ -9,6 +9,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.dispatch import AnyKind
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Request
 from p2smt.result import Status
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.memory_verdict import MemoryVerdict, memory_verdict
@@ -195,3 +196,8 @@ class AxisRequest:
     calls: int
     cover: Cover
     closed: bool = False
+
+    @property
+    def as_request(self) -> Request:
+        """The same as a request of a problem."""
+        return Request(self.kind, self.axes, self.payload_bytes, self.calls)

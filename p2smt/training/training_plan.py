@@ -472,7 +472,7 @@ def _wrong_requests(plan: PlanModel, run: TrainingRun, constants: Efficiency) ->
         yield f"there are {len(plan.requests)} requests, and the strategy has {len(expected)}"
         return
     for number, (model, (on, found)) in enumerate(zip(plan.requests, expected, strict=True), 1):
-        said = Request(model.kind, tuple(model.axes), model.bytes, model.times)
+        said = model.as_request
         if said != found:
             yield f"request {number} is {said}, and that of the strategy {found}"
         elif model.matrix not in (None, on):

@@ -61,19 +61,3 @@ def shards_of(boxes: Sequence[HeldBoxModel]) -> Shards:
             (tuple((start, stop) for start, stop in one.box), tuple(one.devices)) for one in boxes
         )
     )
-
-
-def layout_data(layout: WeightLayout) -> dict[str, object]:
-    """A layout as plain data for JSON; reading it back gives an equal one."""
-    first: dict[tuple[int, tuple[int, ...]], str] = {}
-    tensors: list[dict[str, object]] = []
-    for name, tensor in layout.tensors.items():
-        shards = layout.shards[name]
-        alike = first.setdefault((id(shards), tensor.shape), name)
-        boxes: dict[str, object] = (
-            {"like": alike}
-            if alike != name
-            else {"boxes": [{"box": b, "devices": d} for b, d in shards.boxes]}
-        )
-        tensors.append({"name": name, "shape": tensor.shape, **boxes})
-    return {"devices": layout.devices, "tensors": tensors}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
-from p2smt.files.validation import validated
-from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.files.json_text import json_kind
+from p2smt.plans.file import MAX_PLAN_BYTES, read_kind
 from p2smt.plans.file import TRANSFER as KIND
 from p2smt.transfer.file_model import SCHEMA_VERSION, TransferModel
 from p2smt.transfer.layout_file import shards_of
@@ -60,13 +60,7 @@ def transfer_plan_data(answer: TransferAnswer, command: str = "") -> dict[str, A
         "fill_s": answer.fill_s,
         "bound_s": str(found.certificate.bound_s),
         "prices": [
-            {
-                "level": port.level,
-                "entity": port.entity,
-                "number": port.number,
-                "way": port.way,
-                "price": str(price),
-            }
+            {**asdict(port), "price": str(price)}
             for port, price in sorted(found.certificate.prices.items())
         ],
     }
@@ -83,11 +77,7 @@ def _piece_data(piece: TreePiece) -> dict[str, Any]:
 
 def is_transfer(path: str) -> bool:
     """Whether a file is the plan of a transfer, by its ``kind``; any other file is not."""
-    try:
-        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
-    except InputError:
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return json_kind(path, MAX_PLAN_BYTES) == KIND
 
 
 def read_transfer(path: str) -> TransferModel:
@@ -97,11 +87,7 @@ def read_transfer(path: str) -> TransferModel:
         InputError: the file cannot be read or is no such plan; or a key breaks a rule, which it
             names.
     """
-    given = f"file {path[:200]!r}"
-    data = read_json(path, given, REMEDY, MAX_PLAN_BYTES)
-    if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(given, "is no plan of a transfer", REMEDY)
-    return validated(TransferModel, data, f"plan {path[:200]!r}")
+    return read_kind(TransferModel, path, KIND, REMEDY)
 
 
 # What a file holds, as values again.

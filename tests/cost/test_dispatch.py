@@ -17,13 +17,14 @@ from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s, single_bound_s, single_time
-from p2smt.cost.dispatch import START_S, device_loads, dispatch_s, reached
+from p2smt.cost.dispatch import START_S, reached
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import digits_of
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
+from tests.cost.dispatch_arrays import device_loads, dispatch_s
 from tests.oracles.placements import all_matrices
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of

@@ -25,7 +25,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Grouping, Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search import nests
-from p2smt.search.nests import best_nest, priced_nest
+from p2smt.search.nests import Cost, priced_nest
 from p2smt.search.one_request import answer_request, best_merged_levels
 from p2smt.search.program_synthesis import Task
 from p2smt.search.programs_pipelined import Catalogs, SoughtProgram
@@ -37,6 +37,16 @@ from tests.tiers import examples_of
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
 OVER = SearchLimits(time_limit_s=0.0)
+
+
+def best_nest(problem: ProgramProblem, cost: Cost) -> nests._Nest | None:
+    """The cheapest nest that the problem allows, the shortest of equal ones, and its seconds.
+
+    None: the restrictions allow none.  Beyond the bounds of the search (`MAX_STATES`) it is the
+    cheapest that is known, and None says that none of those is allowed.
+    """
+    found = nests._nests(problem, 1).best_of_each_length(cost)
+    return nests._least(found) if found else None
 
 
 def task(kind: RequestKind, factors: tuple[int, ...], length: int) -> Task:

@@ -36,7 +36,7 @@ Size: chunks x edges x steps Booleans, divided by the order of the group that th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -55,6 +55,7 @@ from p2smt.encodings.schedule.orbits import (
     spell,
     variable_count,
 )
+from p2smt.encodings.schedule.points import edges_into
 from p2smt.errors import TooLarge
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
@@ -192,14 +193,6 @@ def _send_times(problem: DisseminationProblem, send_of: Firsts) -> StepRanges:
     return found
 
 
-def _edge_ends(problem: DisseminationProblem) -> Mapping[int, list[int]]:
-    """The edges that lead to each rank."""
-    into = defaultdict(list)
-    for e, (_, target, _) in enumerate(problem.edges):
-        into[target].append(e)
-    return into
-
-
 def c1_held(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C1: a rank sends what it held before the step."""
     for (number, s), x in found.send.items():
@@ -210,7 +203,7 @@ def c1_held(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars)
 
 def c2_arrival(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C2: what is held is what was held before, and what arrived."""
-    into = _edge_ends(problem)
+    into = edges_into(problem)
     for (number, s), after in found.hold.items():
         c, v = divmod(number, problem.ranks)
         if v == problem.chunks[c].root:

@@ -42,13 +42,12 @@ from math import inf
 
 from ortools.linear_solver.python import model_builder_helper as linear
 
-from p2smt.encodings.interruptible import is_useless, run_interruptibly
+from p2smt.encodings.run_glop import SOLVER, Model, run
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.problems.flow import FlowOrbits, FlowPrices, FlowProblem, FlowWay, flow_orbits
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch, timely
 
 MAX_VARIABLES = 1_000_000
-_SOLVER = "glop"
 _TINY = 1e-12
 _SLOWEST = 1e-9
 """Of the largest bandwidth: what is slower counts as that."""
@@ -80,48 +79,31 @@ def best_prices(problem: FlowProblem, limits: SearchLimits) -> Result[FlowPrices
         TooLarge: more variables than MAX_VARIABLES.
     """
     watch = StopWatch.start(limits)
-    model, orbits = linear.ModelBuilderHelper(), flow_orbits(problem)
+    model, orbits = Model(), flow_orbits(problem)
     if len(set(orbits.edges)) * (problem.steps or 1) > MAX_VARIABLES:
         given = f"{len(orbits.ways)} ways, {len(problem.edges)} edges, {problem.steps or 1} steps"
         raise TooLarge(given, f"make more than {MAX_VARIABLES} variables")
     try:
         found = _variables(model, problem, orbits, watch)
         if found is None:
-            return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
+            return Result(Status.INFEASIBLE, stats=SolveStats(SOLVER, watch.elapsed_s(), calls=0))
         c1_unit(model, problem, found)
         c2_split(model, problem, found, watch)
         c3_distance(model, problem, found, watch)
     except OutOfTimeError:
-        return Result(Status.UNKNOWN, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
+        return Result(Status.UNKNOWN, stats=SolveStats(SOLVER, watch.elapsed_s(), calls=0))
     c4_waiting(model, problem, found)
     _objective(model, problem, found)
-    solver = _run(model, watch.left())
+    solver = run(model, watch.left(), _PARAMETERS)
     sizes = (("variables", model.num_variables()), ("constraints", model.num_constraints()))
-    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, sizes)
+    stats = SolveStats(SOLVER, watch.elapsed_s(), 1, sizes)
     if solver is None:
         return Result(Status.UNKNOWN, stats=stats)
     return Result(Status.OPTIMAL, decode(problem, found, solver), stats=stats)
 
 
-def _run(model: linear.ModelBuilderHelper, limits: SearchLimits) -> linear.ModelSolverHelper | None:
-    """The solver with an optimum; None: the limit came, or it was stopped."""
-    left = limits.time_limit_s
-    if (left is not None and left <= 0) or is_useless():
-        return None
-    solver = linear.ModelSolverHelper(_SOLVER)
-    solver.set_solver_specific_parameters(_PARAMETERS)
-    if left is not None:
-        solver.set_time_limit_in_seconds(left)
-    run_interruptibly(lambda: solver.solve(model), lambda: _stop(solver))
-    return solver if solver.status() == linear.OPTIMAL else None
-
-
-def _stop(solver: linear.ModelSolverHelper) -> None:
-    solver.interrupt_solve()
-
-
 def _variables(
-    model: linear.ModelBuilderHelper,
+    model: Model,
     problem: FlowProblem,
     orbits: FlowOrbits,
     watch: StopWatch | None = None,
@@ -155,7 +137,7 @@ def _variables(
     return Vars(price, share, crossing, distance, layers, orbits)
 
 
-def _variable(model: linear.ModelBuilderHelper) -> int:
+def _variable(model: Model) -> int:
     """A variable of 0 or more."""
     number = model.add_var()
     model.set_var_lower_bound(number, 0.0)
@@ -179,7 +161,7 @@ def _spells(problem: FlowProblem, way: FlowWay) -> list[range] | None:
     return found
 
 
-def _add_row(model: linear.ModelBuilderHelper, terms: _Terms, low: float, high: float) -> None:
+def _add_row(model: Model, terms: _Terms, low: float, high: float) -> None:
     """A constraint: the sum of terms lies between two numbers."""
     row, total = model.add_linear_constraint(), Counter[int]()
     for number, factor in terms:
@@ -205,7 +187,7 @@ def _crossed(problem: FlowProblem, found: Vars) -> Mapping[int, list[int]]:
     return prices
 
 
-def c1_unit(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
+def c1_unit(model: Model, problem: FlowProblem, found: Vars) -> None:
     """C1: a round of everything costs 1 in every step."""
     largest = max(problem.capacities, default=Fraction(1))
     rates = [max(_SLOWEST, float(rate / largest)) for rate in problem.capacities]
@@ -217,7 +199,7 @@ def c1_unit(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars)
 
 
 def c2_split(
-    model: linear.ModelBuilderHelper,
+    model: Model,
     problem: FlowProblem,
     found: Vars,
     watch: StopWatch | None = None,
@@ -242,7 +224,7 @@ def c2_split(
 
 
 def c3_distance(
-    model: linear.ModelBuilderHelper,
+    model: Model,
     problem: FlowProblem,
     found: Vars,
     watch: StopWatch | None = None,
@@ -271,7 +253,7 @@ def c3_distance(
             _add_row(model, [(found.distance[v, after], 1.0), *start, *paid], -inf, 0.0)
 
 
-def c4_waiting(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
+def c4_waiting(model: Model, problem: FlowProblem, found: Vars) -> None:
     """C4: who waits is no farther away."""
     if problem.steps is None:
         return
@@ -280,7 +262,7 @@ def c4_waiting(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Va
             _add_row(model, [(later, 1.0), (found.distance[n, t - 1], -1.0)], -inf, 0.0)
 
 
-def _objective(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
+def _objective(model: Model, problem: FlowProblem, found: Vars) -> None:
     last, total = problem.steps or 0, Counter[int]()
     for p, way in enumerate(found.orbits.ways):
         for t in way.targets:

@@ -20,26 +20,21 @@ from __future__ import annotations
 from collections import defaultdict
 from math import inf
 
-from ortools.linear_solver.python import model_builder_helper as linear
-
-from p2smt.encodings.interruptible import is_useless, run_interruptibly
+from p2smt.encodings.run_glop import SOLVER, Model, run
 from p2smt.problems.packing import PackingProblem, PackingShares
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-
-_SOLVER = "glop"
-_Model = linear.ModelBuilderHelper
 
 
 def least_load(problem: PackingProblem, limits: SearchLimits) -> Result[PackingShares]:
     """The optimum: OPTIMAL or UNKNOWN."""
-    watch, model = StopWatch.start(limits), _Model()
+    watch, model = StopWatch.start(limits), Model()
     time, *trees = (_variable(model) for _ in range(1 + len(problem.columns)))
     c1_whole(model, problem, trees)
     rows = c2_loads(model, problem, trees, time)
     model.set_var_objective_coefficient(time, 1.0)
-    solver = _run(model, watch.left())
+    solver = run(model, watch.left())
     sizes = (("variables", model.num_variables()), ("constraints", model.num_constraints()))
-    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, sizes)
+    stats = SolveStats(SOLVER, watch.elapsed_s(), 1, sizes)
     if solver is None:
         return Result(Status.UNKNOWN, stats=stats)
     values, duals = solver.variable_values(), solver.dual_values()
@@ -51,29 +46,13 @@ def least_load(problem: PackingProblem, limits: SearchLimits) -> Result[PackingS
     return Result(Status.OPTIMAL, shares, stats=stats)
 
 
-def _variable(model: _Model) -> int:
+def _variable(model: Model) -> int:
     number = model.add_var()
     model.set_var_lower_bound(number, 0.0)
     return int(number)
 
 
-def _run(model: _Model, limits: SearchLimits) -> linear.ModelSolverHelper | None:
-    """The solver with an optimum; None: the limit came, or it was stopped."""
-    left = limits.time_limit_s
-    if (left is not None and left <= 0) or is_useless():
-        return None
-    solver = linear.ModelSolverHelper(_SOLVER)
-    if left is not None:
-        solver.set_time_limit_in_seconds(left)
-    run_interruptibly(lambda: solver.solve(model), lambda: _stop(solver))
-    return solver if solver.status() == linear.OPTIMAL else None
-
-
-def _stop(solver: linear.ModelSolverHelper) -> None:
-    solver.interrupt_solve()
-
-
-def _row(model: _Model, terms: list[tuple[int, float]], low: float, high: float) -> int:
+def _row(model: Model, terms: list[tuple[int, float]], low: float, high: float) -> int:
     """A constraint: the sum of terms lies between two numbers."""
     row = model.add_linear_constraint()
     for number, factor in terms:
@@ -83,7 +62,7 @@ def _row(model: _Model, terms: list[tuple[int, float]], low: float, high: float)
     return int(row)
 
 
-def c1_whole(model: _Model, problem: PackingProblem, trees: list[int]) -> None:
+def c1_whole(model: Model, problem: PackingProblem, trees: list[int]) -> None:
     """C1: the trees of each kind add up to 1."""
     kinds: list[list[tuple[int, float]]] = [[] for _ in range(problem.kinds)]
     for tree, column in zip(trees, problem.columns, strict=True):
@@ -92,9 +71,7 @@ def c1_whole(model: _Model, problem: PackingProblem, trees: list[int]) -> None:
         _row(model, terms, 1.0, 1.0)
 
 
-def c2_loads(
-    model: _Model, problem: PackingProblem, trees: list[int], time: int
-) -> tuple[int, ...]:
+def c2_loads(model: Model, problem: PackingProblem, trees: list[int], time: int) -> tuple[int, ...]:
     """C2: no capacity is loaded more than T; returns the rows."""
     loads = defaultdict[int, list[tuple[int, float]]](list)
     for tree, column in zip(trees, problem.columns, strict=True):

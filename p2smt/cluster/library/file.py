@@ -19,17 +19,16 @@ A small one (all keys: :mod:`p2smt.cluster.library.model`):
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 from p2smt.cluster.library.checks import check_library
 from p2smt.cluster.library.model import FILE_PATTERN, Library
 from p2smt.errors import InputError
+from p2smt.files.packaged import names_in, text_in
 from p2smt.files.shapes import reader_of
 from p2smt.files.text_kind import seems
 from p2smt.files.yaml_text import load_yaml, read_text
 
 _PACKAGED = "p2smt.libraries"
-_SUFFIX = ".yaml"
 _MARKS = {"calls", "protocols", "hops", "runs", "joins_nodes", "vendor"}
 """Keys that no other kind of file has together: one of them, and it is meant to be a library."""
 
@@ -78,13 +77,12 @@ def read_library(path: str) -> Library:
 
 def packaged_names() -> tuple[str, ...]:
     """The libraries that come with the package, sorted."""
-    names = (entry.name for entry in files(_PACKAGED).iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+    return names_in(_PACKAGED)
 
 
 def packaged_text(name: str) -> str:
     """The YAML text of one of :func:`packaged_names`, with its sources as comments."""
-    return files(_PACKAGED).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    return text_in(_PACKAGED, name)
 
 
 def packaged_library(name: str) -> Library:

@@ -89,17 +89,13 @@ def ring_channels(formula: Formula, shape: GroupShape) -> Channels:
     return _doubled(formula, shape, found)
 
 
-def tree_channels(formula: Formula, shape: GroupShape) -> Channels:
+def _trees(formula: Formula, shape: GroupShape, found: Channels) -> Channels:
     """Those of trees, as many as rings have.
 
     Inside one node a tree is a chain, which of two members loads but one: twice the rate.  Across
     nodes the rate inside is raised step by step from that between nodes on, to twice that or as far
     as the devices' links go.
     """
-    return _trees(formula, shape, ring_channels(formula, shape))
-
-
-def _trees(formula: Formula, shape: GroupShape, found: Channels) -> Channels:
     if shape.nodes == 1:
         twice = 2 * _inside_rate(formula, shape) / found.count
         rate = _at_most(_speeds(formula, shape), twice) if shape.local == 2 else found.inside

@@ -251,11 +251,6 @@ def _pairs_load(level: Level, span: _Span) -> float:
     return _link_load(level, rings[:, first], rings[:, second])
 
 
-def pairs_load(level: Level, digits: Digits) -> float:
-    """Worst link of a level with one unit from each sibling to each other one of its group."""
-    return _pairs_load(level, _span(level.size, digits, "varying"))
-
-
 def _link_load(level: Level, source: IntArray, target: IntArray) -> float:
     return worst_link(level, source.ravel(), target.ravel(), np.ones(source.size))
 

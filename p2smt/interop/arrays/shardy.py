@@ -59,13 +59,6 @@ def _axis(part: str, text: str) -> tuple[str, int]:
     return match["name"], int(match["size"])
 
 
-def shardy_mesh_text(name: str, mesh: Mesh) -> str:
-    """The line of a mesh; :func:`parse_shardy_mesh` reads it back."""
-    axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in mesh.axes)
-    ids = "" if mesh.in_order else f", device_ids=[{', '.join(map(str, mesh.devices))}]"
-    return f"sdy.mesh @{name} = <[{axes}]{ids}>"
-
-
 def parse_sharding(text: str, meshes: Mapping[str, Mesh]) -> tuple[str, Layout]:
     """Name of the mesh and layout of ``#sdy.sharding<@mesh, [..]>``, or of what stands from ``<``.
 

@@ -28,7 +28,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -95,11 +94,6 @@ class DaskEngine:
     def ahead(self) -> int:
         """One for each worker."""
         return (_AT_HAND - 1) * self.workers
-
-    @property
-    def dashboard(self) -> str:
-        """Address of Dask's own pages on what the workers do; empty where bokeh is missing."""
-        return self._client.dashboard_link if find_spec("bokeh") else ""
 
     def __enter__(self) -> DaskEngine:
         """Connect, and ask every worker for its versions."""

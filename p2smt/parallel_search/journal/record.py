@@ -62,11 +62,8 @@ class JournalHeader:
     options: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=tool_versions)
 
-    def question(self) -> dict[str, Any]:
-        """All that two searches must share for one to go on from the other's journal.
-
-        Ticks and cubes are p2smt's own, so its version belongs to it; solvers only prove.
-        """
+    def asked(self) -> dict[str, Any]:
+        """The search without how it goes, as a journal's first line has it."""
         return {
             "space": self.space,
             "skeleton": self.skeleton.value,
@@ -75,8 +72,14 @@ class JournalHeader:
             "scale": self.scale,
             "cube_rule": self.cube_rule,
             "roots": [list(cube.path) for cube in self.roots],
-            "version of p2smt": self.versions.get(OWN),
         }
+
+    def question(self) -> dict[str, Any]:
+        """All that two searches must share for one to go on from the other's journal.
+
+        Ticks and cubes are p2smt's own, so its version belongs to it; solvers only prove.
+        """
+        return {**self.asked(), "version of p2smt": self.versions.get(OWN)}
 
     def digest(self) -> str:
         """The SHA-256 of the question, in hexadecimal digits."""

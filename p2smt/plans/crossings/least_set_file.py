@@ -11,7 +11,7 @@ from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
+from p2smt.files.json_text import json_kind, read_json
 from p2smt.files.plain import to_plain
 from p2smt.files.validation import StrictModel, validated
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
@@ -130,11 +130,7 @@ def least_set_model(found: LeastSet) -> LeastSetModel:
 
 def is_least_set(path: str) -> bool:
     """Whether a file is a certificate of a least sufficient set, by its ``kind``."""
-    try:
-        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
-    except InputError:
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+    return json_kind(path, MAX_PLAN_BYTES) == KIND
 
 
 def read_least_set(path: str) -> LeastSet:

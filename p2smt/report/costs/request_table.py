@@ -124,11 +124,10 @@ def answered(answer: RequestAnswer, topology: Topology, ranges: RequestRange) ->
 
 def planned(model: RequestModel, decides: str | None) -> ShownRequest:
     """A request of a plan file, its numbers as the file states them, and what decides its time."""
-    request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
     ranges = RequestRange(planned_range(model), tuple(map(planned_range, model.steps)))
     texts = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
     steps = tuple(map(_shown, texts, _step_cells(ranges)))
-    label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
+    label = f"{model.as_request}{in_chunks(model.chunks)}{_open(model.status)}"
     total_s, within = model.times * told(model.seconds), ranges.whole
     cell = range_cell(within and within.times(model.times))
     return ShownRequest(label, total_s, model.chunks, steps, decides or "", cell)
@@ -269,8 +268,8 @@ def named_text(way: NamedWay) -> str:
     """What to name, and what the library's rule takes instead."""
     settings = f" ({way.settings})" if way.settings else ""
     return (
-        f"by the library's own {_name(way.cheapest)}{settings}: "
-        f"its rule chooses {_name(way.chosen)}{_tie(way)}"
+        f"by the library's own {how_of(way.cheapest)}{settings}: "
+        f"its rule chooses {how_of(way.chosen)}{_tie(way)}"
     )
 
 
@@ -284,10 +283,6 @@ def _tie(way: NamedWay) -> str:
         return ""
     percent = _percent(round(way.behind, 2))
     return f", {percent} ahead by its own estimate, so that other hosts may differ"
-
-
-def _name(step: StepTime) -> str:
-    return f"{step.algorithm} {step.protocol}".strip()
 
 
 def _percent(part: float) -> str:

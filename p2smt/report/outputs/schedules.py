@@ -182,8 +182,8 @@ Exact = Annotated[
 ]
 
 
-class VerifyCertificateOutput(Output):
-    """The verdict on the certificate of a bound."""
+class ClaimVerdict(OutputPart):
+    """What a file claims of schedules on a fabric, and whether it is so."""
 
     verdict: Literal["valid", "invalid"]
     violations: Sequence[str]
@@ -192,6 +192,11 @@ class VerifyCertificateOutput(Output):
     root: Annotated[Rank | None, Said("null: the collective has none.")]
     fabric: Annotated[str, Said("Its name in the file.")]
     ranks: Count
+
+
+class VerifyCertificateOutput(ClaimVerdict, Output):
+    """The verdict on the certificate of a bound."""
+
     steps: Annotated[int | None, Said("null: any number of steps.", ge=1)]
     bound_kind: BoundKind
     bound: Annotated[Exact, Said("What is claimed.")]
@@ -219,16 +224,9 @@ class VerifySizesOutput(Output):
     not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
 
 
-class VerifyForestOutput(Output):
+class VerifyForestOutput(ClaimVerdict, Output):
     """The verdict on a forest."""
 
-    verdict: Literal["valid", "invalid"]
-    violations: Sequence[str]
-    claim: Annotated[str, Said("What it claims, in words.")]
-    collective: BoundedCollective
-    root: Annotated[Rank | None, Said("null: the collective has none.")]
-    fabric: Annotated[str, Said("Its name in the file.")]
-    ranks: Count
     time: Annotated[Exact, Said("Seconds for a byte of each root, or rounds for a chunk.")]
     bound: Annotated[Exact, Said("What no forest is below.")]
     optimal: Annotated[bool, Said("The time is the bound.")]

@@ -31,7 +31,7 @@ def run_array_rank(job: ArrayJob, options: RunOptions, site: Site, tell: Tell) -
     steps = rank_steps(job.frame, job.steps, job.sources, site.rank)
     runner = _ArrayRunner(job, options, site, tell, steps, groups)
     runner.check()
-    for repetition in range(-options.warmup, options.repeat if options.repeat else -options.warmup):
+    for repetition in options.repetitions:
         runner.repeat(repetition)
     return RankReport(site.rank, [runner.run], machine(site))
 
@@ -94,10 +94,10 @@ class _ArrayRunner:
         whole = self._arrays(turn)
         source = [self._source(whole)]
         taken, found = self._timed("repetition", lambda: self._consume(source))
-        right = self._compare(whole, found, self._named(repetition))
+        right = self._compare(whole, found, self.options.named(repetition))
         parts = self._arrays(turn + 1)
         times, found = self._each_step(self._source(parts))
-        right &= self._compare(parts, found, f"{self._named(repetition)}, step by step")
+        right &= self._compare(parts, found, f"{self.options.named(repetition)}, step by step")
         if repetition >= 0:
             self.run.total_s.append(taken)
             self.run.repetitions_checked += right
@@ -149,12 +149,6 @@ class _ArrayRunner:
     def _note(self, wrong: str) -> None:
         if wrong and not self.run.errors:
             self.run.errors.append(wrong)
-
-    def _named(self, repetition: int) -> str:
-        warmup, repeat = self.options.warmup, self.options.repeat
-        if repetition < 0:
-            return f"warm-up {repetition + warmup + 1} of {warmup}"
-        return f"timed repetition {repetition + 1} of {repeat}"
 
 
 # Tensors of known values for a rank, and what is wrong with what the steps have made of them.

@@ -96,7 +96,7 @@ def time_request(
     until its own part is complete.  What each turn leaves is ``compared`` (None: nothing is).
     """
     run.steps_s = [[] for _ in prepared.request.steps]
-    for repetition in range(-options.warmup, options.repeat):
+    for repetition in options.repetitions:
         times = _repetition(prepared, options, repetition, tell, compared)
         if repetition < 0:
             continue
@@ -220,7 +220,7 @@ class Repetitions:
             return
         self.wrong += 1
         if not self.first:
-            self.first = f"{found} (in {_named(turn, repetition, self.options)})"
+            self.first = f"{found} (in {self.options.named(repetition)}, {turn})"
 
     def finish(self) -> None:
         """Report what was wrong."""
@@ -267,12 +267,6 @@ def _same(found: torch.Tensor, right: torch.Tensor, held: RowsHeld) -> bool:
     if held.all():
         return torch.equal(found, right)
     return all(torch.equal(found[row], right[row]) for row in np.flatnonzero(held).tolist())
-
-
-def _named(turn: str, repetition: int, options: RunOptions) -> str:
-    if repetition < 0:
-        return f"warm-up {repetition + options.warmup + 1} of {options.warmup}, {turn}"
-    return f"timed repetition {repetition + 1} of {options.repeat}, {turn}"
 
 
 # Checks the results of a program on one rank against the closed form.
@@ -528,7 +522,7 @@ def _time(
 ) -> None:
     """Time the dispatch; elements change their signs, so that no old result passes for a new."""
     run.steps_s, sound, values = [[]], not run.errors, rank.own()
-    for repetition in range(-options.warmup, options.repeat):
+    for repetition in options.repetitions:
         tell("program")
         sign = -1 if repetition % 2 else 1
         signed = values * sign

@@ -42,7 +42,7 @@ def run_schedule_rank(job: ScheduleJob, options: RunOptions, site: Site, tell: T
     runner.check_exact()
     if options.data_type.unit_roundoff:
         runner.check_random()
-    for repetition in range(-options.warmup, options.repeat if options.repeat else -options.warmup):
+    for repetition in options.repetitions:
         runner.time(repetition)
     return RankReport(site.rank, [runner.run], machine(site))
 
@@ -96,18 +96,12 @@ class _Runner:
 
         def look() -> None:
             if self.right is not None and not self.values.holds(self.right, sign):
-                self._compare(values, exact=True, where=f" (in {self._named(repetition)})")
+                self._compare(values, exact=True, where=f" (in {self.options.named(repetition)})")
 
         taken = self._execute("repetition", values, look)
         if repetition >= 0:
             self.run.total_s.append(taken)
             self.run.repetitions_checked += self.right is not None
-
-    def _named(self, repetition: int) -> str:
-        warmup, repeat = self.options.warmup, self.options.repeat
-        if repetition < 0:
-            return f"warm-up {repetition + warmup + 1} of {warmup}"
-        return f"timed repetition {repetition + 1} of {repeat}"
 
     def _compare(self, values: PeriodOf, *, exact: bool, where: str = "") -> None:
         """Note the first wrong element, of the first run that has one."""

@@ -38,7 +38,7 @@ def run_transfer_rank(job: TransferJob, options: RunOptions, site: Site, tell: T
     groups.make(())
     runner = _TransferRunner(job, options, site, tell, groups.of_all if job.ranks > 1 else None)
     runner.check()
-    for repetition in range(-options.warmup, options.repeat if options.repeat else -options.warmup):
+    for repetition in options.repetitions:
         runner.repeat(repetition)
     return RankReport(site.rank, [runner.run], machine(site))
 
@@ -81,7 +81,7 @@ class _TransferRunner:
         self._move()
         self.site.synchronize()
         taken = time.perf_counter() - begin
-        right = self._compare(self.options.seed + turn, f" (in {self._named(repetition)})")
+        right = self._compare(self.options.seed + turn, f" (in {self.options.named(repetition)})")
         if repetition >= 0:
             self.run.total_s.append(taken)
             self.run.repetitions_checked += right
@@ -116,12 +116,6 @@ class _TransferRunner:
     def _note(self, wrong: str) -> None:
         if len(self.run.errors) < 2:
             self.run.errors.append(f"rank {self.site.rank}, device {self.device}: {wrong}")
-
-    def _named(self, repetition: int) -> str:
-        warmup, repeat = self.options.warmup, self.options.repeat
-        if repetition < 0:
-            return f"warm-up {repetition + warmup + 1} of {warmup}"
-        return f"timed repetition {repetition + 1} of {repeat}"
 
 
 def staged(staging: torch.Tensor, copy: LocalCopy) -> torch.Tensor:

@@ -24,6 +24,8 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.problems.allocation import (
     AllocationProblem,
+    Counts,
+    FixedCounts,
     Load,
     Messages,
     Shares,
@@ -58,6 +60,11 @@ class Tree:
         """The pool of each place."""
         return {slot: p for p, slots in enumerate(self.pools) for slot in slots}
 
+    def slots(self, counts: Counts) -> IntArray:
+        """Places of the cells of an answer by cells: the hosts of a pool in their order."""
+        free = [iter(slots) for slots in self.pools]
+        return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
+
 
 def switch_tree(topology: Topology) -> Tree:
     """The switches of a topology that names its hosts; one that holds them all has no uplink."""
@@ -89,6 +96,11 @@ class Asked:
     problem: AllocationProblem
     blocks: IntArray
     tick_s: float
+
+    def held(self, counts: Counts) -> tuple[FixedCounts, ...]:
+        """The counts of an answer by blocks, to be held in the question of all cells."""
+        cells = (np.flatnonzero(self.blocks == block).tolist() for block in range(len(counts)))
+        return tuple(FixedCounts(tuple(mine), row) for mine, row in zip(cells, counts, strict=True))
 
 
 def asked(

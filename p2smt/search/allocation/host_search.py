@@ -317,7 +317,7 @@ class Hunt:
             climb = Climb(fine, [pool_of[s] for s in slots.tolist()], self.limits.seed)
             for ticks, pools in climb.run(watch.ending_at(watch.elapsed_s() + left), _STEPS):
                 if ticks < self._ticks():
-                    self._take(one.grid, one.slots(one.counts(pools)))
+                    self._take(one.grid, one.tree.slots(one.counts(pools)))
 
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all that may be faster."""

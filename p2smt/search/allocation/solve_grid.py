@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
-import numpy as np
-
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
@@ -24,7 +22,6 @@ from p2smt.parallelism.request import Problem
 from p2smt.problems.allocation import (
     AllocationProblem,
     Counts,
-    FixedCounts,
     Load,
     Messages,
     Shares,
@@ -157,11 +154,11 @@ class GridSearch:
         elif result.bound is not None:
             self.bound = max(self.bound, min(limit + 1, result.bound))
         if result.value is not None and not watch.expired():
-            held = tuple(_held(counts.blocks, result.value))
+            held = counts.held(result.value)
             limited = replace(self._asked().problem, held=held, at_most=limit)
             order = self._ask(limited, _part(watch, _HELD))
             if order.value is not None:
-                self.found(self.grid, self.slots(order.value))
+                self.found(self.grid, self.tree.slots(order.value))
         return result.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
     def _order(self, fine: Asked, best: Callable[[], int], watch: StopWatch) -> None:
@@ -169,7 +166,7 @@ class GridSearch:
         result = self._ask(replace(fine.problem, at_most=best() - 1), watch)
         known = best()
         if result.value is not None:
-            self.found(self.grid, self.slots(result.value))
+            self.found(self.grid, self.tree.slots(result.value))
         if result.status is Status.INFEASIBLE:
             self.bound = max(self.bound, known)
         elif result.bound is not None:
@@ -196,19 +193,9 @@ class GridSearch:
         size = len(self.tree.pools)
         return tuple(tuple(int(p == i) for i in range(size)) for p in pools)
 
-    def slots(self, counts: Counts) -> IntArray:
-        """Places of the cells of an answer by cells: the hosts of a pool in their order."""
-        free = [iter(slots) for slots in self.tree.pools]
-        return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
-
 
 def _weight(term: CellTerm) -> float:
     return float(term.request.payload_bytes * term.request.times)
-
-
-def _held(blocks: IntArray, counts: Counts) -> Iterator[FixedCounts]:
-    for block, row in enumerate(counts):
-        yield FixedCounts(tuple(np.flatnonzero(blocks == block).tolist()), row)
 
 
 def _part(watch: StopWatch, share: float) -> StopWatch:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.demand import plain_kind
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.bounds import step_model
+from p2smt.cost.bounds import step_footprint, step_model
 from p2smt.cost.library.ways import hop_s
-from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
-from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.parallelism.request import Problem, Request
@@ -140,7 +137,8 @@ class SampledCosts:
         if number.what == "payload" and number.index == table.number:
             payload_bytes = changed_bytes(payload_bytes, x)
         times = 1 / x if number.what == "bandwidth" else x
-        footprint = _footprint(topology, table.scene.digits, key)
+        grouping = None if key.operation is RequestKind.SEND else key.grouping
+        footprint = step_footprint(topology, table.scene.digits, grouping)
         model = step_model(self._cluster(number, times), footprint, key.operation)
         return model.time(payload_bytes * float(key.share)).seconds
 
@@ -149,14 +147,6 @@ class SampledCosts:
             found = changed_topology(self.problem.topology, number, times)
             self._clusters[number, times] = found
         return self._clusters[number, times]
-
-
-@lru_cache(maxsize=16_384)
-def _footprint(topology: Topology, digits: tuple[Digits, ...], key: StepKey) -> Footprint:
-    """What the groups of a step load: no rate plays a part."""
-    if key.operation is RequestKind.SEND:
-        return send_footprint(topology, digits)
-    return regular_footprint(topology, digits, key.grouping)
 
 
 # The programs of a request on a scene as arrays of step numbers; steps that are alike are one.

@@ -126,35 +126,9 @@ class ScheduleCertificate:
 
     def data(self) -> dict[str, Any]:
         """The certificate as plain data."""
-        fabric, prices = self.fabric, self.prices
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
-            "bound_kind": self.kind.value,
-            "collective": self.collective.value,
-            "root": self.root,
-            "steps": self.steps,
-            "bound": str(self.bound),
-            "fabric": {
-                "name": fabric.name,
-                "ranks": fabric.ranks,
-                "capacities": list(map(str, fabric.capacities)),
-                "edges": [[a, b, list(loads)] for a, b, loads in fabric.edges],
-            },
-            "generators": [
-                {"ranks": list(one.ranks), "edges": list(one.edges)} for one in self.generators
-            ],
-            "prices": {
-                "pair": None if prices.pair is None else list(prices.pair),
-                "capacities": [[k, s, str(price)] for k, s, price in prices.capacities],
-                "shares": [[a, b, e, s, str(price)] for a, b, e, s, price in prices.shares],
-                "cuts": [{"ranks": list(c.ranks), "price": str(c.price)} for c in prices.cuts],
-                "partitions": [
-                    {"parts": list(map(list, p.parts)), "price": str(p.price)}
-                    for p in prices.partitions
-                ],
-            },
-        }
+        own = plain.data_of(self)
+        kind = own.pop("kind")
+        return {"schema_version": SCHEMA_VERSION, "kind": KIND, "bound_kind": kind, **own}
 
     def text(self) -> str:
         """The certificate as the text of its file."""

@@ -52,10 +52,10 @@ class TreeNetwork:
 
     name: str
     ranks: int
+    measured: bool
+    without: tuple[str, ...]
     vertices: tuple[str, ...]
     arcs: tuple[NetworkArc, ...]
-    measured: bool
-    without: tuple[str, ...] = ()
 
     @cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[int]]:
@@ -121,35 +121,11 @@ class ForestClaim:
 
     def data(self) -> dict[str, Any]:
         """The file as plain data."""
-        net = self.network
-        return {
-            "schema_version": FOREST_VERSION,
-            "kind": FOREST_KIND,
-            "collective": self.collective.value,
-            "root": self.root,
-            "time": str(self.time),
-            "bound": str(self.bound),
-            "network": {
-                "name": net.name,
-                "ranks": net.ranks,
-                "measured": net.measured,
-                "without": list(net.without),
-                "vertices": list(net.vertices),
-                "arcs": [[a, b, None if c is None else str(c)] for a, b, c in net.arcs],
-            },
-            "symmetries": [[[a, b] for a, b in sorted(one.items())] for one in self.symmetries],
-            "parts": [sorted(part) for part in self.parts],
-            "copying": [_tree_data(tree) for tree in self.copying],
-            "adding": [_tree_data(tree) for tree in self.adding],
-        }
+        return {"schema_version": FOREST_VERSION, "kind": FOREST_KIND, **plain.data_of(self)}
 
     def text(self) -> str:
         """The text of the file."""
         return json.dumps(self.data()) + "\n"
-
-
-def _tree_data(tree: WeightedTree) -> dict[str, Any]:
-    return {"root": tree.root, "weight": str(tree.weight), "ways": list(map(list, tree.ways))}
 
 
 # The file, read strictly.
@@ -228,10 +204,10 @@ def _network(data: Any, source: str) -> TreeNetwork:
     return TreeNetwork(
         plain.text(name, source, "name"),
         many,
-        names,
-        plain.items(arcs, arc, source, "arcs"),
         measured,
         plain.items(without, lambda one: plain.text(one, source, "a failure"), source, "without"),
+        names,
+        plain.items(arcs, arc, source, "arcs"),
     )
 
 

@@ -1,10 +1,11 @@
-"""Plain data, read strictly: whole numbers are ints, fractions are texts, keys are all there."""
+"""Plain data, written and read strictly: whole numbers are ints, fractions texts, no key lacks."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -15,6 +16,19 @@ MAX_SHOWN_BITS = 256
 _FRACTION = re.compile(r"(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
 _REMEDY = "give a file that synthesize --certificate wrote"
 T = TypeVar("T")
+
+
+def data_of(value: Any) -> Any:
+    """A value as a file has it: a dataclass by its fields, a set ascending, a map as its pairs."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if is_dataclass(value):
+        return {one.name: data_of(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in sorted(value.items())]
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [data_of(part) for part in value] if isinstance(value, tuple) else value
 
 
 def refused(source: str, what: str, rule: str) -> InputError:

@@ -194,7 +194,7 @@ class SizeCertificate:
             "beta_s": str(self.beta_s),
             "from_bytes": self.low,
             "to_bytes": self.high,
-            "schedules": [list(one) for one in self.schedules],
+            "schedules": plain.data_of(self.schedules),
             "least_steps": self.least.data(),
             "bounds": [
                 {"steps": one.steps, "certificate": one.certificate.data()} for one in self.bounds

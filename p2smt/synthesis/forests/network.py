@@ -169,7 +169,7 @@ class _Making:
     def done(self, name: str, ranks: int, measured: bool, failed: Sequence[Failure]) -> TreeNetwork:
         """The network."""
         without = tuple(map(str, failed))
-        return TreeNetwork(name, ranks, tuple(self.names), tuple(self.arcs), measured, without)
+        return TreeNetwork(name, ranks, measured, without, tuple(self.names), tuple(self.arcs))
 
 
 # Of a fabric.

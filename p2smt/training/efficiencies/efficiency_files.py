@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from importlib.resources import files
+from types import MappingProxyType
 
 from p2smt.cluster.link import Device
 from p2smt.errors import InputError, did_you_mean
+from p2smt.files.packaged import names_in, text_in
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml, read_text
 from p2smt.training.efficiencies.file_model import EfficiencyModel, LayerConstantsModel
 from p2smt.training.efficiencies.frameworks import FOLDER, framework
 from p2smt.training.efficiency import Efficiency, LayerConstants
 
-_SUFFIX = ".yaml"
 _NOT_EFFICIENCIES = ("frameworks", "hardware")
 MEGATRON = ("megatron-core", "megatron")
 """The frameworks of the default efficiency: the first that was fitted on a device."""
@@ -26,12 +26,18 @@ BY_KINDS = ("megatron-bridge", "primus")
 DIGITS = 4
 
 
-@cache
 def efficiency_names() -> tuple[str, ...]:
     """The efficiencies that come with the package, sorted."""
-    names = (entry.name for entry in files(FOLDER).iterdir() if entry.name.endswith(_SUFFIX))
-    stems = (name.removesuffix(_SUFFIX) for name in names)
-    return tuple(sorted(stem for stem in stems if stem not in _NOT_EFFICIENCIES))
+    return tuple(name for name in names_in(FOLDER) if name not in _NOT_EFFICIENCIES)
+
+
+@cache
+def packaged_efficiencies() -> Mapping[str, Efficiency]:
+    """Those by name, in this order; read once, as the default is the fittest of all."""
+    texts = {name: text_in(FOLDER, name) for name in efficiency_names()}
+    return MappingProxyType(
+        {name: parse_efficiency(text, f"efficiency {name}") for name, text in texts.items()}
+    )
 
 
 def read_efficiency(name_or_file: str) -> Efficiency:
@@ -40,21 +46,14 @@ def read_efficiency(name_or_file: str) -> Efficiency:
     Raises:
         InputError: there is no such name or file, or the file has a bad value.
     """
-    known = efficiency_names()
+    known = packaged_efficiencies()
     if name_or_file in known:
-        return _packaged(name_or_file)
-    if name_or_file.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(name_or_file):
+        return known[name_or_file]
+    if name_or_file.endswith((".yaml", ".yml", ".json")) or os.path.exists(name_or_file):
         text = read_text(name_or_file, "efficiency file")
         return parse_efficiency(text, name_or_file[:200])
     remedy = did_you_mean(name_or_file, known) or f"known are {', '.join(known)}; or name a file"
     raise InputError(f"efficiency {name_or_file[:60]!r}", "is not known", remedy)
-
-
-@cache
-def _packaged(name: str) -> Efficiency:
-    """One that comes with the package; read once, as the default is the fittest of all."""
-    text = files(FOLDER).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
-    return parse_efficiency(text, f"efficiency {name}")
 
 
 def parse_efficiency(text: str, source: str) -> Efficiency:
@@ -109,7 +108,7 @@ def nearest_efficiency(device: Device, kinds: bool = False, without: str = "") -
     Of one device, what was fitted to dense models alone comes first.  ``kinds``: only those fitted
     by kinds of layers.  ``without``: as if no run on that device were known.
     """
-    known = [one for one in map(read_efficiency, efficiency_names()) if one.device != without]
+    known = [one for one in packaged_efficiencies().values() if one.device != without]
     fits = [one for one in known if one.layers is None and one.framework.name in MEGATRON]
     by_kinds = [one for one in known if one.layers and one.framework.name in BY_KINDS]
     peak = device.peaks[0][1]
@@ -146,7 +145,7 @@ def fitted_on(device: Device, kinds: bool = False) -> tuple[Efficiency, ...]:
 
     ``kinds``: those fitted by kinds of layers, for mixtures and low precision; else the others.
     """
-    known = [read_efficiency(name) for name in efficiency_names()]
+    known = packaged_efficiencies().values()
     here = (one for one in known if same_device(device.name, one.device))
     return tuple(one for one in here if (one.layers is not None) == kinds)
 

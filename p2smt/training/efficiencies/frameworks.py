@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -79,24 +79,19 @@ _HARDWARE_FILE = "hardware.yaml"
 _KEPT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class NamedHardware:
-    """A preset by name, the family of its devices, and the framework where a run names none."""
-
-    name: str
-    preset: str
-    family: str
-    framework: str
-
-
-def named_hardware(name: str) -> NamedHardware:
+def named_hardware(name: str) -> RunHardwareModel:
     """What a name stands for.
 
     Raises:
         InputError: it is not known.
     """
-    found = _found_hardware(name)
-    return NamedHardware(found.name, found.topology, found.family, found.framework)
+    found = _known_hardware().get(name)
+    if found is None:
+        remedy = (
+            did_you_mean(name, _known_hardware()) or f"known are {', '.join(_known_hardware())}"
+        )
+        raise InputError(f"hardware {name[:40]!r}", "is not known", remedy)
+    return found
 
 
 @lru_cache(_KEPT)
@@ -106,7 +101,7 @@ def topology_of(name: str, devices: int) -> Topology:
     Raises:
         InputError: the name is not known, or the devices fill no whole nodes.
     """
-    found = _found_hardware(name)
+    found = named_hardware(name)
     topology = load_topology(f"{found.topology}:1")
     inner = topology.levels[-1].name
     if found.use is not None:
@@ -122,16 +117,6 @@ def topology_of(name: str, devices: int) -> Topology:
     return (
         topology if found.device is None else replace(topology, device=build_device(found.device))
     )
-
-
-def _found_hardware(name: str) -> RunHardwareModel:
-    found = _known_hardware().get(name)
-    if found is None:
-        remedy = (
-            did_you_mean(name, _known_hardware()) or f"known are {', '.join(_known_hardware())}"
-        )
-        raise InputError(f"hardware {name[:40]!r}", "is not known", remedy)
-    return found
 
 
 @cache

@@ -22,8 +22,7 @@ import numpy as np
 
 from p2smt.cost.accuracy import FIRMEST_FIRST, PriceBasis, PriceRange
 from p2smt.training.efficiencies.efficiency_files import (
-    efficiency_names,
-    read_efficiency,
+    packaged_efficiencies,
     same_chip,
     same_device,
 )
@@ -86,16 +85,11 @@ def rows_of(efficiency: Efficiency) -> tuple[LeftOutRun, ...]:
 
     One's own fit may have the name of one that comes with the package: these are not its runs.
     """
-    known = _packaged(efficiency.name)
+    known = packaged_efficiencies().get(efficiency.name)
     if known is None or (known.fraction, known.runs) != (efficiency.fraction, efficiency.runs):
         return ()
     mine = (one for one in left_out_rows() if one.kind == MODEL)
     return tuple(one for one in mine if one.efficiency == efficiency.name)
-
-
-@cache
-def _packaged(name: str) -> Efficiency | None:
-    return read_efficiency(name) if name in efficiency_names() else None
 
 
 def errors_by_run(efficiency: Efficiency) -> dict[str, float]:
@@ -160,18 +154,15 @@ def _of_models(efficiency: Efficiency) -> float:
     return _per_mean() * efficiency.error
 
 
-@cache
 def _of_devices() -> float:
     return spread((one.group, one.off) for one in left_out_rows() if one.kind == DEVICE)
 
 
-@cache
 def error_of_other_models() -> float:
     """The mean relative error of published runs whose model was left out of every fit."""
     return statistics.fmean(abs(one.error) for one in left_out_rows() if one.kind == MODEL)
 
 
-@cache
 def _per_mean() -> float:
     rows = [one for one in left_out_rows() if one.kind == MODEL]
     names = {one.efficiency for one in rows}

@@ -16,7 +16,6 @@ import numpy as np
 from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.folded import FoldedPlacement, in_rank_order
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
-from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import SAME, Status, StopWatch
 from p2smt.search.placements import obeys
@@ -334,14 +333,8 @@ def _claimed(
 
 def _programs(prediction: Prediction, found: dict[str, RequestAnswer]) -> list[RequestAnswer]:
     """The programs of the requests of a prediction, each with its axes and calls."""
-    asked = [one.request for one in prediction.requests if one.request.name in found]
-    return [
-        replace(
-            found[one.name],
-            request=Request(one.kind, one.axes, one.payload_bytes, one.calls),
-        )
-        for one in asked
-    ]
+    requests = [one.request for one in prediction.requests if one.request.name in found]
+    return [replace(found[one.name], request=one.as_request) for one in requests]
 
 
 def _check(run: TrainingRun, matrix: Matrix, claimed_s: float, predicted_s: float) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import gcd, prod
 
 import numpy as np
@@ -33,7 +32,6 @@ MANY = len(AXES)
 _COPIED = ("pp", "dpr", "dp", "cp", "tp", "edr", "ed", "ep", "et")
 """The rows of both by the names of requests, which call shards dp and ed."""
 _Sizes = tuple[int, ...]
-_Rules = tuple[AxisRule | FixedEntry, ...]
 
 
 def request_axes(question: PlanQuestion) -> tuple[str, ...]:
@@ -119,15 +117,10 @@ def copied_count(question: PlanQuestion, sizes: _Sizes, copies: int) -> int:
 
 def numbered_count(question: PlanQuestion, sizes: _Sizes, copies: int) -> int:
     """How many pairs of these sizes there are whose ranks are numbered once, copies divided."""
-    own = side_rules(question.rules, of_experts=False)
+    levels, own = question.topology.sizes, side_rules(question.rules, of_experts=False)
     theirs = side_rules([rule for rule in question.rules if rule.axis], of_experts=True)
-    return _numbered_count(question.topology.sizes, sizes, own, theirs, copies)
-
-
-@lru_cache(maxsize=4096)
-def _numbered_count(levels: _Sizes, sizes: _Sizes, own: _Rules, theirs: _Rules, copies: int) -> int:
     if prod(levels).bit_count() == 1 and not theirs:  # powers of two are parts of each other
-        return _counts(levels, MANY, own).get(sizes[:MANY], 0)
+        return count_matrices(levels, MANY, own).get(sizes[:MANY], 0)
     return len(numbered_pairs(matrices(levels, sizes[:MANY], own), sizes, theirs, copies))
 
 
@@ -146,7 +139,6 @@ def numbered_pairs(
     return np.array(kept, dtype=np.int64)
 
 
-@lru_cache(maxsize=4096)
 def _by_stages(
     levels: _Sizes, sizes: _Sizes, rules: tuple[AxisRule | FixedEntry, ...], copies: int
 ) -> Counter[_Sizes]:
@@ -164,8 +156,6 @@ def _by_stages(
     for both in matrices(levels, (pp, dp, left), of_both).tolist():
         stages, data, over = both
         if divides(data, copies):
-            found[tuple(stages)] += _counts(tuple(over), len(rest), others).get(tuple(rest), 0)
+            counts = count_matrices(tuple(over), len(rest), others)
+            found[tuple(stages)] += counts.get(tuple(rest), 0)
     return found
-
-
-_counts = lru_cache(maxsize=4096)(count_matrices)

@@ -19,7 +19,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.folded import FoldedPlacement, experts_numbered
 from p2smt.parallelism.matrices import PlacementRules
-from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.placement import IntArray, Matrix, Placement, as_matrix
 from p2smt.result import StopWatch
 from p2smt.training.efficiency import LayerConstants
 from p2smt.training.iteration import flex_dispatch
@@ -38,7 +38,6 @@ from p2smt.training.search.prices import (
     PlacedCandidates,
     PriceKey,
     SceneCache,
-    as_matrix,
     front,
 )
 

@@ -19,7 +19,7 @@ from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.matrices import PlacementRules
-from p2smt.parallelism.placement import BoolArray, IntArray, Matrix, Placement
+from p2smt.parallelism.placement import BoolArray, IntArray, Matrix, Placement, as_matrix
 from p2smt.result import StopWatch
 from p2smt.training.pipeline import CoveredRequest, combine
 from p2smt.training.search.candidates import AxisSet, Candidates, Seconds
@@ -124,11 +124,6 @@ class SceneCache:
                 stride = column[:, i + 1 :].prod(axis=1)
                 keys += [column[:, i], np.where(column[:, i] > 1, stride, 0)]  # of 1 there is none
         return np.stack(keys, axis=1)
-
-
-def as_matrix(matrix: IntArray) -> Matrix:
-    """An array as a parallelism matrix."""
-    return tuple(tuple(row) for row in matrix.tolist())
 
 
 @dataclass(frozen=True, slots=True)

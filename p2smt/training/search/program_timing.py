@@ -50,6 +50,11 @@ class SceneRequest:
     axes: tuple[str, ...]
     payload_bytes: int
 
+    @property
+    def as_request(self) -> Request:
+        """The same as a request of a problem, asked once."""
+        return Request(self.kind, self.axes, self.payload_bytes)
+
 
 Sought = tuple[SceneRequest, Scene]
 """A request with its scene."""
@@ -90,7 +95,7 @@ class ProgramCache:
         left_s = watch.remaining_s()
         if left_s is not None and left_s < _LEAST_S:
             raise OutOfTimeError
-        request = Request(asked.kind, asked.axes, asked.payload_bytes)
+        request = asked.as_request
         if request.kind.has_exchanges:  # strategies are priced with a single all-to-all
             found: RequestAnswer | None = fixed_answer(request, scene)
         else:

@@ -42,7 +42,6 @@ from p2smt.parallel_search.subproblem import (
 )
 from p2smt.parallelism.folded import FoldedPlacement, experts_numbered
 from p2smt.parallelism.placement import FixedEntry, IntArray, Matrix, Placement
-from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import Checked, checked_once
 from p2smt.programs.semantics import Trace
@@ -516,7 +515,7 @@ class PatientCache(ProgramCache):
 
     def _learnt(self, asked: SceneRequest, scene: Scene, text: str) -> RequestAnswer | None:
         """The answer that another process told; None if it is none."""
-        request = Request(asked.kind, asked.axes, asked.payload_bytes)
+        request = asked.as_request
         try:
             program, status, bound_s, checked = json.loads(text)
             check = None if self.checks else _checked(checked)

@@ -17,7 +17,6 @@ from p2smt.cost.library.channels import (
     plain_tree,
     ring_channels,
     search,
-    tree_channels,
 )
 from p2smt.cost.library.tuner import chooser, estimate, ways_of
 from tests.cost.library.shapes import a100, b200, h100, mi300x
@@ -107,7 +106,7 @@ def test_channels_are_those_that_nccl_logs() -> None:
     assert ring_channels(new, a100(1)) == Channels(12, 20e9, 20e9)
     assert ring_channels(old, a100(1)) == Channels(12, 22e9, 22e9)
     assert ring_channels(new, a100(2)) == Channels(8, 24e9, 24e9)
-    assert tree_channels(new, a100(2)) == Channels(8, 30e9, 24e9)
+    assert search(new, a100(2)).trees == Channels(8, 30e9, 24e9)
     assert ring_channels(new, h100(1)) == Channels(12, 30e9, 30e9)
     assert ring_channels(new, h100(2)) == Channels(8, 48e9, 48e9)
     assert nvls_channels(new, h100(1)) == Channels(8, 40e9, 60e9)
@@ -152,12 +151,12 @@ def test_rings_leave_a_node_by_its_cards() -> None:
 
 
 def test_trees_are_wider_inside_as_far_as_links_go() -> None:
-    assert tree_channels(NEWEST, a100(1, 2)) == Channels(12, 40e9, 40e9)
-    assert tree_channels(NEWEST, a100(2, 1)) == Channels(1, 48e9, 24e9)
-    assert tree_channels(NEWEST, a100(2, 6)) == Channels(6, 48e9, 24e9)
-    assert tree_channels(NEWEST, v100(2)) == Channels(8, 15e9, 12e9)
-    assert tree_channels(NEWEST, v100(2, 12)) == Channels(6, 20e9, 12e9)
-    assert tree_channels(NEWEST, b200(2)) == Channels(8, 96e9, 48e9)
+    assert search(NEWEST, a100(1, 2)).trees == Channels(12, 40e9, 40e9)
+    assert search(NEWEST, a100(2, 1)).trees == Channels(1, 48e9, 24e9)
+    assert search(NEWEST, a100(2, 6)).trees == Channels(6, 48e9, 24e9)
+    assert search(NEWEST, v100(2)).trees == Channels(8, 15e9, 12e9)
+    assert search(NEWEST, v100(2, 12)).trees == Channels(6, 20e9, 12e9)
+    assert search(NEWEST, b200(2)).trees == Channels(8, 96e9, 48e9)
 
 
 def test_nvls_has_a_channel_for_each_card() -> None:

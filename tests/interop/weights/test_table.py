@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from p2smt.interop.weights.layout_text import WeightsText
 from p2smt.interop.weights.table import FRAMEWORKS, layout_of
-from p2smt.transfer.layout_file import layout_data, layout_of_data
+from p2smt.transfer.layout_file import layout_of_data
+from p2smt.transfer.layouts import WeightLayout
 from tests.interop.weights.tiny import DEEPSEEK_3, MIXTRAL
 from tests.refusals import found_or_refusal, refusal
 
@@ -81,6 +82,22 @@ OPTIONS = (
 def test_any_text_is_a_layout_or_refused(name: str, options: str) -> None:
     layout, said = found_or_refusal(layout_of, f"{name}:{options}", "llama-3.2-1b")
     assert said if layout is None else layout.devices
+
+
+def layout_data(layout: WeightLayout) -> dict[str, object]:
+    """A layout as plain data for JSON; reading it back gives an equal one."""
+    first: dict[tuple[int, tuple[int, ...]], str] = {}
+    tensors: list[dict[str, object]] = []
+    for name, tensor in layout.tensors.items():
+        shards = layout.shards[name]
+        alike = first.setdefault((id(shards), tensor.shape), name)
+        boxes: dict[str, object] = (
+            {"like": alike}
+            if alike != name
+            else {"boxes": [{"box": b, "devices": d} for b, d in shards.boxes]}
+        )
+        tensors.append({"name": name, "shape": tensor.shape, **boxes})
+    return {"devices": layout.devices, "tensors": tensors}
 
 
 def test_files_say_the_same(tmp_path: Path) -> None:

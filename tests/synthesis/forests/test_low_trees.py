@@ -28,7 +28,7 @@ def complete(ranks: int) -> TreeNetwork:
     """Every rank has an arc to every other."""
     pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     arcs = tuple((a, b, Fraction(1)) for a, b in pairs)
-    return TreeNetwork("all", ranks, tuple(map(str, range(ranks))), arcs, False)
+    return TreeNetwork("all", ranks, False, (), tuple(map(str, range(ranks))), arcs)
 
 
 def depths(before: dict[int, int]) -> list[int]:

@@ -10,8 +10,8 @@ from p2smt.collectives.dispatch import AnyKind
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.matrices import matrices
-from p2smt.parallelism.placement import Placement
-from p2smt.training.search.prices import PlacedAxes, SceneCache, as_matrix, front
+from p2smt.parallelism.placement import Placement, as_matrix
+from p2smt.training.search.prices import PlacedAxes, SceneCache, front
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 

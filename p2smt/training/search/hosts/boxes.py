@@ -22,7 +22,7 @@ import numpy as np
 from p2smt.collectives.dispatch import Dispatch
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
-from p2smt.problems.allocation import AllocationProblem, Counts, FixedCounts, UplinkTicks, WayTicks
+from p2smt.problems.allocation import AllocationProblem, Counts, UplinkTicks, WayTicks
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.cell_grids import CellGrid
 from p2smt.search.allocation.grid_question import Asked, Tree, asked
@@ -220,20 +220,18 @@ class LoadBoxes:
 
     def _order(self, caps: Corner) -> tuple[Status, IntArray | None]:
         """An order within these caps: first by counts, then of these counts, then of any."""
-        held: tuple[FixedCounts, ...] = ()
         for together in self._families():
             coarse = self._asked(together, [one.first for one in self.coordinates])
             status, counts = self._ask(self._capped(coarse.problem, caps), _COUNTS_S)
             if status is Status.INFEASIBLE:
                 return status, None
             if counts is not None:
-                question = replace(self._exact(caps), held=tuple(_held(coarse.blocks, counts)))
+                question = replace(self._exact(caps), held=coarse.held(counts))
                 _, order = self._ask(question, _ORDER_S)
                 if order is not None:
-                    return Status.OPTIMAL, self._slots(order)
-        del held
+                    return Status.OPTIMAL, self.tree.slots(order)
         status, order = self._ask(self._exact(caps), _ORDER_S)
-        return status, None if order is None else self._slots(order)
+        return status, None if order is None else self.tree.slots(order)
 
     def _exact(self, caps: Corner) -> AllocationProblem:
         fine = self._asked((), [one.first for one in self.coordinates])
@@ -263,11 +261,6 @@ class LoadBoxes:
             self.known[question] = result.value
             return (Status.OPTIMAL if result.value else Status.INFEASIBLE), result.value
         return Status.UNKNOWN, None
-
-    def _slots(self, counts: Counts) -> IntArray:
-        """Places of the cells of an answer by cells: the hosts of a pool in their order."""
-        free = [iter(slots) for slots in self.tree.pools]
-        return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
 
 
 def _beside(side: AskedSide, leads: bool) -> Iterator[tuple[str, CellTerm, tuple[int, ...]]]:
@@ -340,8 +333,3 @@ def _cut(way: WayTicks, most: int) -> WayTicks:
             table = uplink.ticks[: bisect_left(uplink.ticks, most + 1) + 1]
             uplinks.append(UplinkTicks(uplink.load, tuple(int(t > most) for t in table)))
     return WayTicks(least, tuple(uplinks))
-
-
-def _held(blocks: IntArray, counts: Counts) -> Iterator[FixedCounts]:
-    for block, row in enumerate(counts):
-        yield FixedCounts(tuple(np.flatnonzero(blocks == block).tolist()), row)

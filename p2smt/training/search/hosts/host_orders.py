@@ -174,7 +174,7 @@ class Orders:
         mine = [one for one in asked if is_of_experts(one.axes) is bool(number)]
         if not mine:
             return None
-        requests = tuple(Request(one.kind, one.axes, one.payload_bytes, one.calls) for one in mine)
+        requests = tuple(one.as_request for one in mine)
         problem = Problem(self.uplinks.topology, axes, requests)
         terms = (
             _at_rate(
