@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from p2smt.errors import InputError
 from p2smt.problems.schedule import EdgeRow, edge_distances
 
@@ -127,30 +130,33 @@ def flow_orbits(problem: FlowProblem) -> FlowOrbits:
     shared = len(problem.groups) if any(way.group >= 0 for way in ways) else 0
     return FlowOrbits(
         ways,
-        least_of_orbits(
-            len(problem.capacities), [capacity_map(problem, one) for one in problem.symmetries]
-        ),
-        least_of_orbits(count * edges, _products(way_maps, edge_maps)),
-        least_of_orbits(count * problem.ranks, _products(way_maps, rank_maps)),
-        least_of_orbits(shared * edges, _products(group_maps, edge_maps)) if shared else (),
+        _least(len(problem.capacities), [capacity_map(problem, one) for one in problem.symmetries]),
+        _least(count * edges, _products(way_maps, edge_maps)),
+        _least(count * problem.ranks, _products(way_maps, rank_maps)),
+        _least(shared * edges, _products(group_maps, edge_maps)) if shared else (),
     )
 
 
-def least_of_orbits(size: int, maps: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The least number that each of 0, 1, .. becomes under permutations and their products."""
-    if not maps:
-        return tuple(range(size))
-    least = [-1] * size
-    for start in range(size):
-        if least[start] >= 0:
-            continue
-        least[start], frontier = start, [start]
-        for one in frontier:
-            for image in maps:
-                if least[image[one]] < 0:
-                    least[image[one]] = start
-                    frontier.append(image[one])
-    return tuple(least)
+def _least(size: int, maps: Sequence[ArrayLike]) -> tuple[int, ...]:
+    return tuple(least_of_orbits(size, maps).tolist())
+
+
+def least_of_orbits(size: int, maps: Sequence[ArrayLike]) -> NDArray[np.int64]:
+    """The least number that each of 0, 1, .. becomes under permutations and their products.
+
+    Every number takes the least that is known of one of its images, and of what it takes: round
+    after round, until all images of a number have the same.
+    """
+    least, images = np.arange(size), [np.asarray(one) for one in maps]
+    settled = not images
+    while not settled:
+        before = least.copy()
+        for image in images:
+            least = np.minimum(least, least[image])
+            least[image] = np.minimum(least, least[image])
+        least = least[least]
+        settled = np.array_equal(least, before)
+    return least
 
 
 def capacity_map(problem: FlowProblem, symmetry: FlowSymmetry) -> tuple[int, ...]:
@@ -202,9 +208,11 @@ def _way_map(ways: Sequence[FlowWay], symmetry: FlowSymmetry, groups: Sequence[i
     ]
 
 
-def _products(firsts: Sequence[Sequence[int]], seconds: Sequence[Sequence[int]]) -> list[list[int]]:
+def _products(
+    firsts: Sequence[Sequence[int]], seconds: Sequence[Sequence[int]]
+) -> list[NDArray[np.int64]]:
     """Permutations of pairs, numbered a * size + b, from permutations of their parts."""
     return [
-        [a * len(second) + b for a in first for b in second]
+        np.add.outer(np.asarray(first) * len(second), np.asarray(second)).ravel()
         for first, second in zip(firsts, seconds, strict=True)
     ]

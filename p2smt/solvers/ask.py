@@ -7,32 +7,44 @@ imported when it is first asked, for solver libraries are heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from p2smt.encodings import cpsat_library, interruptible
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import Matrix
-from p2smt.problems.allocation import AllocationProblem, Counts
-from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
-from p2smt.problems.flow import FlowPrices, FlowProblem
-from p2smt.problems.packing import PackingProblem, PackingShares
-from p2smt.problems.placement import Indices, PlacementProblem, ProgramProblem
-from p2smt.problems.race import Claim, RaceAnswer, RaceProblem
-from p2smt.problems.redistribution import Moves, RedistributionProblem
-from p2smt.problems.schedule import (
-    AllReduceProblem,
-    DisseminationProblem,
-    ScheduleClass,
-    StepSends,
-    SumSchedule,
-)
-from p2smt.problems.transfer import PieceFlows, PieceProblem, TransferFlows, TransferProblem
-from p2smt.result import Result, SearchLimits
+from p2smt.problems.schedule import AllReduceProblem, ScheduleClass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from p2smt.parallelism.placement import Matrix
+    from p2smt.problems.allocation import AllocationProblem, Counts
+    from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
+    from p2smt.problems.flow import FlowPrices, FlowProblem
+    from p2smt.problems.packing import PackingProblem, PackingShares
+    from p2smt.problems.placement import Indices, PlacementProblem, ProgramProblem
+    from p2smt.problems.race import Claim, RaceAnswer, RaceProblem
+    from p2smt.problems.redistribution import Moves, RedistributionProblem
+    from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
+    from p2smt.problems.transfer import PieceFlows, PieceProblem, TransferFlows, TransferProblem
+    from p2smt.result import Result, SearchLimits
+
+    AnyProblem = (
+        PlacementProblem
+        | ProgramProblem
+        | RaceProblem
+        | Claim
+        | AllocationProblem
+        | RedistributionProblem
+        | CrossingProblem
+        | DisseminationProblem
+        | AllReduceProblem
+        | PieceProblem
+    )
 
 # What can be asked about a problem, as frozen data: the second half of a question to a solver.
 
@@ -114,20 +126,6 @@ def solver_of(name: str) -> Solver:
     if name not in list(Solver):
         raise InputError(f"solver {name[:20]!r}", f"must be one of {', '.join(Solver)}")
     return Solver(name)
-
-
-AnyProblem = (
-    PlacementProblem
-    | ProgramProblem
-    | RaceProblem
-    | Claim
-    | AllocationProblem
-    | RedistributionProblem
-    | CrossingProblem
-    | DisseminationProblem
-    | AllReduceProblem
-    | PieceProblem
-)
 
 
 @overload
@@ -264,8 +262,8 @@ class Door:
 _CPSAT, _Z3, _BOTH = (Solver.CPSAT,), (Solver.Z3,), tuple(Solver)
 _ANY_SCHEDULE: Mapping[type[Question], str] = {Witness: "any_schedule"}
 
-DOORS: Mapping[type[AnyProblem], Door] = {
-    PlacementProblem: Door(
+DOORS: Mapping[str, Door] = {
+    "PlacementProblem": Door(
         *("a placement", "placements", "placement", _BOTH),
         {
             Optimum: "optimal_placement",
@@ -273,7 +271,7 @@ DOORS: Mapping[type[AnyProblem], Door] = {
             Conflict: "conflicting_rules",
         },
     ),
-    ProgramProblem: Door(
+    "ProgramProblem": Door(
         *("a program", "programs", "program", _BOTH),
         {
             Optimum: "optimal_program",
@@ -282,27 +280,28 @@ DOORS: Mapping[type[AnyProblem], Door] = {
             CostKeys: "cost_keys",
         },
     ),
-    RaceProblem: Door("a race", "races", "race", _Z3, {Witness: "wrong_order"}),
-    Claim: Door("a claim", "claims", "claim", _Z3, {Proof: "prove_claim"}),
-    AllocationProblem: Door(
+    "RaceProblem": Door("a race", "races", "race", _Z3, {Witness: "wrong_order"}),
+    "Claim": Door("a claim", "claims", "claim", _Z3, {Proof: "prove_claim"}),
+    "AllocationProblem": Door(
         *("an allocation", "allocations", "allocation", _BOTH), {Optimum: "optimal_allocation"}
     ),
-    RedistributionProblem: Door(
+    "RedistributionProblem": Door(
         *("a redistribution", "redistributions", "redistribution", _CPSAT),
         {Optimum: "optimal_redistribution"},
     ),
-    CrossingProblem: Door(
+    "CrossingProblem": Door(
         *("a crossing", "crossings", "crossing", _Z3),
         {Witness: "cheaper_somewhere", Multipliers: "refuted_everywhere"},
     ),
-    DisseminationProblem: Door(
+    "DisseminationProblem": Door(
         *("a dissemination", "disseminations", "schedule.dissemination", _BOTH), _ANY_SCHEDULE
     ),
-    PieceProblem: Door(
+    "PieceProblem": Door(
         *("a transfer of pieces", "transfers of pieces", "transfer", _BOTH),
         {Optimum: "best_pieces"},
     ),
 }
+"""By the class of the problem; its module is not imported here."""
 ALL_REDUCE_DOORS: Mapping[ScheduleClass, Door] = {
     family: Door(
         "an all-reduce", f"all-reduces of class {family.value!r}", folder, solvers, _ANY_SCHEDULE
@@ -319,7 +318,7 @@ ALL_REDUCE_DOORS: Mapping[ScheduleClass, Door] = {
 def _door(problem: AnyProblem) -> Door:
     if isinstance(problem, AllReduceProblem):
         return ALL_REDUCE_DOORS[problem.family]
-    return DOORS[type(problem)]
+    return DOORS[type(problem).__name__]
 
 
 def _encoding(door: Door, solver: Solver) -> Any:

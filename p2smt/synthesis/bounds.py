@@ -272,7 +272,7 @@ def _by_narrow_cuts(scene: _Scene, symmetries: Sequence[FabricMap], known: RateB
     Newton's method: a set that too little can enter in the rounds known bounds them anew.
     """
     best, ranks = known, range(scene.fabric.ranks)
-    waiting = sorted(set(least_of_orbits(len(ranks), [one.ranks for one in symmetries])))
+    waiting = sorted(set(least_of_orbits(len(ranks), [one.ranks for one in symmetries]).tolist()))
     while waiting and not scene.watch.expired():
         rank = waiting[-1]
         cut = narrow_cut(scene.fabric, scene.collective, scene.root, rank, best.value)

@@ -32,7 +32,12 @@ from p2smt.synthesis.setting import (
     least_rate,
     tell_nobody,
 )
-from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleSearch, symmetry_search_of
+from p2smt.synthesis.symmetry_search import (
+    FIRST_SLICE,
+    GROWTH,
+    ScheduleSearch,
+    symmetry_search_of,
+)
 from p2smt.synthesis.synthesize import answered, seeded
 
 MORE_STEPS = 4
@@ -223,7 +228,8 @@ class PointEffort:
 BRIEF = PointEffort(1, 2, 0, timeless=True)
 """Of an all-gather that is only to be a part of an all-reduce."""
 SIZE_SLICES = 3
-"""A size has so many slices in a pass; the largest groups come first."""
+"""A size has so many first slices when it is asked first, then GROWTH times as many as before in
+all, however long its slices are by then: a size in vain keeps no other one waiting."""
 CLOSE = Fraction(1, 100)
 """Rates that are no further apart, as a part of the larger, are not halved."""
 PARTS = 2
@@ -435,9 +441,10 @@ class _Improving:
         part = _watch_of_one(watch)
         climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
         before = climb.spent
+        most = max(SIZE_SLICES * climb.first_slice, (GROWTH - 1) * before)
 
         def enough() -> bool:
-            return self._enough(climbs) or climb.spent - before >= SIZE_SLICES * climb.slice
+            return self._enough(climbs) or climb.spent - before >= most
 
         while True:
             climb.turn(part, enough)

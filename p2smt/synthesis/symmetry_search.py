@@ -39,7 +39,7 @@ SMALLER = 4
 WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
 """Classes that begin in the second turn, with slices of a part of it."""
 WIDER_PART = 4
-VAIN_PART = 20
+VAIN_PART = 100
 """A search that ends without a schedule counts as so small a part of a slice, however soon."""
 STATED = 8
 """So many variables take as long to state as a unit of effort."""

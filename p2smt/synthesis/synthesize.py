@@ -9,15 +9,12 @@ symmetries that finds none says nothing of schedules without them.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.parallel_search.parallel_options import Spread
-from p2smt.problems.schedule import SumSchedule
 from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import (
     Answer,
     ScheduleSize,
@@ -31,6 +28,12 @@ from p2smt.synthesis.setting import (
     tell_nobody,
 )
 from p2smt.synthesis.symmetry_search import ScheduleSearch, symmetry_search_of
+
+if TYPE_CHECKING:
+    from p2smt.parallel_search.parallel_options import Spread
+    from p2smt.problems.schedule import SumSchedule
+    from p2smt.synthesis.bounds import RateBound
+    from p2smt.synthesis.seeds import Seed
 
 BY_BOUND = "no schedule (bound)"
 _BOUND_SHARE = 4

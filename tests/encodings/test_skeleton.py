@@ -142,10 +142,10 @@ def signatures(door: str) -> dict[str, dict[str, str]]:
     The type checker sees the overloads; the functions behind them are imported by name.
     """
     questions = {
-        problem.__name__: {kind.__name__: name for kind, name in row.functions.items()}
+        problem: {kind.__name__: name for kind, name in row.functions.items()}
         for problem, row in [
             *DOORS.items(),
-            (AllReduceProblem, ALL_REDUCE_DOORS[ScheduleClass.TREES]),
+            (AllReduceProblem.__name__, ALL_REDUCE_DOORS[ScheduleClass.TREES]),
         ]
     }
     found: dict[str, dict[str, str]] = {problem: {} for problem in questions}
@@ -166,7 +166,7 @@ def signatures(door: str) -> dict[str, dict[str, str]]:
 def wrong_signatures(path: str, sources: Sources, door: str) -> Iterator[str]:
     """Entry points that are missing, or take or give something else than `ask` does."""
     folder = str(Path(path).parent).replace("/", ".")
-    problems = {row.folder: problem.__name__ for problem, row in DOORS.items()}
+    problems = {row.folder: problem for problem, row in DOORS.items()}
     problems |= {row.folder: AllReduceProblem.__name__ for row in ALL_REDUCE_DOORS.values()}
     if folder not in problems:
         yield f"{path} has no row in DOORS"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, assert_type, cast
+from typing import TYPE_CHECKING, Any, assert_type, cast
 
 import pytest
 
@@ -40,7 +40,6 @@ from p2smt.problems.race import (
 from p2smt.problems.redistribution import Move, MoveRow, RedistributionProblem
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import (
-    AnyProblem,
     Best,
     CostKeys,
     Every,
@@ -53,6 +52,9 @@ from p2smt.solvers.ask import (
     solver_of,
 )
 from tests.interpreter import assert_silent
+
+if TYPE_CHECKING:
+    from p2smt.solvers.ask import AnyProblem
 
 LIMITS = SearchLimits()
 TABLE = CostTable((LevelTerm(0, (0,)),), {(1,): 5, (2,): 3, (4,): 4})

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.fabric.fabric_file import load_fabric
+from p2smt.problems.flow import least_of_orbits
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import ask_prices
 from p2smt.synthesis.bounds import (
@@ -332,3 +333,17 @@ def test_what_enters_a_set_of_ranks(fabric: Fabric, ranks: list[int]) -> None:
     into = [e for e, one in enumerate(fabric.edges) if one.source not in ranks]
     assert found.edges == tuple(e for e in into if fabric.edges[e].target in ranks)
     assert found.messages == 3 - len(ranks)
+
+
+PERMUTATIONS = st.integers(1, 24).flatmap(
+    lambda n: st.lists(st.permutations(range(n)), max_size=3).map(lambda maps: (n, maps))
+)
+
+
+@given(PERMUTATIONS)
+def test_numbers_become_the_least_of_their_orbit(given_maps: tuple[int, list[list[int]]]) -> None:
+    size, maps = given_maps
+    orbits = [{n} for n in range(size)]
+    for image in maps * size:
+        orbits = [orbit | {image[n] for n in orbit} for orbit in orbits]
+    assert least_of_orbits(size, maps).tolist() == [min(orbit) for orbit in orbits]

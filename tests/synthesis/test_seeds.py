@@ -159,6 +159,7 @@ DIRECT = {
     ("dgx-a100:2", "all-reduce"): [(1, 8, 1), (2, 16, 16), (3, 10, 16), (4, 4, 16)],
     ("dgx-h100:2", "all-reduce"): [(1, 8, 1), (2, 16, 16), (3, 10, 16), (4, 4, 16), (6, 6, 32)],
     ("dgx2", "all-reduce"): [(2, 30, 16)],
+    ("torus:2x4", "all-reduce"): [(3, 12, 12), (3, 26, 24), (4, 4, 6)],
 }
 """Sizes that a question with just these numbers finds; no search reads them."""
 
@@ -213,6 +214,15 @@ def written(found: ScheduleFrontier) -> list[str]:
     made = [dump_schedule(one.schedule) for one in found.schedules if one.schedule is not None]
     assert len(made) == len(found.schedules)
     return [*points, *made, found.ending.value]
+
+
+@pytest.mark.exhaustive
+def test_a_size_in_vain_leaves_effort_for_the_others() -> None:
+    """Over a torus of eight the first numbers of chunks have no schedule near the bound."""
+    never_loses(
+        *("torus:2x4", "all-reduce"),
+        p2smt.synthesize_frontier("torus:2x4", "all-reduce", max_steps=4),
+    )
 
 
 @pytest.mark.evidence

@@ -40,9 +40,12 @@ Size: 2 x chunks x edges x steps Booleans, divided by the order of the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.schedule.cpsat_search import (
@@ -57,36 +60,36 @@ from p2smt.encodings.schedule.points import (
     edges_out,
     first_chunks,
     kept_schedule,
-    orbits,
 )
+from p2smt.problems.flow import least_of_orbits
 from p2smt.problems.schedule import AllReduceProblem, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 _UP, _DOWN = 0, 1
 
-TreeSend = tuple[int, int, int, int]
-"""(0: to the root, 1: from it; chunk; edge; step): a message that may be sent."""
-
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """a and b as ``send``, by the first message of an orbit; ``first``: from every message to it.
+    """a and b as ``send``, by the number of the first message of an orbit; ``first``: that number
+    for every message, by [0: a, 1: b; c, e, s].  ``own``: the variables of the messages of a chunk
+    of ``chunks``, by [c][0 or 1][e][s].
 
     The others by chunk, the first of its orbit, and rank or step; o and d by (0 or 1, c, v, s), p
     and q by (0 or 1, c, s).
     """
 
-    send: Mapping[TreeSend, cp_model.IntVar]
-    first: Mapping[TreeSend, TreeSend]
+    send: Mapping[int, cp_model.IntVar]
+    first: NDArray[np.int64]
+    own: Mapping[int, list[list[list[cp_model.IntVar]]]]
     root: Mapping[tuple[int, int], cp_model.IntVar]
-    state: Mapping[TreeSend, cp_model.IntVar]
+    state: Mapping[tuple[int, int, int, int], cp_model.IntVar]
     phase: Mapping[tuple[int, int, int], cp_model.IntVar]
     rounds: tuple[cp_model.IntVar, ...]
     chunks: tuple[int, ...]
 
     def sent(self, half: int, chunk: int, edge: int, step: int) -> cp_model.IntVar:
-        """The variable of a message."""
-        return self.send[self.first[half, chunk, edge, step]]
+        """The variable of a message of one of ``chunks``."""
+        return self.own[chunk][half][edge][step]
 
 
 def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumSchedule]:
@@ -104,21 +107,18 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
 
 def _variables(model: cp_model.CpModel, problem: AllReduceProblem) -> Vars:
     steps, chunks, halves = range(problem.steps), first_chunks(problem), (_UP, _DOWN)
-    first = orbits(
-        (
-            (h, c, e, s)
-            for h in halves
-            for c in range(problem.chunks)
-            for e in range(len(problem.edges))
-            for s in steps
-        ),
-        [_image(one, problem.steps) for one in problem.symmetries],
-    )
+    first = _first(problem)
+    send = {number: model.new_bool_var("") for number in np.unique(first).tolist()}
+    own = {
+        c: [[[send[n] for n in edge] for edge in half] for half in first[:, c].tolist()]
+        for c in chunks
+    }
     places = [(c, v) for c in chunks for v in range(problem.ranks)]
     states = [(h, c, v, s) for h in halves for c, v in places for s in range(problem.steps + 1)]
     return Vars(
-        {point: model.new_bool_var("") for point in dict.fromkeys(first.values())},
+        send,
         first,
+        own,
         {place: model.new_bool_var("") for place in places},
         {state: model.new_bool_var("") for state in states},
         {(h, c, s): model.new_bool_var("") for h in halves for c in chunks for s in steps},
@@ -127,16 +127,18 @@ def _variables(model: cp_model.CpModel, problem: AllReduceProblem) -> Vars:
     )
 
 
-def _image(symmetry: ScheduleSymmetry, steps: int) -> Callable[[TreeSend], TreeSend]:
-    """Where a symmetry takes messages."""
+def _first(problem: AllReduceProblem) -> NDArray[np.int64]:
+    """Of every message the number of the first one that symmetries take it to."""
+    shape = (2, problem.chunks, len(problem.edges), problem.steps)
+    numbers = np.arange(prod(shape)).reshape(shape)
+    images = [_image(numbers, one) for one in problem.symmetries]
+    return least_of_orbits(numbers.size, images).reshape(shape)
 
-    def image(point: TreeSend) -> TreeSend:
-        half, chunk, edge, step = point
-        if symmetry.reverses:
-            return 1 - half, symmetry.chunks[chunk], symmetry.edges[edge], steps - 1 - step
-        return half, symmetry.chunks[chunk], symmetry.edges[edge], step
 
-    return image
+def _image(numbers: NDArray[np.int64], symmetry: ScheduleSymmetry) -> NDArray[np.int64]:
+    """The number of the message that each message is taken to."""
+    moved = numbers[:, symmetry.chunks][:, :, symmetry.edges]
+    return (moved[::-1, :, :, ::-1] if symmetry.reverses else moved).ravel()
 
 
 def c1_root(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
@@ -193,9 +195,8 @@ def c5_turn(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> 
 
 def c6_capacity(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
     """C6: what loads a capacity in a step fits into its rounds."""
-    sent: dict[tuple[int, int], list[TreeSend]] = {}
-    for (_, _, e, s), first in found.first.items():
-        sent.setdefault((e, s), []).append(first)
+    by_edge = np.sort(np.moveaxis(found.first, (2, 3), (0, 1)).reshape(*found.first.shape[2:], -1))
+    sent = {(e, s): on.tolist() for e, row in enumerate(by_edge) for s, on in enumerate(row)}
     state_capacity(model, problem, found.rounds, sent, found.send.__getitem__)
 
 
@@ -206,8 +207,8 @@ def c7_rounds(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -
 
 def decode(problem: AllReduceProblem, found: Vars, solver: cp_model.CpSolver) -> SumSchedule:
     """The solver's trees, lifted: a rank copies what came last, and adds up before that."""
-    chosen = {point for point, x in found.send.items() if solver.value(x)}
-    lifted = [point for point, first in found.first.items() if first in chosen]
+    chosen = [number for number, x in found.send.items() if solver.value(x)]
+    lifted = np.argwhere(np.isin(found.first, chosen)).tolist()
     sends = {(c, e, s) for _, c, e, s in lifted}
     drops = {(c, problem.edges[e][1], s) for half, c, e, s in lifted if half == _DOWN}
     return kept_schedule(problem, [solver.value(r) for r in found.rounds], sends, drops)

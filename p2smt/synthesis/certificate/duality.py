@@ -79,10 +79,10 @@ def _costs(claim: ScheduleCertificate, crossings: Sequence[_Crossing]) -> _Costs
     capacities, shares = _capacity_prices(claim), _share_prices(claim)
     every = [*capacities.values(), *shares.values(), *(one.price for one in crossings)]
     unit = lcm(*{price.denominator for price in every})
-    whole = {at: int(price * unit) for at, price in capacities.items()}
+    whole = {at: _in_units(price, unit) for at, price in capacities.items()}
     crossed: dict[int, int] = defaultdict(int)
     for one in crossings:
-        price = int(one.price * unit)
+        price = _in_units(one.price, unit)
         for e in one.edges:
             crossed[e] += price
     edges = {}
@@ -91,7 +91,12 @@ def _costs(claim: ScheduleCertificate, crossings: Sequence[_Crossing]) -> _Costs
             edges[e, s] = sum([whole.get((k, s), 0) for k in loads]) - crossed[e]
             if edges[e, s] < 0:
                 raise NoProof(f"the crossings of edge {e} cost more than the edge")
-    return _Costs(unit, edges, {at: int(price * unit) for at, price in shares.items()})
+    return _Costs(unit, edges, {at: _in_units(price, unit) for at, price in shares.items()})
+
+
+def _in_units(price: Fraction, unit: int) -> int:
+    """A price in whole numbers of 1/unit, which its denominator divides."""
+    return price.numerator * (unit // price.denominator)
 
 
 def _capacity_prices(claim: ScheduleCertificate) -> dict[tuple[int, Step], Fraction]:
