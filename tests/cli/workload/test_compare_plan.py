@@ -163,6 +163,20 @@ def test_of_a_mixture_experts_may_be_whole_and_it_is_said() -> None:
     assert told["assumed"] == ["etp=1"]
 
 
+def test_where_experts_are_not_cut_the_default_of_megatron_is_named() -> None:
+    """Of a strategy's text, by compare and by estimate alike; what says etp, or has tp=1, is not
+    told so."""
+    Path("mixed.yaml").write_text(MIXTURE)
+    job = ["-t", "tiny.yaml", "-m", "mixed.yaml", "--global-batch", "16", "--seq", "1024"]
+    default = "Megatron-LM's default is tp: etp=2"
+    open_, told, single = "tp=2,pp=1,sp=1", "tp=2,pp=1,sp=1,etp=1", "tp=1,pp=1"
+    for text, said in ((open_, True), (told, False), (single, False)):
+        found = cli("estimate", *job, "-s", text)
+        assert (found.code, default in found.err) == (0, said)
+        compared = " ".join(" ".join(shown(["plan", *job, "--compare", text, *LESS])).split())
+        assert (f"etp=1 ({default})" in compared) == said
+
+
 def test_how_sure_it_is_reads_as_words() -> None:
     data, lines = printed(plan("--compare", YOURS)), shown(plan("--compare", YOURS))
     (sure,) = [line for line in lines if line.startswith("sure")]
