@@ -78,6 +78,24 @@ def test_the_gain_comes_first_and_its_parts_sum_up() -> None:
     assert f"{data['changes'][0]['change']}: " in change
 
 
+def test_a_page_says_of_what_the_range_of_the_gain_is() -> None:
+    """Of links, as the screen does; of two files it is of the errors of both."""
+    words = plan("--compare", YOURS)
+    Path("answer.json").write_text(cli(*words, "--json").out)
+    low, high = printed(words)["gain_range"]
+    assert cli("report", "answer.json", "-o", "page.html").code == 0
+    ends = f"{low:+.1%} to {high:+.1%}"
+    assert f"{ends}, links slow or fast for both" in Path("page.html").read_text()
+    assert f"{ends.replace('+', '')}, links slow or fast" in " ".join(
+        " ".join(shown(words)).split()
+    )
+    for name, strategy in (("a", YOURS), ("b", "tp=2,pp=2,zero=0")):
+        job = ("-m", "small.yaml", "-t", "tiny.yaml", "--global-batch", "16", "--seq", "1024")
+        Path(f"{name}.json").write_text(cli("estimate", *job, "-s", strategy, "--json").out)
+    assert cli("report", "a.json", "b.json", "-o", "two.html").code == 0
+    assert "errors of both apart" in Path("two.html").read_text()
+
+
 def test_yours_is_what_estimate_says_and_the_best_what_plan_says() -> None:
     data = printed(plan("--compare", YOURS))
     run = ("-t", "tiny.yaml", "-m", "small.yaml", "--global-batch", "16", "--seq", "1024")
