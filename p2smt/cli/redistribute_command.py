@@ -324,6 +324,10 @@ def _write(answer: RedistributionAnswer, output: str | None, svg: str | None) ->
 
         write_picture(answer.plan, svg)
         lines.append(f"picture written to {printable(svg)}")
+    if output is not None:
+        name = printable(output)
+        lines.append(f"next, in JAX: p2smt export {name} --to jax-shard-map -o moves.py")
+        lines.append(f'in torch: p2smt.torch_function(p2smt.read_redistribution("{name}"), mesh)')
     return ["", *lines] if lines else []
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from p2smt.search.comparison import Comparison
     from p2smt.search.solve_what_if import SolvedChange
 
-NODELIST = "SLURM_JOB_NODELIST"
+NODELIST, ON_NODE = "SLURM_JOB_NODELIST", "SLURM_GPUS_ON_NODE"
 ALL = "all"
 """Of --hosts: those that the topology names, whatever the job got."""
 
@@ -317,24 +317,40 @@ def hosts_of(spec: str | None, topology: Topology, remedy: str = "") -> tuple[st
     """
     from p2smt.cli.output import note
     from p2smt.cluster.allocation import allocated, as_known
-    from p2smt.cluster.hostlist import hosts_named, parse_hostlist
+    from p2smt.cluster.hostlist import hosts_named, offered_by, parse_hostlist
 
     known = () if topology.hosts is None else topology.hosts.names
     if spec == ALL and ALL not in known:
         return known or None
     if spec is not None:
         found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"
+        offered = offered_by(spec)
     elif topology.hosts is None:
         return None
     elif listed := os.environ.get(NODELIST):
         found, source = parse_hostlist(listed), f"${NODELIST}"
         note(f"the hosts are those of ${NODELIST} ({len(found)}); --hosts names others")
+        each = os.environ.get(ON_NODE, "")
+        offered = (int(each),) if each.isdecimal() else ()
     else:
         return known
     found = as_known(found, known)
     _check_hosts(spec, found, topology, source)
     allocated(topology, found, remedy)
+    _note_offered(f"${ON_NODE}" if spec is None else source, offered, topology)
     return found
+
+
+def _note_offered(source: str, offered: Sequence[int], topology: Topology) -> None:
+    """That a job may have fewer devices of a node than there are: whole nodes are taken."""
+    from p2smt.cli.output import note
+
+    each = topology.devices_under(topology.node_level)
+    if offered and offered[0] < each:
+        fewer = f"{source} offers {offered[0]} of the {each} devices of a node"
+        one_level = topology.names[topology.node_level + 1 :]
+        how = f"--use {one_level[0]}={offered[0]} takes so many" if len(one_level) == 1 else ""
+        note(f"{fewer}; all {each} are taken{how and ': '}{how}")
 
 
 def _check_hosts(spec: str | None, found: tuple[str, ...], topology: Topology, source: str) -> None:

@@ -207,6 +207,22 @@ def read_hosts(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) if alike else names
 
 
+def offered_by(text: str) -> tuple[int, ...]:
+    """How many ranks :func:`hosts_named` of the same text has on a host, ascending, each once.
+
+    That is what launchers are told of it (``slots=8``, ``n01:8``, ``n01 8``), or how often its line
+    is there; empty: nothing is said.
+    """
+    of_file = os.path.exists(text) or os.sep in text
+    whole = read_text(text, "hosts file", MAX_BYTES).removeprefix(_MARK) if of_file else text
+    lines = [line for _, line in content_lines(whole)]
+    if told := {int(count) for line in lines for count in _OFFERED.findall(line)}:
+        return tuple(sorted(told))
+    often = Counter(name for line in lines for name in _hosts_of(line))
+    return tuple(sorted({*often.values()} - {1}))
+
+
+_OFFERED = re.compile(r"(?<![\w.=-])[\w.-]+(?::|\s+|\s+slots\s*=\s*)(\d{1,6})(?=[\s,]|$)")
 _WORD = re.compile(r"[A-Za-z0-9_.:,-]+")
 _SETTING = re.compile(r"[A-Za-z][\w-]*=\S*")
 _COUNTED = re.compile(r"([^:]+):\d{1,6}")

@@ -517,6 +517,17 @@ def assumed_parts(strategy: Strategy, text: str, mixture: bool = False) -> tuple
     return (*found, *(f"{key}={value}" for key, value in cut.items() if key not in told))
 
 
+def uncut_words(strategy: Strategy, assumed: Sequence[str]) -> str:
+    """That Megatron-LM would cut experts, where it is assumed that they are not; empty: no more.
+
+    Source: NVIDIA/Megatron-LM, ``megatron/training/arguments.py``: where
+    ``expert_tensor_parallel_size`` is None it is ``tensor_model_parallel_size``.
+    """
+    if strategy.tp == 1 or "etp=1" not in assumed:
+        return ""
+    return f"Megatron-LM's default is tp: etp={strategy.tp}"
+
+
 def spread_text(strategy: Strategy) -> str:
     """The text of a strategy without ``dp``, which so many devices as there are tell."""
     return ",".join(one for one in strategy_text(strategy).split(",") if one[:3] != "dp=")

@@ -130,6 +130,10 @@ def _misstated(
         yield f"the prices prove {float(bound)!r} s, and a bound of {float(claimed)!r} s is said"
     if bound > times.bandwidth_s:
         yield f"the prices prove {float(bound)!r} s, which is more than the plan takes"
+    by_relays = model.relayed_bound_s
+    if by_relays is not None and (model.relayed or by_relays > model.bandwidth_s * (1 + SAME)):
+        least = f"plans that relay are said to take {by_relays!r} s or more"
+        yield f"{least}, and this one {'relays' if model.relayed else 'takes less'}"
     gap = gap_of(times.bandwidth_s, bound)
     if model.status == "optimal" and (gap is None or gap > OPTIMAL_WITHIN):
         yield "it is said to be optimal, and the prices do not prove that"

@@ -96,6 +96,8 @@ class TransferModel(StrictModel):
     parts, and ``staging_bytes`` is what a device has of them at once at most.
     ``bandwidth_s`` is the time of the busiest port, bucket by bucket, and ``fill_s`` what latencies
     and the filling of the longest chain add; ``bound_s`` is what the prices prove, exactly.
+    ``relayed_bound_s``: what plans that relay are not below, where none was asked for; null: not
+    known.  The file does not prove it.
     ``command``: what was asked, with the model and both layouts; empty: not by a command.
     """
 
@@ -104,6 +106,7 @@ class TransferModel(StrictModel):
     topology: TopologyModel
     rates: Literal["nominal", "send"]
     relayed: bool = False
+    relayed_bound_s: PlanSeconds | None = None
     command: Annotated[str, Field(max_length=4096)] = ""
     item_bytes: Annotated[int, Field(ge=1, le=16)]
     source_devices: WholeNumbers

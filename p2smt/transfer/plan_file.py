@@ -32,13 +32,14 @@ def transfer_text(answer: TransferAnswer, command: str = "") -> str:
 
 def transfer_plan_data(answer: TransferAnswer, command: str = "") -> dict[str, Any]:
     """The plan as plain data, valid under :class:`TransferModel`."""
-    question, found = answer.question, answer.found
+    question, found, by_relays = answer.question, answer.found, answer.relayed_bound_s
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "topology": dump_topology(question.topology),
         "rates": question.ports.rates,
         "relayed": question.relay,
+        "relayed_bound_s": None if by_relays is None else float(by_relays),
         "command": command,
         "item_bytes": question.item_bytes,
         "source_devices": list(question.sources),

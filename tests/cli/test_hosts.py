@@ -55,6 +55,27 @@ def test_the_hosts_of_a_slurm_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert regular.json()["hosts"] is None
 
 
+FEWER = "offers 1 of the 2 devices of a node; all 2 are taken: --use gpu=1 takes so many"
+
+
+@pytest.mark.usefixtures("racks")
+def test_fewer_devices_than_a_node_has_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a hostfile, by what mpirun takes, and by Slurm; and what is told helps."""
+    Path("hosts.txt").write_text("n1 slots=1\nn2 slots=2\nn3 slots=1\nn4 slots=1\n")
+    for text in ("hosts.txt", "n1:1,n2:1,n3:1,n4:1"):
+        assert f"{FEWER}\n" in cli(*solve("--hosts", text)).err
+    used = ("solve", "-t", "racks.yaml", "-a", "dp=4", "--reduce", "dp=1MiB", "--use", "gpu=1")
+    found = cli(*used, "--hosts", "hosts.txt", "--json")
+    assert (found.code, found.json()["hosts"].count("n1")) == (0, 1)
+    assert "offers" not in found.err
+    Path("hosts.txt").write_text("n1 slots=2\nn2 slots=8\nn3\nn4:4\n")
+    assert "offers" not in cli(*solve("--hosts", "hosts.txt")).err
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
+    assert "offers" not in cli(*solve()).err
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "1")
+    assert f"$SLURM_GPUS_ON_NODE {FEWER}" in cli(*solve()).err
+
+
 @pytest.mark.usefixtures("racks")
 def test_without_hosts_all_that_there_are_count_and_one_stays_idle() -> None:
     data = cli(*solve("--json")).json()

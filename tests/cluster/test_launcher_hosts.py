@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.cluster.allocation import as_known
-from p2smt.cluster.hostlist import hosts_named, read_hosts
+from p2smt.cluster.hostlist import hosts_named, offered_by, read_hosts
 from p2smt.errors import InputError
 
 THREE = ("n1", "n02", "n-3.x.org")
@@ -47,6 +47,25 @@ def test_a_line_for_each_rank_names_each_host_once(tmp_path: Path) -> None:
     assert read_hosts(str(tmp_path / "h")) == ("n1", "n2")
     (tmp_path / "h").write_text("n1\n" * 4 + "n2\n" * 3, "utf-8")
     assert len(read_hosts(str(tmp_path / "h"))) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("n1 slots=4\nn2 slots = 8 max_slots=16\n", (4, 8)),
+        ("n1:4,n2:4\n", (4,)),
+        ("n1 8 n2 8\n", (8,)),
+        ("n1 8\nn2 4\n", (4, 8)),
+        ("n1\nn1\nn2\nn2\n", (2,)),
+        ("rank 0=n1 slot=0\nrank 1=n1 slot=1\nrank 2=n2 slot=0\n", (2,)),
+        ("n1\nn[2-3]\nfe80::1\n10.0.0.2\n", ()),
+        ("n1 torchrun --nnodes=3 --node-rank=0\nn2 torchrun --nnodes=3\n", ()),
+        ("# gpus 4\nn1 max_slots=8\n", ()),
+    ],
+)
+def test_how_many_ranks_a_host_is_offered(tmp_path: Path, text: str, offered: object) -> None:
+    (tmp_path / "h").write_text(text, "utf-8")
+    assert offered_by(str(tmp_path / "h")) == offered
 
 
 def test_what_mpirun_takes_as_hosts() -> None:

@@ -111,6 +111,8 @@ def estimate(
     valid_on = _valid_on(trained, batch, text)
     with t.hinting_at_part(topology, valid_on):
         chosen = chosen_on(devices)
+    if launch is None:
+        _note_uncut(trained, chosen, text)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -179,6 +181,16 @@ def estimate(
         t.after_tables(below, details),
     )
     return 0
+
+
+def _note_uncut(model: Transformer, strategy: Strategy, text: str) -> None:
+    """Say that experts are not cut, where a text leaves open what trainers have otherwise."""
+    from p2smt.cli.output import note
+    from p2smt.training.strategy import assumed_parts, uncut_words
+
+    assumed = assumed_parts(strategy, text, model.experts is not None)
+    if default := uncut_words(strategy, assumed):
+        note(f"etp=1 is assumed, as the strategy says nothing of it; {default}")
 
 
 def _valid_on(model: Transformer, batch: Batch, text: str) -> Callable[[Topology], None]:

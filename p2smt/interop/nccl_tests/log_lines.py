@@ -4,7 +4,8 @@ Every launcher and collector of logs marks lines in its own way (``[1,0]<stdout>
 time, the name of a pod, several of these), so no list of them is ever whole.  But what stands
 before a heading or a line of the device list is the mark, and the marks of other lines have its
 shape: the same punctuation with other words and numbers between.  Where each line is a JSON
-object, as Docker keeps them, one of its values is the line.
+object, as Docker keeps them, one of its values is the line.  The rows of a table in Markdown
+are lines without their bars, whose units stand beside the names of columns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 _HEADING = re.compile(r"(?<![\w/])size(?:\(B\))?(?:\s+[a-z#_()]+){0,64}?\s+(?:cpu)?time\b")
 _DEVICE = re.compile(r"(?<!\w)Rank\s+\d{1,9}\s+(?:Group|Pid|on|device)\s")
 _ROW = re.compile(r"(?<![\w.\-])\d{1,20}\s+\d{1,20}\s+u?(?:float|half|double|bfloat|int|char|f8e)")
+_UNIT = re.compile(r"\s+\((\w{1,12}|[KMG]?B/s)\)")
 _TEXTS = ("log", "message", "msg", "textPayload")
 _PIECE = re.compile(r"(\d+)|([0-9A-Za-z]+)|(\s+)|(.)", re.ASCII)
 
@@ -31,8 +33,23 @@ def plain_lines(text: str) -> list[str]:
     if is_json_log(text):
         found = [_json_text(line) or "" for line in found]
     lines = [_ESCAPE.sub("", line[:MAX_LINE]).strip() for line in found]
+    lines = [without_bars(line) for line in lines]
     shapes = _shapes(lines)
     return [_unmarked(line, shapes) for line in lines] if shapes else lines
+
+
+def without_bars(line: str) -> str:
+    """A row of a table in Markdown with blanks for its bars, its rule as an empty line.
+
+    Names in its heading are in small letters, as nccl-tests prints them; other lines stay.
+    """
+    if line[:1] != "|" or len(line) >= MAX_LINE:
+        return line
+    cells = [_UNIT.sub(r"(\1)", cell.strip()) for cell in line.strip("|").split("|")]
+    if all(set(cell) <= set(":-") for cell in cells):
+        return ""
+    names = [cell.lower().partition("(")[0] for cell in cells]
+    return "  ".join(map(str.lower, cells) if names[0] == "size" and "time" in names else cells)
 
 
 def without_marks(lines: list[str], what: re.Pattern[str]) -> list[str]:

@@ -133,7 +133,10 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
         rule = f"{seems(text)}, and has {table}"
         if reading.rows:
             rule = "has rows without bytes or time alone, which tell nothing"
-        raise InputError(source, rule, "give the output of a run such as all_reduce_perf")
+        remedy = "give the output of a run such as all_reduce_perf"
+        if text.lstrip().startswith("|"):
+            remedy = "head the columns of this table size and time (us), as all_reduce_perf does"
+        raise InputError(source, rule, remedy)
     ran = ran_in(text)
     return [replace(table, ran=ran) for table in reading.tables]
 

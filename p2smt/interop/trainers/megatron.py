@@ -330,7 +330,8 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 
 
 def _notes(model: Transformer, strategy: Strategy) -> Iterator[str]:
-    yours = "data, norms, biases, position embedding and learning rate are yours to add"
+    norms = "norms (Llama's: --normalization RMSNorm)"
+    yours = f"data, {norms}, biases, position embedding and learning rate are yours to add"
     router = ", and how the router scores and balances" if model.experts else ""
     yield f"for {strategy.devices} ranks; {yours}{router}"
     for value in connections(strategy).values():

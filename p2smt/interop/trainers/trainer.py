@@ -119,8 +119,21 @@ class Trainer:
         write = self.python if python and self.python is not None else self.write
         found = write(model.seen(batch.tokens), batch, strategy, layout)
         added = Exported("") if framework is None else self.overlap(strategy, framework)
-        notes = (*found.notes, *added.notes, *(flex_notes(strategy) if on_amd else ()))
+        timed = () if framework is None else dispatch_notes(strategy)
+        notes = (*found.notes, *added.notes, *timed, *(flex_notes(strategy) if on_amd else ()))
         return Exported(found.text + added.text, notes)
+
+
+def dispatch_notes(strategy: Strategy) -> tuple[str, ...]:
+    """By what tokens reach their experts, as the time takes it, where several ways would do.
+
+    What gradients are reduced in needs no note: options say it where it is not the default.
+    """
+    if strategy.ep * strategy.etp == 1 or strategy.dispatcher != "alltoall":
+        return ()
+    return (
+        "the time takes the library's all-to-all of experts: plan --dispatcher flex for DeepEP",
+    )
 
 
 # The flex dispatcher on AMD's devices: DeepEP and HybridEP are written in CUDA.

@@ -32,7 +32,7 @@ def pair_story(first: str, second: str, own: Story, names: Names) -> Story:
     within, sure = "no range of both is known", ""
     if found.gain_range is not None:
         low, high = found.gain_range
-        within = f"{low:+.1%} to {high:+.1%}"
+        within = f"{low:+.1%} to {high:+.1%}, errors of both apart"
         sure = " The errors of both leave the sign open." if not found.sure else ""
     unlike = ", ".join(map(clean, found.unlike))
     warnings = (("They do not answer the same", sentence(f"other {unlike}")),) * bool(unlike)
@@ -96,7 +96,7 @@ def compared(story: Story, said: Fields) -> Story:
     ends = said.data.get("gain_range")
     within = ""
     if isinstance(ends, list) and [*map(type, ends)] == [float, float]:
-        within = f"{ends[0]:+.1%} to {ends[1]:+.1%}"
+        within = f"{ends[0]:+.1%} to {ends[1]:+.1%}, links slow or fast for both"
     figure = Figure(f"{gain:+.1%}", "tokens a second, against what is run now", within)
     caution = " It lies inside the model's error." if said.data.get("inside_error") else ""
     caution += _each_device(said)

@@ -22,7 +22,7 @@ from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.present.changes import SHOWN, SingleChange, best_of_fields
 from p2smt.training.present.comparison import RunComparison
-from p2smt.training.strategy import strategy_text, value_text
+from p2smt.training.strategy import strategy_text, uncut_words, value_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 _MUST = 10
@@ -160,6 +160,8 @@ def _yours(found: RunComparison) -> str:
         return f"{short}; ranks as its file has them"
     hosts = "" if launched.hosts is None else ", hosts as listed"
     assumed = f"; assumed: {', '.join(found.assumed)}" if found.assumed else ""
+    if default := uncut_words(found.run.strategy, found.assumed):
+        assumed = f"{assumed} ({default})"
     return f"{short}; ranks {launched.order.text}{hosts}{assumed}"
 
 

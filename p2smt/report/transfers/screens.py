@@ -31,15 +31,21 @@ def transfer_screen(
 
 def verdict_text(data: TransferOutput) -> str:
     """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
-    return verdict_words(
+    words = verdict_words(
         data.status, data.bandwidth_s, data.bound_s, data.gap, data.binding, bool(data.messages)
-    ) + ("" if _by_relays_s(data) is None else "; of plans without relays")
+    )
+    return words + (WITHOUT_RELAYS if relay_words(data.relayed_bound_s, data.bound_s) else "")
 
 
-def _by_relays_s(data: TransferOutput) -> float | None:
-    """What plans that borrow cards of neighbours, not sought, may take; None: no less."""
-    relayed = data.relayed_bound_s
-    return relayed if relayed is not None and relayed < data.bound_s * _LOWER else None
+WITHOUT_RELAYS = "; of plans without relays"
+
+
+def relay_words(relayed_s: float | None, bound_s: float) -> str:
+    """What plans that borrow cards of neighbours, not sought, may take; empty: no less."""
+    if relayed_s is None or relayed_s >= bound_s * _LOWER:
+        return ""
+    what = "plans that borrow cards of neighbours, which --relay seeks,"
+    return f"{what} take {format_time(relayed_s)} or more"
 
 
 def verdict_words(
@@ -93,12 +99,11 @@ def _blocks(data: TransferOutput) -> Iterator[ScreenBlock]:
         ),
         5,
     )
-    if (relayed := _by_relays_s(data)) is not None:
-        what = "plans that borrow cards of neighbours, which --relay seeks,"
-        yield ScreenBlock("relays", (f"{what} take {format_time(relayed)} or more",), 6)
+    if relays := relay_words(data.relayed_bound_s, data.bound_s):
+        yield ScreenBlock("relays", (relays,), 6)
     if data.compared:
-        relays = " of plans that relay" if data.relayed else ""
-        rules = [_rule_text(one, relays) for one in data.compared]
+        whose = " of plans that relay" if data.relayed else ""
+        rules = [_rule_text(one, whose) for one in data.compared]
         rules.append("rules written anew from their sources; no tool was run")
         yield ScreenBlock("others", tuple(rules), 7, 8)
     yield ScreenBlock(

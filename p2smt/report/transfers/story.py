@@ -65,7 +65,10 @@ def transfer_story(data: Mapping[str, Any], path: str, names: Names) -> Story:
             _levels(told),
             cluster_section(topology, views),
         ),
-        rests=(("Communication", f"ports at {rates} of {clean(topology.name)}"),),
+        rests=(
+            *((("Relays", told.relays),) if told.relays else ()),
+            ("Communication", f"ports at {rates} of {clean(topology.name)}"),
+        ),
         sources=names.sources(question.topology),
         commands=names.commands(*made, f"p2smt verify {clean(path)}", f"p2smt run {clean(path)}"),
         lacks=() if made else ("the command: keep it beside the file",),
@@ -109,7 +112,8 @@ def _title(told: ToldTransfer) -> str:
 
 def _figures(told: ToldTransfer) -> tuple[Figure, ...]:
     bound = float(told.bound_s)
-    note = f"no plan moves the bytes in less than {format_time3(bound)}" if bound else ""
+    whose = "no plan without relays" if told.relays else "no plan"
+    note = f"{whose} moves the bytes in less than {format_time3(bound)}" if bound else ""
     buckets = counted(told.times.count, "bucket")
     return (
         Figure(format_time3(told.total_s), "to move the model", note),

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from p2smt.errors import InputError
 from p2smt.report.transfers.data import binding_words
-from p2smt.report.transfers.screens import verdict_words
+from p2smt.report.transfers.screens import WITHOUT_RELAYS, relay_words, verdict_words
 from p2smt.result import Status
 from p2smt.transfer.answer import TransferAnswer
 from p2smt.transfer.buckets import BucketTimes, arrivals
@@ -35,6 +35,7 @@ class ToldTransfer:
     bound_s: Fraction
     prices: PortPrices
     status: Status
+    relayed_bound_s: float | None = None
 
     @staticmethod
     def of_answer(answer: TransferAnswer) -> ToldTransfer:
@@ -49,6 +50,7 @@ class ToldTransfer:
             found.certificate.bound_s,
             found.certificate.prices,
             answer.status,
+            None if answer.relayed_bound_s is None else float(answer.relayed_bound_s),
         )
 
     @staticmethod
@@ -71,6 +73,7 @@ class ToldTransfer:
             Fraction(model.bound_s),
             prices_of(model),
             Status(model.status),
+            model.relayed_bound_s,
         )
 
     @property
@@ -87,7 +90,7 @@ class ToldTransfer:
     def verdict(self) -> str:
         """Such as ``optimal: 352.8 ms, bound 352.8 ms (gap 0 %) by entry of node 8``."""
         gap = gap_of(self.times.bandwidth_s, self.bound_s)
-        return verdict_words(
+        words = verdict_words(
             self.status,
             float(self.times.bandwidth_s),
             float(self.bound_s),
@@ -95,6 +98,12 @@ class ToldTransfer:
             binding_words(self.question.ports, self.prices),
             bool(self.replay.sent),
         )
+        return words + (WITHOUT_RELAYS if self.relays else "")
+
+    @property
+    def relays(self) -> str:
+        """What plans with relays, which were not asked for, may take; empty: no less."""
+        return relay_words(self.relayed_bound_s, float(self.bound_s))
 
     @cached_property
     def seconds(self) -> Mapping[Port, float]:

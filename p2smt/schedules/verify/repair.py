@@ -8,6 +8,7 @@ only if the whole schedule with it is verified valid.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import monotonic
@@ -19,7 +20,7 @@ from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from p2smt.schedules.model import Schedule, Step
     from p2smt.schedules.verify.report import Report
@@ -122,14 +123,29 @@ def _kind(change: str) -> str:
 
 
 def _candidates(schedule: Schedule, report: Report) -> Iterator[tuple[int, Step, str]]:
-    """Changes in the order in which they are tried: where there is a race, dependencies first."""
-    passes = [_types, _dependencies, _offsets]
-    numbers = list(suspects(schedule, report))
-    if report.races:
-        for number in numbers:
-            for step, change in _dependencies(schedule, schedule.steps[number]):
-                yield number, step, change
-        passes.remove(_dependencies)
+    """Changes in the order in which they are tried: where there is a race, dependencies first.
+
+    But of steps that the first violation names, and then of those that the others do, all other
+    changes come before the dependencies of the rest: who reads a wrong place races for it.
+    """
+    numbers = [*suspects(schedule, report)]
+    if not report.races:
+        yield from _changes(schedule, numbers, (_types, _dependencies, _offsets))
+        return
+    first = len({*report.violations[0].steps})
+    named = len({*chain.from_iterable(violation.steps for violation in report.violations)})
+    for some in (numbers[:first], numbers[first:named], numbers[named:]):
+        yield from _changes(schedule, some, (_dependencies,))
+        yield from _changes(schedule, some, (_types, _offsets))
+
+
+_Change = Callable[["Schedule", "Step"], "Iterator[tuple[Step, str]]"]
+
+
+def _changes(
+    schedule: Schedule, numbers: Iterable[int], passes: Sequence[_Change]
+) -> Iterator[tuple[int, Step, str]]:
+    """The changes of these steps, step by step."""
     for number in numbers:
         for change_of in passes:
             for step, change in change_of(schedule, schedule.steps[number]):

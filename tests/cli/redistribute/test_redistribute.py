@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import p2smt
 from p2smt.resharding import search as portfolio
 from tests.cli.redistribute.test_redistribute_bad import arguments
 from tests.cli.tools import TINY, cli
@@ -108,10 +109,14 @@ def test_another_order_of_devices_is_a_permute() -> None:
 def test_files_are_written_and_the_plan_is_verified(folder: Path) -> None:
     done = cli(*arguments(output="plan.json", svg="made.svg"))
     assert done.code == 0
-    assert done.out.splitlines()[-2:] == [
+    assert done.out.splitlines()[-4:] == [
         "plan written to plan.json",
         "picture written to made.svg",
+        "next, in JAX: p2smt export plan.json --to jax-shard-map -o moves.py",
+        'in torch: p2smt.torch_function(p2smt.read_redistribution("plan.json"), mesh)',
     ]
+    assert cli("export", "plan.json", "--to", "jax-shard-map", "-o", "moves.py").code == 0
+    assert p2smt.read_redistribution("plan.json").steps
     assert (folder / "made.svg").read_text().startswith("<svg")
     verified = cli("verify", "plan.json")
     assert (verified.code, verified.err) == (0, "")

@@ -264,6 +264,32 @@ def test_a_plan_that_relays_is_verified_as_one() -> None:
     assert "is sent to device" in cli("verify", "plan.json").out
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_file_says_that_plans_with_relays_may_take_less(folder: Path) -> None:
+    """As the command does; files of before do not know, and no plan takes less than it says."""
+    words = ("--device-ids", "0,2,4,6", "--to-device-ids", "8,10,12,14", "--nominal")
+    asked = [*ASKED, *words]
+    asked[2] = "dgx-h100:2"
+    told = cli(*asked, "-o", "plan.json").out
+    shown = cli("show", "plan.json").out
+    for text in (told, shown):
+        assert "of plans without relays" in " ".join(text.split())
+        assert "which --relay seeks" in " ".join(text.split())
+    assert cli("report", "plan.json", "-o", "page.html").code == 0
+    page = (folder / "page.html").read_text()
+    assert "of plans without relays" in page
+    assert "no plan without relays moves the bytes in less" in page
+    assert cli("verify", "plan.json").code == 0
+    data = json.loads((folder / "plan.json").read_text())
+    assert data["relayed_bound_s"] < data["bandwidth_s"]
+    before = {key: value for key, value in data.items() if key != "relayed_bound_s"}
+    (folder / "plan.json").write_text(json.dumps(before))
+    assert cli("verify", "plan.json").code == 0
+    assert "relays" not in cli("show", "plan.json").out
+    (folder / "plan.json").write_text(json.dumps(data | {"relayed_bound_s": 1.0}))
+    assert "plans that relay are said to take 1.0 s or more" in cli("verify", "plan.json").out
+
+
 # Broken plan files.
 
 

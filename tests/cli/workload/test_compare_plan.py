@@ -78,6 +78,24 @@ def test_the_gain_comes_first_and_its_parts_sum_up() -> None:
     assert f"{data['changes'][0]['change']}: " in change
 
 
+def test_a_page_says_of_what_the_range_of_the_gain_is() -> None:
+    """Of links, as the screen does; of two files it is of the errors of both."""
+    words = plan("--compare", YOURS)
+    Path("answer.json").write_text(cli(*words, "--json").out)
+    low, high = printed(words)["gain_range"]
+    assert cli("report", "answer.json", "-o", "page.html").code == 0
+    ends = f"{low:+.1%} to {high:+.1%}"
+    assert f"{ends}, links slow or fast for both" in Path("page.html").read_text()
+    assert f"{ends.replace('+', '')}, links slow or fast" in " ".join(
+        " ".join(shown(words)).split()
+    )
+    for name, strategy in (("a", YOURS), ("b", "tp=2,pp=2,zero=0")):
+        job = ("-m", "small.yaml", "-t", "tiny.yaml", "--global-batch", "16", "--seq", "1024")
+        Path(f"{name}.json").write_text(cli("estimate", *job, "-s", strategy, "--json").out)
+    assert cli("report", "a.json", "b.json", "-o", "two.html").code == 0
+    assert "errors of both apart" in Path("two.html").read_text()
+
+
 def test_yours_is_what_estimate_says_and_the_best_what_plan_says() -> None:
     data = printed(plan("--compare", YOURS))
     run = ("-t", "tiny.yaml", "-m", "small.yaml", "--global-batch", "16", "--seq", "1024")
@@ -161,6 +179,20 @@ def test_of_a_mixture_experts_may_be_whole_and_it_is_said() -> None:
     assert data["yours"] is not None
     told = printed([*words, "--compare", "tp=2,pp=1,mbs=1,sp=1,zero=0,recompute=none,ep=2", *LESS])
     assert told["assumed"] == ["etp=1"]
+
+
+def test_where_experts_are_not_cut_the_default_of_megatron_is_named() -> None:
+    """Of a strategy's text, by compare and by estimate alike; what says etp, or has tp=1, is not
+    told so."""
+    Path("mixed.yaml").write_text(MIXTURE)
+    job = ["-t", "tiny.yaml", "-m", "mixed.yaml", "--global-batch", "16", "--seq", "1024"]
+    default = "Megatron-LM's default is tp: etp=2"
+    open_, told, single = "tp=2,pp=1,sp=1", "tp=2,pp=1,sp=1,etp=1", "tp=1,pp=1"
+    for text, said in ((open_, True), (told, False), (single, False)):
+        found = cli("estimate", *job, "-s", text)
+        assert (found.code, default in found.err) == (0, said)
+        compared = " ".join(" ".join(shown(["plan", *job, "--compare", text, *LESS])).split())
+        assert (f"etp=1 ({default})" in compared) == said
 
 
 def test_how_sure_it_is_reads_as_words() -> None:

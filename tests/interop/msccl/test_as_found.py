@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.reading import AS_IT_STANDS, Reading
 from p2smt.interop.schedule_files import read_schedule, valid_as
+from p2smt.schedules.classics import classic
 from p2smt.schedules.verify.repair import find_repair
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
@@ -175,3 +177,21 @@ def test_equal_repairs_that_do_not_suffice_are_not_told() -> None:
     schedule = read_msccl(text, "f.xml")
     found = find_repair(schedule, verify(schedule))
     assert (found.repair, found.complete) == (None, True)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_offset_that_was_changed_is_found_before_dependencies_of_other_steps(
+    number: int,
+) -> None:
+    """Who reads a wrong place races for it, so that there are races that no dependency mends."""
+    right = classic("ring-all-reduce", 8)
+    step = right.steps[number]
+    (span,) = step.reads
+    moved = replace(step, reads=(replace(span, start=(span.start + 1) % 8),))
+    wrong = replace(right, steps=(*right.steps[:number], moved, *right.steps[number + 1 :]))
+    report = verify(wrong)
+    assert report.races
+    found = find_repair(wrong, report, time_limit_s=600)
+    assert found.repair is not None
+    assert (found.repair.step, found.repair.schedule.steps) == (number, right.steps)
+    assert found.tried < len(right.steps) / 2

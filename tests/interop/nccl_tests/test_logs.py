@@ -249,6 +249,31 @@ def test_headings_with_units_in_them_are_read(tmp_path: Path) -> None:
         parse_text(NCCOM.replace("(us)", "(ms)"), "f.txt")
 
 
+def in_markdown(heading: str, columns: int) -> str:
+    """The first columns of PLAIN's rows in bars, under the lines that stand above the table."""
+    above = [line for line in PLAIN.splitlines() if line.startswith("#") and "time" not in line]
+    rows = [words for words in map(str.split, PLAIN.splitlines()) if words and words[0].isdigit()]
+    barred = ["| " + " | ".join(words[:columns]) + " |" for words in rows]
+    return "\n".join([*above, heading, "|" + ":--|---:|" * columns, *barred]) + "\n"
+
+
+def test_tables_in_markdown_are_read() -> None:
+    """Units beside names, names in capitals; a whole log in bars; other columns get a remedy."""
+    names = ["size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong"]
+    plain = "| " + " | ".join(names) + " |"
+    expected = [t.seconds for t in one(PLAIN).timings][::2]
+    units = plain.replace("size", "Size (B)").replace("time", "Time (us)")
+    for heading in (plain, units.replace("algbw", "algbw (GB/s)"), plain.replace(" ", "")):
+        found = one(in_markdown(heading, 9))
+        assert [t.seconds for t in found.timings] == expected
+    whole = "\n".join(f"| {line} |" for line in PLAIN.splitlines())
+    assert one(whole).timings == one(PLAIN).timings
+    with pytest.raises(InputError, match=r"times must be in \(us\), not \(ms\)"):
+        parse_text(in_markdown(units.replace("us", "ms"), 9), "f.txt")
+    with pytest.raises(InputError, match=r"head the columns of this table size and time \(us\)"):
+        parse_text("| bytes | latency |\n|---|---|\n| 8 | 10 |\n", "f.txt")
+
+
 @pytest.mark.parametrize("key", ["log", "message", "msg", "textPayload"])
 def test_logs_of_a_json_object_a_line_are_read(tmp_path: Path, key: str) -> None:
     """With the marks of a launcher inside; a report of nccl-tests on one line is none."""

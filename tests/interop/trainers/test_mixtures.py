@@ -12,6 +12,7 @@ from p2smt.interop.trainers.megatron_bridge import MEGATRON_BRIDGE
 from p2smt.interop.trainers.option_table import TRAINERS, find_trainer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
+from p2smt.training.efficiencies.frameworks import framework
 from p2smt.training.strategy import Batch, Strategy
 from p2smt.training.transformer import Experts, Transformer
 from tests.interop.trainers.cases import LLAMA_70B, Run
@@ -145,4 +146,24 @@ def test_what_options_leave_to_the_user_is_noted(tp: int, told: bool) -> None:
     assert second.endswith("what hides of tp and cp with 1") == told
     dense = MEGATRON.export(LLAMA_70B, Batch(64, 1024), Strategy(dp=8)).notes
     assert "position embedding" in dense[0]
+    assert "--normalization RMSNorm" in dense[0]
     assert "router" not in dense[0]
+
+
+@pytest.mark.parametrize("name", ["megatron", "megatron-bridge"])
+def test_by_what_experts_are_reached_in_the_time_is_noted(name: str) -> None:
+    """Where the time is told, the dispatcher is a choice, and the options are none of another."""
+    mixture = replace(LLAMA_70B, layers=4, experts=Experts(8, 2, 512))
+    run = find_trainer(name), mixture, Batch(64, 1024)
+    timed = [
+        "\n".join(run[0].export(*run[1:], strategy, framework("megatron-core")).notes)
+        for strategy in (
+            Strategy(dp=8, zero=1, ep=8),
+            Strategy(dp=8, zero=1, ep=8, dispatcher="flex"),
+            Strategy(dp=8, zero=1),
+        )
+    ]
+    said = "the library's all-to-all of experts: plan --dispatcher flex"
+    assert [said in text for text in timed] == [True, False, False]
+    untimed = run[0].export(*run[1:], Strategy(dp=8, zero=1, ep=8)).notes
+    assert said not in "\n".join(untimed)

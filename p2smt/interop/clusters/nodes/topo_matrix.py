@@ -54,7 +54,10 @@ _ITSELF = "X"
 _CELL = re.compile(r"\s*(X|NV[1-9]\d?|PIX|PXB|PHB|NODE|SYS|SOC)")
 _NAME = re.compile(r"(?:GPU|NIC)\d{1,4}|[a-z][a-z\d]*_\w{1,40}")
 _RUN_TOGETHER = re.compile(r"(?<=\d)(?=(?:GPU\d|NIC\d|mlx\d_\d|CPU Aff|NUMA Aff))")
-_ROW_NAME = re.compile(r"^\s*((?:GPU|NIC|mlx\d_)\d{1,4})(?=X\s|NV\d|PIX|PXB|PHB|NODE|SYS|SOC)")
+_ROW_NAME = re.compile(
+    r"^\s*((?:GPU|NIC|mlx\d_)\d{1,4})(?=X(?:\s|$)|X?(?:NV\d|PIX|PXB|PHB|NODE|SYS|SOC))"
+)
+_OWN_ROW = re.compile(r"GPU\d{1,4}\s*X(?![a-z\d])")
 _PARTED = "cells that ran together, or rows that were broken, are parted by the number of columns"
 MAX_BROKEN = 16
 """Most lines that a row of a narrow window goes on for."""
@@ -187,12 +190,22 @@ def _matrix(lines: list[str], start: int, names: tuple[str, ...], source: str) -
                 words, parted = run[: len(names)], parted | {name}
         rows[name] = _row(words, names, own, where)
     if missing := [name for name in names if name not in rows]:
-        rule = f"has no row {missing[0]}: the matrix is cut off"
-        raise InputError(source, rule, "give all that nvidia-smi topo -m prints")
+        raise _cut_off(source, missing[0], rows, lines[start])
     cells = [list(rows[name]) for name in names]
     for i in (names.index(name) for name in parted):
         cells[i][-1] = _of_two_numbers(cells[i][-1], cells[-1][i])
     return _Matrix(names, tuple(map(tuple, cells)), bool(parted))
+
+
+def _cut_off(
+    source: str, missing: str, rows: Mapping[str, tuple[str, ...]], heading: str
+) -> InputError:
+    """Why a row is not there: rows end early, or lost the breaks of their lines."""
+    if not rows and _OWN_ROW.search(heading):
+        rule = "has its rows on the line of the heading: the breaks of lines were lost"
+        return InputError(source, rule, "give it as nvidia-smi topo -m prints it, a row on a line")
+    rule = f"has no row {missing}: the matrix is cut off"
+    return InputError(source, rule, "give all that nvidia-smi topo -m prints")
 
 
 def _rest_of_row(lines: list[str], number: int, names: tuple[str, ...]) -> str:

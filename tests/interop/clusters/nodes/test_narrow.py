@@ -132,3 +132,22 @@ def test_cells_that_are_missing_are_missed(old: str, new: str, what: str) -> Non
     assert old in WHOLE
     with pytest.raises(InputError, match=what):
         parse_topo_matrix(WHOLE.replace(old, new), "f")
+
+
+def glued(whole: str) -> str:
+    """The heading and the rows without a single tab."""
+    head, *rest = whole.partition("\n\n")
+    return head.replace("\t", "") + "".join(rest)
+
+
+def test_every_tab_that_was_lost() -> None:
+    same(glued(WHOLE))
+    same(glued(PAIRS), PAIRS)
+
+
+@pytest.mark.parametrize("gap", ["", "\t"])
+def test_breaks_of_lines_that_were_lost(gap: str) -> None:
+    """Then it is no matrix that was cut off."""
+    text = WHOLE.partition("\n\n")[0].replace("\n", gap).replace("\t", gap)
+    with pytest.raises(InputError, match=r"breaks of lines were lost.*a row on a line"):
+        parse_topo_matrix(text, "f")
