@@ -86,6 +86,37 @@ def test_links_between_pages_lead_somewhere() -> None:
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
 
 
+OURS = ("p2smt/", "encodings/", "tests/", "experiments/", "docs/")
+
+
+def unknown_files(text: str, marks: str, folder: Path) -> list[str]:
+    """Names of Python files between marks that are ours by their folder, and are not there."""
+    named = re.findall(rf"(?<!`){marks}([a-z0-9_/]+[a-z0-9]\.py){marks}(?!`)", text)
+    here = folder.is_relative_to(ROOT / "encodings")
+    places = (ROOT, folder, folder.parent)
+    return [
+        name
+        for name in named
+        if (here or name.startswith(OURS)) and not any((at / name).exists() for at in places)
+    ]
+
+
+def test_files_that_pages_and_encodings_name_are_there() -> None:
+    pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
+    assert {p.name: n for p in pages if (n := unknown_files(p.read_text(), "`", DOCS))} == {}
+    files = [*(ROOT / "encodings").rglob("*.py")]
+    lost = {f.name: n for f in files if (n := unknown_files(f.read_text(), "``", f.parent))}
+    assert lost == {}
+
+
+def test_a_file_that_is_not_there_is_found() -> None:
+    assert unknown_files("in `tests/no.py`, `tests/tiers.py` and `others.py`", "`", DOCS) == [
+        "tests/no.py"
+    ]
+    inside = ROOT / "encodings" / "program"
+    assert unknown_files("``z3.py``, ``z3_steps.py``", "``", inside) == ["z3_steps.py"]
+
+
 def test_the_table_of_constants_is_up_to_date() -> None:
     text = (DOCS / "cost-model.md").read_text()
     assert script(DOCS / "constants.py").page(text) == text, "run: python docs/constants.py"

@@ -1,9 +1,9 @@
 """A shortest path through the reachable states, chosen by CP-SAT: the default encoding of programs.
 
 A breadth-first search lists the states and the steps between them beforehand
-(``reachable.py``, ``reachable_search.py``, ``reachable_contents.py``, ``reachable_merged.py``: no
-solver in them); CP-SAT chooses along them, by table constraints.  The paper's direct encoding of
-state matrices is in ``z3_steps.py``; it is the cross-check of this one.
+(``reachable.py``, ``reachable_search.py``: no solver in them); CP-SAT chooses along them, by table
+constraints.  The paper's direct encoding of state matrices is in ``z3.py``; it is the cross-check
+of this one.
 
 Problem: P2's synthesis of reduction programs: sequences of at most L instructions that lead
 from the start of a demand to its goal.
@@ -11,8 +11,7 @@ from the start of a demand to its goal.
 The states that matter are those reachable from the start and from which the goal is still
 reachable in the steps left.  Over up to 2 levels, up to length 6 over 5, and up to length 5 over
 more, they are built on factors of two (the small-model theorem, see docs/small-model.md); outside
-that range on the real factors.  States of one layer that the same steps go on from are one node
-(``cpsat_layers.py``).
+that range on the real factors.  States of one layer that the same steps go on from are one node.
 
 Variables, for step t = 1..L
     x[t] in 0..I       instruction number plus one; 0 is "stop"

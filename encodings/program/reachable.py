@@ -6,7 +6,7 @@ reduce-scatter come from the real sizes even where synthesis runs on small ones.
 
 In the range of the small-model theorem one table serves all factors of a depth: row counts
 are then kept symbolically, as exponents of one prime per factor, and filled in afterwards.  Of more
-than five levels neighbouring ones are merged, in every way (``reachable_merged.py``).
+than five levels neighbouring ones are merged, in every way.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Model factors say on which devices the states live; ``sizes`` and ``rows`` are those by
 which rows are counted: the real ones, or symbolic ones.  A state is the tuple of its devices'
-contents, by number (``reachable_contents.py``).
+contents, by number.
 
 Three things make a step cheap, and none of them loses a program.
 

@@ -32,5 +32,5 @@ that a plan is exported to.  ``rank_orders`` reads orders of ranks.
 ``weights`` says who holds which part of a model's weights in a framework.
 
 ``model_config`` reads what Hugging Face says of a model, ``trainers`` writes a strategy as programs
-that train take it (``table`` has them), also from a plan.
+that train take it (``option_table`` has them), also from a plan.
 """

@@ -1,1 +1,1 @@
-"""Frozen questions, one file each: plain data, the same for every solver."""
+"""Frozen questions: plain data, the same for every solver; like ones share a file."""

@@ -5,7 +5,7 @@ values of a rank are its own input of a chunk and every message of the chunk tha
 kept for itself; a message is the sum of some values that its sender has before the step, a result
 the sum of some that a rank has at last, no input twice.
 
-Points are own inputs, messages and results (``schedule/points.py``): message m of chunk c goes over
+Points are own inputs, messages and results (``points.py``): message m of chunk c goes over
 edge e in step s, as the slot-th of at most K.  p -> m: point p is a value of the rank where m
 begins (or of the rank of the result m), and was there before.
 
