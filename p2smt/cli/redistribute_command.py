@@ -295,7 +295,7 @@ def _finish(
     from p2smt.report.resharding_tables import redistribution_tables
 
     peers, gradient = beside.rows(answer), beside.gradient(answer)
-    written = _write(answer, output, svg)
+    written = _write(answer, output, svg, how=peers is None)
     tell_tables(
         shown.json,
         lambda: redistribution_data(answer, peers, gradient),
@@ -306,8 +306,10 @@ def _finish(
     return INTERRUPTED if answer.interrupted else exit_code(answer.status)
 
 
-def _write(answer: RedistributionAnswer, output: str | None, svg: str | None) -> list[str]:
-    """Write plan and picture; returns what to say of it."""
+def _write(
+    answer: RedistributionAnswer, output: str | None, svg: str | None, *, how: bool
+) -> list[str]:
+    """Write plan and picture; returns what to say of it, and (``how``) what makes code of it."""
     from p2smt.report.text import printable
 
     lines: list[str] = []
@@ -324,7 +326,7 @@ def _write(answer: RedistributionAnswer, output: str | None, svg: str | None) ->
 
         write_picture(answer.plan, svg)
         lines.append(f"picture written to {printable(svg)}")
-    if output is not None:
+    if output is not None and how:
         name = printable(output)
         lines.append(f"next, in JAX: p2smt export {name} --to jax-shard-map -o moves.py")
         lines.append(f'in torch: p2smt.torch_function(p2smt.read_redistribution("{name}"), mesh)')

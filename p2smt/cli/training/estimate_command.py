@@ -111,8 +111,6 @@ def estimate(
     valid_on = _valid_on(trained, batch, text)
     with t.hinting_at_part(topology, valid_on):
         chosen = chosen_on(devices)
-    if launch is None:
-        _note_uncut(trained, chosen, text)
     where = None if placement is None else _placement(placement, topology, AXES, chosen.sizes)
     theirs = None
     if expert_placement is not None:
@@ -154,6 +152,8 @@ def estimate(
     own: Anchor | None = None
     with t.hinting_at_part(topology, valid_on):
         found = again(topology, batch.sequences, most)
+    if launch is None:
+        _note_uncut(trained, chosen, text)
     own = t.anchor_of(
         *(measured, trained, topology, batch, found.efficiency),
         *(workload.given(), force, settings, listed),
