@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -327,9 +329,9 @@ def _write(
         write_picture(answer.plan, svg)
         lines.append(f"picture written to {printable(svg)}")
     if output is not None and how:
-        name = printable(output)
-        lines.append(f"next, in JAX: p2smt export {name} --to jax-shard-map -o moves.py")
-        lines.append(f'in torch: p2smt.torch_function(p2smt.read_redistribution("{name}"), mesh)')
+        word, text = shlex.quote(output), json.dumps(output)
+        lines.append(f"next, in JAX: p2smt export {printable(word)} --to jax-shard-map -o moves.py")
+        lines.append(f"in torch: p2smt.torch_function(p2smt.read_redistribution({text}), mesh)")
     return ["", *lines] if lines else []
 
 

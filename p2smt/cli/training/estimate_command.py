@@ -152,8 +152,6 @@ def estimate(
     own: Anchor | None = None
     with t.hinting_at_part(topology, valid_on):
         found = again(topology, batch.sequences, most)
-    if launch is None:
-        _note_uncut(trained, chosen, text)
     own = t.anchor_of(
         *(measured, trained, topology, batch, found.efficiency),
         *(workload.given(), force, settings, listed),
@@ -174,6 +172,8 @@ def estimate(
         below.append(f"picture written to {printable(svg)}")
     if unknown := uneven_note(topology):
         note_beside(unknown)
+    if launch is None:
+        _note_uncut(trained, chosen, text)
     tell_tables(
         json,
         lambda: estimate_data(found, rows or None, own),
