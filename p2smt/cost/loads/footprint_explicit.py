@@ -120,8 +120,8 @@ class _Uplinks:
     @staticmethod
     def of(topology: Topology, every: StepGroups, j: int) -> _Uplinks | None:
         """Those of groups of one size; None where none leaves an entity."""
-        groups = every.rows
-        where, count = entity_of(topology, groups, j)
+        groups, parts = every.rows, _Parts.of(topology, every, j)
+        where, count = parts.where, parts.count
         crossing = count[where] < groups.shape[1]
         if not crossing.any():
             return None
@@ -131,7 +131,7 @@ class _Uplinks:
         pairs = np.divmod(np.unique(where[crossing] * width + port[crossing]), width)
         reached = np.bincount(pairs[0], minlength=len(count)) * max(ports // under, 1)
         share = 1.0 / reached[pairs[0]] / _parts(topology, j, pairs[1] // ports)
-        sent = sent_by(topology, every, j, len(count))
+        sent = parts.sent(topology, every, j)
         return _Uplinks(
             pairs[1],
             count[pairs[0]],
@@ -257,8 +257,9 @@ def sibling_use(topology: Topology, every: Sequence[StepGroups], j: int) -> Leve
 
 def _inside(topology: Topology, groups: StepGroups, j: int, closed: BoolArray) -> tuple[int, int]:
     """The fewest members in one sibling, and those of the ``closed`` groups (0: there are none)."""
-    where, count = entity_of(topology, groups.rows, j)
-    return int(count[where].min()), int(count[where[closed]].min()) if closed.any() else 0
+    parts = _Parts.of(topology, groups, j)
+    closed_least = int(parts.count[parts.where[closed]].min()) if closed.any() else 0
+    return int(parts.count.min()), closed_least
 
 
 def _sibling_drawn(
@@ -267,10 +268,10 @@ def _sibling_drawn(
     """What one device draws by a ring, a path and a tree of a group inside the level alone."""
     if not closed.any():
         return 0.0, 0.0, 0.0
-    where, count = entity_of(topology, groups.rows, j)
-    chosen = np.unique(where[closed])
+    parts = _Parts.of(topology, groups, j)
+    chosen = np.unique(parts.where[closed])
     ring, out, back, tree = (
-        float((sent / count)[chosen].max()) for sent in sent_by(topology, groups, j, len(count))
+        float((sent / parts.count)[chosen].max()) for sent in parts.sent(topology, groups, j)
     )
     return ring, max(out, back), tree
 
@@ -440,27 +441,49 @@ class StepGroups:
         return StepGroups(np.sort(groups, axis=1), ring, chain, trees, weight)
 
 
-def entity_of(topology: Topology, groups: IntArray, j: int) -> tuple[IntArray, IntArray]:
-    """Per member: a number for its (group, entity of level j), and the members in there."""
-    entity = groups // topology.devices_under(j)
-    total = int(np.prod(topology.sizes[: j + 1]))
-    key = entity + total * np.arange(len(groups))[:, None]
-    _, where, count = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray(where.reshape(groups.shape)), np.asarray(count)
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts into which the entities of level j cut groups: one for each (group, entity).
 
-
-def sent_by(topology: Topology, every: StepGroups, j: int, entities: int) -> tuple[FloatArray, ...]:
-    """Per (group, entity): what leaves it by a ring, by a chain out and in, and by a tree.
-
-    A ring leaves it once per cyclic run of its members.
+    ``key`` are their numbers, ascending, ``count`` the members in each; ``where`` is the part of
+    each member of the sorted rows.
     """
-    where, _ = entity_of(topology, every.ring, j)
-    apart = where != np.roll(where, -1, axis=1)
-    runs = np.bincount(where[apart], minlength=entities)
-    chain = apart[:, :-1]
-    away = np.bincount(where[:, :-1][chain], minlength=entities)
-    into = np.bincount(where[:, 1:][chain], minlength=entities)
-    grouped, _ = entity_of(topology, every.chain, j)
-    tree = every.trees.sent(grouped.ravel(), j > topology.node_level)
-    both = runs * every.weight, away.astype(float), into.astype(float), tree
-    return tuple(np.asarray(sent, dtype=np.float64) for sent in both)
+
+    key: IntArray
+    count: IntArray
+    where: IntArray
+
+    @staticmethod
+    def of(topology: Topology, every: StepGroups, j: int) -> _Parts:
+        """In sorted rows the members of a part stand side by side."""
+        keys = _part_keys(topology, every.rows, j).ravel()
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        count = np.diff(first, append=len(keys))
+        where = np.repeat(np.arange(len(first)), count)
+        return _Parts(keys[first], count, where.reshape(every.rows.shape))
+
+    def sent(self, topology: Topology, every: StepGroups, j: int) -> tuple[FloatArray, ...]:
+        """What leaves each part by a ring, by a chain out and in, and by a tree.
+
+        A ring leaves it once per cyclic run of its members.
+        """
+        where, many = self._of(topology, every.ring, j), len(self.key)
+        apart = where != np.roll(where, -1, axis=1)
+        runs = np.bincount(where[apart], minlength=many)
+        chain = apart[:, :-1]
+        away = np.bincount(where[:, :-1][chain], minlength=many)
+        into = np.bincount(where[:, 1:][chain], minlength=many)
+        grouped = where if every.chain is every.ring else self._of(topology, every.chain, j)
+        tree = every.trees.sent(grouped.ravel(), j > topology.node_level)
+        both = runs * every.weight, away.astype(float), into.astype(float), tree
+        return tuple(np.asarray(sent, dtype=np.float64) for sent in both)
+
+    def _of(self, topology: Topology, groups: IntArray, j: int) -> IntArray:
+        """The part of each member of the same groups in another order."""
+        return np.searchsorted(self.key, _part_keys(topology, groups, j))
+
+
+def _part_keys(topology: Topology, groups: IntArray, j: int) -> IntArray:
+    """Per member: a number for its (group, entity of level j)."""
+    entities = math.prod(topology.sizes[: j + 1])
+    return groups // topology.devices_under(j) + entities * np.arange(len(groups))[:, None]
