@@ -15,6 +15,7 @@ from p2smt.report.training.run_words import (
     batch_words,
     cluster_words,
     efficiency_lines,
+    headline,
     model_words,
 )
 from p2smt.result import Status
@@ -68,12 +69,6 @@ def interrupted_lines(found: Planned) -> Iterator[str]:
     if found.interrupted:
         best = "no strategy had been found" if found.plan is None else "the best found so far"
         yield f"interrupted: {best}"
-
-
-def headline(answer: PlanAnswer) -> str:
-    """Status and proof."""
-    status, proof = answer.status.value, answer.proof()
-    return proof if proof.startswith(status) else f"{status}: {proof}"
 
 
 def option_lines(options: Sequence[TrainerOptions], launcher: str) -> Iterator[str]:
