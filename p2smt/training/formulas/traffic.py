@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from sympy import Expr, Integer, Piecewise
 
 from p2smt.collectives.names import RequestKind
+from p2smt.training.formulas.compiled import Traffic
+from p2smt.training.formulas.memory import MEMORY_ROWS
 from p2smt.training.formulas.seconds import (
+    COMPUTE_ROWS,
     CORE_BACKWARD_S,
     CORE_S,
     DOWN_S,
     LOGITS_S,
     OUTPUT_S,
     QKV_S,
+    SECONDS_ROWS,
     STAGE_BACKWARD_S,
     STAGE_FORWARD_S,
     UP_S,
@@ -29,6 +33,7 @@ from p2smt.training.formulas.symbols import (
     MEGATRON,
     PAPER,
     RING,
+    SIZE_ROWS,
     STAGE_PARAMETERS,
     TOKENS,
     ZERO,
@@ -75,34 +80,14 @@ _BUCKET_PART = overlap_dp * (1 - 1 / Max(n, 1))
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficRow:
-    """A request of some axes: its formulas, and where they are from.
+class TrafficRow(Traffic):
+    """A request of some axes with its formulas, and where they are from."""
 
-    ``edge``: how many calls of an iteration have nothing to hide under.  ``closes``: of several
-    chunks a stage the last rank sends to the first one, too, which has the next chunk.
-    """
-
-    name: str
-    kind: RequestKind
-    axes: tuple[str, ...]
     payload: Expr
     calls: Expr
     source: str
-    cover: Cover = Cover.NOTHING
     part: Expr = _NONE
     cover_s: Expr = _NONE
-    once: bool = False
-    edge: int = 0
-    closes: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name as formulas have it."""
-        return self.name.replace(" ", "_")
-
-    def row_name(self, what: str) -> str:
-        """The name of one of its formulas."""
-        return f"{self.key}_{what}"
 
     def row(self, what: str) -> FormulaRow:
         """One of its formulas: ``payload``, ``calls``, ``part`` or ``cover_s``."""
@@ -131,7 +116,8 @@ def _tp(
     source = f"{PAPER} section 4.2.2"
     if cover_s == 0:
         return TrafficRow(name, kind, ("tp",), _HIDDEN, calls, source)
-    return TrafficRow(name, kind, ("tp",), _HIDDEN, calls, source, Cover.PRODUCT, part, cover_s)
+    of = (name, kind, ("tp",), _HIDDEN, calls, source, part, cover_s)
+    return TrafficRow(*of, cover=Cover.PRODUCT)
 
 
 TP_TRAFFIC = (
@@ -147,7 +133,8 @@ TP_TRAFFIC = (
 
 def _cp(name: str, calls: Expr, core_s: Expr) -> TrafficRow:
     hidden_s = core_s * (1 - 1 / c)  # the last block computes when all has arrived
-    return TrafficRow(name, _AG, ("cp",), _KEYS, calls, RING, Cover.ATTENTION, Integer(1), hidden_s)
+    of = (name, _AG, ("cp",), _KEYS, calls, RING, Integer(1), hidden_s)
+    return TrafficRow(*of, cover=Cover.ATTENTION)
 
 
 _AGAIN = 1 + full + selective
@@ -163,10 +150,10 @@ PP_TRAFFIC = (
         _HIDDEN / t,
         2 * v,
         f"{MEGATRON} sections 2.2 and 4.1",
-        Cover.COMPUTE,
         Piecewise((overlap_pp, v > 1), (0, True)),
         _STAGE_S,
         closes=True,
+        cover=Cover.COMPUTE,
     ),
     TrafficRow(
         "pp shared embedding",
@@ -189,10 +176,10 @@ def _gradients(name: str, kind: RequestKind, calls: Expr) -> TrafficRow:
         G * STAGE_PARAMETERS.symbol,
         calls,
         f"{ZERO} section 7.2.1",
-        Cover.BACKWARD,
         _BUCKET_PART,
         STAGE_BACKWARD_S.symbol,
         once=True,
+        cover=Cover.BACKWARD,
     )
 
 
@@ -205,10 +192,10 @@ def copies(name: str, axis: str, elements: Expr, calls: Expr = zero_1) -> Traffi
         G * elements,
         calls,
         COPIES,
-        Cover.BACKWARD,
         _BUCKET_PART,
         STAGE_BACKWARD_S.symbol,
         once=True,
+        cover=Cover.BACKWARD,
     )
 
 
@@ -221,10 +208,10 @@ def _fetch(name: str, payload: Expr, calls: Expr, edge: int = 0) -> TrafficRow:
         payload,
         zero_3 * calls,
         f"{ZERO} section 7.2.2",
-        Cover.COMPUTE,
         overlap_fetch,
         _STAGE_S,
         edge=edge,
+        cover=Cover.COMPUTE,
     )
 
 
@@ -237,10 +224,10 @@ def _scatter(name: str, elements: Expr, calls: Expr, edge: int = 0) -> TrafficRo
         G * elements,
         zero_2 * calls,
         EVERY_BACKWARD,
-        Cover.LAYERS_BACKWARD,
         overlap_dp,
         STAGE_BACKWARD_S.symbol,
         edge=edge,
+        cover=Cover.LAYERS_BACKWARD,
     )
 
 
@@ -255,10 +242,10 @@ DP_TRAFFIC = (
         2 * STAGE_PARAMETERS.symbol,
         zero_1 - zero_3,
         f"{ZERO} section 7.2.1",
-        Cover.FORWARD,
         _BUCKET_PART,
         STAGE_FORWARD_S.symbol,
         once=True,
+        cover=Cover.FORWARD,
     ),
     copies("dp", "dpr", STAGE_PARAMETERS.symbol / (d * c / dr)),
     _fetch("dp layer gather", 2 * LAYER_PARAMETERS.symbol, 2 * n, edge=1),
@@ -267,3 +254,14 @@ DP_TRAFFIC = (
     _scatter("dp ends scatter", END_PARAMETERS.symbol, _ENDS),
 )
 TRAFFIC = (*TP_TRAFFIC, *CP_TRAFFIC, *PP_TRAFFIC, *DP_TRAFFIC)
+
+
+def count_rows() -> tuple[FormulaRow, ...]:
+    """Rows of sizes, operations, memory, and of what requests carry."""
+    sent = (one.row(what) for one in TRAFFIC for what in ("payload", "calls", "part"))
+    return (*SIZE_ROWS, *COMPUTE_ROWS, *MEMORY_ROWS, *sent)
+
+
+def second_rows() -> tuple[FormulaRow, ...]:
+    """Rows of seconds without communication, and of what hides it."""
+    return (*SECONDS_ROWS, *(one.row("cover_s") for one in TRAFFIC))
