@@ -18,9 +18,8 @@ from experiments.testbed.written.marked import filled
 from experiments.training_runs.fit_kinds import START
 from p2smt.cli import run
 from p2smt.training.efficiency import LayerConstants
-from p2smt.training.formulas.kinds_seconds import kind_rows
+from p2smt.training.formulas.rows import count_rows, kind_rows, second_rows
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
-from p2smt.training.formulas.traffic import count_rows, second_rows
 from p2smt.training.megatron_rules import GIVEN_RULES, SOURCES
 from p2smt.training.validity import MIXTURE_RULES, RULES
 

@@ -34,7 +34,7 @@ from p2smt.parallelism.placement import (
 from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.plans.ranges import members_in_node
 from p2smt.training.efficiency import Efficiency, Framework
-from p2smt.training.formulas.compiled import Traffic
+from p2smt.training.formulas.compiled.table import Traffic
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
 from p2smt.training.prediction import AxisRequest, Cover

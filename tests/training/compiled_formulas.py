@@ -13,10 +13,10 @@ from typing import Any
 
 from sympy import lambdify
 
-from p2smt.training.formulas.kinds_seconds import kind_rows
 from p2smt.training.formulas.kinds_seconds import traffic as kinds_traffic
+from p2smt.training.formulas.rows import count_rows, kind_rows, second_rows
 from p2smt.training.formulas.symbols import FormulaRow
-from p2smt.training.formulas.traffic import TRAFFIC, TrafficRow, count_rows, second_rows
+from p2smt.training.formulas.traffic import TRAFFIC, TrafficRow
 from tests.imports import ROOT
 
 FOLDER = ROOT / "p2smt" / "training" / "formulas" / "compiled"
@@ -30,7 +30,7 @@ from typing import Any
 from numpy import {called}
 
 from p2smt.collectives.names import RequestKind
-from p2smt.training.formulas.compiled import CompiledRows, FormulaTable, Traffic
+from p2smt.training.formulas.compiled.table import CompiledRows, FormulaTable, Traffic
 from p2smt.training.prediction import Cover
 '''
 TABLE = """

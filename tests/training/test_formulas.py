@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.training.formulas.kinds_seconds import kind_rows
-from p2smt.training.formulas.quantities import formula_table
+from p2smt.training.formulas.compiled import formula_table
+from p2smt.training.formulas.rows import count_rows, kind_rows, second_rows
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
-from p2smt.training.formulas.traffic import count_rows, second_rows
 from tests.interpreter import assert_silent
 from tests.training.compiled_formulas import FOLDER, modules
 
@@ -66,7 +65,7 @@ def test_functions_are_those_of_the_rows() -> None:
 def test_sympy_is_not_loaded_with_the_table() -> None:
     code = (
         "import sys; import p2smt.training.iteration, p2smt.training.pipeline;"
-        "from p2smt.training.formulas.quantities import formula_table, kinds_table;"
+        "from p2smt.training.formulas.compiled import formula_table, kinds_table;"
         "formula_table(); kinds_table(False); kinds_table(True);"
         "assert 'sympy' not in sys.modules"
     )

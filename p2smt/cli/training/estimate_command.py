@@ -236,8 +236,8 @@ def _shown(
     found: RunEstimate, below: Sequence[str], own: Anchor | None, *, details: bool
 ) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for; lines ``below`` follow."""
-    from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import estimate_screen
+    from p2smt.report.training.training_tables import estimate_tables
     from p2smt.training.remedies import remedies
 
     helps = () if found.fits else remedies(found)

@@ -403,10 +403,10 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     from p2smt.report.text import printable
     from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.estimate_data import hosts_data
-    from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
     from p2smt.report.training.run_words import proof_words
+    from p2smt.report.training.training_tables import estimate_tables
 
     output, svg, details, as_json = shown
     found = plan_on_hosts(
@@ -542,7 +542,7 @@ def _shown(
     if details or compared is None:
         yield from plan_screen(found, room_for, own, file)
     if details:
-        from p2smt.report.training.plan_tables import plan_tables
+        from p2smt.report.training.training_tables import plan_tables
 
         yield from ("", plan_tables(found))
 

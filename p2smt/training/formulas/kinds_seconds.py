@@ -28,8 +28,6 @@ from p2smt.training.formulas.kinds import (
     TAU,
     Product,
     attention_products,
-    count_rows,
-    memory_rows,
     products,
 )
 from p2smt.training.formulas.seconds import ROOFLINE
@@ -472,11 +470,3 @@ def _layers(
             edge=edge,
         ),
     )
-
-
-def kind_rows(mla: bool) -> tuple[tuple[FormulaRow, ...], tuple[FormulaRow, ...]]:
-    """Rows that need no device, and seconds, of models with layers of several kinds."""
-    rows = traffic(mla)
-    sent = (one.row(what) for one in rows for what in ("payload", "calls", "part"))
-    counts = (*count_rows(mla), *memory_rows(mla), *sent)
-    return counts, (*seconds_rows(mla), *(one.row("cover_s") for one in rows))

@@ -12,7 +12,8 @@ from p2smt.cluster.link import Device
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.training.efficiency import Efficiency, Framework, LayerConstants
-from p2smt.training.formulas.compiled import FormulaTable
+from p2smt.training.formulas.compiled import formula_table, kinds_table
+from p2smt.training.formulas.compiled.table import FormulaTable
 from p2smt.training.formulas.stages import (
     RECOMPUTES,
     MixtureColumns,
@@ -24,20 +25,6 @@ from p2smt.training.formulas.stages import (
 )
 from p2smt.training.strategy import MODULES, PEAK_OF, SIXTEEN, Batch, Recompute
 from p2smt.training.transformer import Attention, LayerKind, Mlp, Transformer
-
-
-def formula_table() -> FormulaTable:
-    """The table of decoders with equal dense layers."""
-    from p2smt.training.formulas.compiled.dense import TABLE
-
-    return TABLE
-
-
-def kinds_table(mla: bool) -> FormulaTable:
-    """The table of decoders with layers of several kinds, whose attention may be latent."""
-    from p2smt.training.formulas.compiled import kinds, latent
-
-    return latent.TABLE if mla else kinds.TABLE
 
 
 @dataclass(frozen=True, slots=True)

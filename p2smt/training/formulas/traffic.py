@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from sympy import Expr, Integer, Piecewise
 
 from p2smt.collectives.names import RequestKind
-from p2smt.training.formulas.compiled import Traffic
-from p2smt.training.formulas.memory import MEMORY_ROWS
+from p2smt.training.formulas.compiled.table import Traffic
 from p2smt.training.formulas.seconds import (
-    COMPUTE_ROWS,
     CORE_BACKWARD_S,
     CORE_S,
     DOWN_S,
     LOGITS_S,
     OUTPUT_S,
     QKV_S,
-    SECONDS_ROWS,
     STAGE_BACKWARD_S,
     STAGE_FORWARD_S,
     UP_S,
@@ -33,7 +30,6 @@ from p2smt.training.formulas.symbols import (
     MEGATRON,
     PAPER,
     RING,
-    SIZE_ROWS,
     STAGE_PARAMETERS,
     TOKENS,
     ZERO,
@@ -254,14 +250,3 @@ DP_TRAFFIC = (
     _scatter("dp ends scatter", END_PARAMETERS.symbol, _ENDS),
 )
 TRAFFIC = (*TP_TRAFFIC, *CP_TRAFFIC, *PP_TRAFFIC, *DP_TRAFFIC)
-
-
-def count_rows() -> tuple[FormulaRow, ...]:
-    """Rows of sizes, operations, memory, and of what requests carry."""
-    sent = (one.row(what) for one in TRAFFIC for what in ("payload", "calls", "part"))
-    return (*SIZE_ROWS, *COMPUTE_ROWS, *MEMORY_ROWS, *sent)
-
-
-def second_rows() -> tuple[FormulaRow, ...]:
-    """Rows of seconds without communication, and of what hides it."""
-    return (*SECONDS_ROWS, *(one.row("cover_s") for one in TRAFFIC))

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import ceil, greater, maximum, minimum, nan, select
 
 from p2smt.collectives.names import RequestKind
-from p2smt.training.formulas.compiled import CompiledRows, FormulaTable, Traffic
+from p2smt.training.formulas.compiled.table import CompiledRows, FormulaTable, Traffic
 from p2smt.training.prediction import Cover
 
 
