@@ -67,11 +67,11 @@ def _line(data: dict[str, Any]) -> bytes:
 def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
     data: dict[str, Any]
     match record:
-        case SplitRecord(cube, children, seconds, worker):
-            data = {"record": "split", "cube": list(cube.path), "children": _paths(children)}
-            data |= {"seconds": seconds, "worker": worker}
-        case Continuation(options, versions):
-            data = {"record": "continued", "options": options, "versions": dict(versions)}
+        case SplitRecord(cube, children):
+            paths = {"cube": list(cube.path), "children": [list(one.path) for one in children]}
+            data = {"record": "split", **to_plain(record), **paths}
+        case Continuation():
+            data = {"record": "continued", **to_plain(record)}
         case Member():
             data = {"record": "incumbent", "member": to_plain(record)}
         case Closure():
@@ -84,10 +84,6 @@ def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
 def _closure_data(one: Closure) -> dict[str, Any]:
     data: dict[str, Any] = {"record": "closed", **to_plain(one), "cube": list(one.cube.path)}
     return data if one.deaths else {key: data[key] for key in data if key != "deaths"}
-
-
-def _paths(cubes: Sequence[Subproblem]) -> list[list[str]]:
-    return [list(cube.path) for cube in cubes]
 
 
 def read_journal(path: str) -> JournalText:
