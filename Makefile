@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve docs test test-all explore record size check format lint types fast bench accuracy testbed-study mpi-study study study-full gains allocations redistributions redistribution-ranks transfers training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
+.PHONY: help solve docs test test-all explore record formulas size check format lint types fast bench accuracy testbed-study mpi-study study study-full gains allocations redistributions redistribution-ranks transfers training-runs training-memory training-anchors unequal-racks crossings small-model mixture-search choices scaling large-plan gpu-bundle published-schedules schedule-synthesis mpi setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -48,6 +48,9 @@ check: format lint types fast ## format, lint, types and the fast tests
 
 record: setup-dev ## renew tests/record/golden (all that a user sees) and say which commands changed
 	$(BIN)/python -m tests.record
+
+formulas: setup-dev ## write p2smt/training/formulas/compiled from the rows of the formulas
+	$(BIN)/python -m tests.training.compiled_formulas
 
 size: setup-dev ## code lines of each package beside size.toml, and what tells how hard it is to find one's way
 	$(BIN)/python -m tests.size

@@ -18,7 +18,7 @@ from experiments.testbed.written.marked import filled
 from experiments.training_runs.fit_kinds import START
 from p2smt.cli import run
 from p2smt.training.efficiency import LayerConstants
-from p2smt.training.formulas.quantities import count_rows, kind_rows, second_rows
+from p2smt.training.formulas.rows import count_rows, kind_rows, second_rows
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
 from p2smt.training.megatron_rules import GIVEN_RULES, SOURCES
 from p2smt.training.validity import MIXTURE_RULES, RULES

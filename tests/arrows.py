@@ -248,7 +248,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "tree_sitter": ("interop.shell",),
     "tree_sitter_bash": ("interop.shell",),
     "scipy": ("calibration", "resharding.step_prices"),
-    "sympy": ("training.formulas",),  # the table of formulas, loaded when it is first asked for
+    "sympy": ("training.formulas",),  # the rows; no command loads them, but functions made of them
     "pydantic_core": ("files",),
     "yaml": ("files",),
     "typer": ("cli",),

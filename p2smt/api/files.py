@@ -1,4 +1,8 @@
-"""Plans, schedules and topologies as files."""
+"""Plans, schedules and topologies as files.
+
+What one kind of file alone needs is loaded by the functions that are about it: fits of links load
+scipy, exports all formats of trainers and launchers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from p2smt.calibration.build import Calibration, calibrated_yaml
 from p2smt.cluster.file import dump_topology, load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -18,19 +22,13 @@ from p2smt.files.json_text import read_json
 from p2smt.files.write import write_all_atomically, write_atomically
 from p2smt.files.yaml_text import dump_yaml, read_text
 from p2smt.interop import schedule_files
-from p2smt.interop.exported import Exported
-from p2smt.interop.exports import writer_named
 from p2smt.interop.fabrics import read_fabric
-from p2smt.interop.places import by_host as numbered_by_host
-from p2smt.interop.places import placed
-from p2smt.interop.plan_export import export_plan
 from p2smt.interop.reading import Reading
 from p2smt.plans import file as plan_file
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.solution import Solution
 from p2smt.schedules.cost.against import step_s
-from p2smt.schedules.lower.lowered_request import PlanExport
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
 from p2smt.synthesis.certificate.check import CertificateReport, check_certificate
@@ -46,6 +44,11 @@ from p2smt.synthesis.certificate.forest import (
 from p2smt.synthesis.certificate.sizes import KIND as SIZE_KIND
 from p2smt.synthesis.certificate.sizes import SizeCertificate, SizeReport, byte_s, check_sizes
 from p2smt.synthesis.forests.network import failures_of, ground_of_fabric, ground_of_levels
+
+if TYPE_CHECKING:
+    from p2smt.calibration.build import Calibration
+    from p2smt.interop.exported import Exported
+    from p2smt.schedules.lower.lowered_request import PlanExport
 
 StrPath = str | os.PathLike[str]
 
@@ -140,6 +143,8 @@ def write_plan_schedules(
         InputError: no such request or group, it cannot be said in the format, or a file cannot
             be written; then none is.
     """
+    from p2smt.interop.plan_export import export_plan
+
     made = export_plan(plan, request - 1, os.fspath(path), group, algorithm, force=force)
     write_all_atomically({file.path: file.text for file in made.files})
     return made
@@ -170,6 +175,10 @@ def export(
     Raises:
         InputError: the name is not known, hosts do not fit, or the format cannot hold the plan.
     """
+    from p2smt.interop.exports import writer_named
+    from p2smt.interop.places import by_host as numbered_by_host
+    from p2smt.interop.places import placed
+
     found = placed(plan, "plan", hosts, per_host)
     return writer_named(to).write(numbered_by_host(found) if by_host else found, os.fspath(path))
 
@@ -182,10 +191,12 @@ def write_topology(found: Topology | Calibration, path: StrPath) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    if isinstance(found, Calibration):
-        text = calibrated_yaml(found, date.today().isoformat())
-    else:
+    if isinstance(found, Topology):
         text = dump_yaml(dump_topology(found))
+    else:
+        from p2smt.calibration.build import calibrated_yaml
+
+        text = calibrated_yaml(found, date.today().isoformat())
     write_atomically(os.fspath(path), text)
 
 

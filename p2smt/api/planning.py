@@ -22,12 +22,6 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.measured.measured_runs import measured_strategies, searched_strategies
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.present.comparison import (
-    NearMeasured,
-    PresentRun,
-    RunComparison,
-    compare_with,
-)
 from p2smt.training.search.known import Known
 from p2smt.training.search.plan import plan as search_plan
 from p2smt.training.search.plan_answer import PlanAnswer, PlannedStrategy
@@ -38,6 +32,7 @@ from p2smt.training.transformer import Transformer
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath
+    from p2smt.training.present.comparison import PresentRun, RunComparison
 
 
 _DIGITS = 4
@@ -219,6 +214,8 @@ def compare_planned(
 ) -> RunComparison:
     """What somebody runs beside the fastest of a plan, and beside the one of the list that is
     nearest to a measured run; ``limits``: of the search for its best placement."""
+    from p2smt.training.present.comparison import NearMeasured, compare_with
+
     best = found.listed[0] if found.listed else None
     near, run_near = None, found.answer.recommended
     if run_near is not None:

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
-from p2smt.parallel_search.journal.journal_text import is_journal
+from p2smt.parallel_search.journal import is_journal
 from p2smt.plans.check.check_plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.programs.program import Program

@@ -427,7 +427,7 @@ def _dump_link(link: Link) -> dict[str, object]:
     if link.ports != 1:
         found["ports"] = link.ports
     if [piece.name for piece in link.pieces] == [SIMPLE]:
-        found |= {key: text for key, text in _dump_piece(link.pieces[0]).items() if key != "name"}
+        found |= _dump_rates(link.pieces[0])
     else:
         found["protocols"] = [_dump_piece(piece) for piece in link.pieces]
     if link.device_bandwidth_bytes_per_s is not None:
@@ -452,8 +452,9 @@ def _dump_costs(link: Link) -> dict[str, object]:
 
 
 def _dump_piece(piece: Piece) -> dict[str, str]:
-    return {
-        "name": piece.name,
-        "latency": exact_time(piece.latency_s),
-        "bandwidth": exact_bandwidth(piece.bandwidth_bytes_per_s),
-    }
+    return {"name": piece.name, **_dump_rates(piece)}
+
+
+def _dump_rates(piece: Piece) -> dict[str, str]:
+    bandwidth = exact_bandwidth(piece.bandwidth_bytes_per_s)
+    return {"latency": exact_time(piece.latency_s), "bandwidth": bandwidth}

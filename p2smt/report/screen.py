@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, set_cell_size
-from rich.console import RenderableType
 
-from p2smt.report.tables import table_lines
 from p2smt.report.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 LINES, COLUMNS = 20, 80
 MUST = 10
@@ -121,6 +123,8 @@ def composed(
     head: Iterable[str], body: RenderableType, below: Iterable[str] = (), what: str = "lines"
 ) -> list[str]:
     """The verdict, then tables as far as they fit, then what stays below them."""
+    from p2smt.report.tables import table_lines  # what has no table loads no console
+
     first, last = full_width(head), full_width(below)
     return [*first, *fitted(table_lines(body, COLUMNS), room(last, first), what), *last]
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from p2smt.encodings import cpsat_library, interruptible
 from p2smt.errors import InputError
-from p2smt.problems.schedule import AllReduceProblem, ScheduleClass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +28,12 @@ if TYPE_CHECKING:
     from p2smt.problems.placement import Indices, PlacementProblem, ProgramProblem
     from p2smt.problems.race import Claim, RaceAnswer, RaceProblem
     from p2smt.problems.redistribution import Moves, RedistributionProblem
-    from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
+    from p2smt.problems.schedule import (
+        AllReduceProblem,
+        DisseminationProblem,
+        StepSends,
+        SumSchedule,
+    )
     from p2smt.problems.transfer import PieceFlows, PieceProblem, TransferFlows, TransferProblem
     from p2smt.result import Result, SearchLimits
 
@@ -302,23 +306,22 @@ DOORS: Mapping[str, Door] = {
     ),
 }
 """By the class of the problem; its module is not imported here."""
-ALL_REDUCE_DOORS: Mapping[ScheduleClass, Door] = {
+ALL_REDUCE_DOORS: Mapping[str, Door] = {
     family: Door(
-        "an all-reduce", f"all-reduces of class {family.value!r}", folder, solvers, _ANY_SCHEDULE
+        "an all-reduce", f"all-reduces of class {family!r}", folder, solvers, _ANY_SCHEDULE
     )
     for family, folder, solvers in (
-        (ScheduleClass.TREES, "schedule.trees", _CPSAT),
-        (ScheduleClass.ACCUMULATORS, "schedule.accumulators", _CPSAT),
-        (ScheduleClass.PARTIAL_SUMS, "schedule.partials", _BOTH),
+        ("trees", "schedule.trees", _CPSAT),
+        ("accumulators", "schedule.accumulators", _CPSAT),
+        ("partial-sums", "schedule.partials", _BOTH),
     )
 }
-"""One problem in three classes of schedules, each with a model of its own."""
+"""One problem by its class of schedules, each with a model of its own."""
 
 
 def _door(problem: AnyProblem) -> Door:
-    if isinstance(problem, AllReduceProblem):
-        return ALL_REDUCE_DOORS[problem.family]
-    return DOORS[type(problem).__name__]
+    door = DOORS.get(type(problem).__name__)
+    return door or ALL_REDUCE_DOORS[cast("AllReduceProblem", problem).family]
 
 
 def _encoding(door: Door, solver: Solver) -> Any:

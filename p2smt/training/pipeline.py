@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from p2smt.parallelism.placement import (
 from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.plans.ranges import members_in_node
 from p2smt.training.efficiency import Efficiency, Framework
+from p2smt.training.formulas.compiled.table import Traffic
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns
 from p2smt.training.prediction import AxisRequest, Cover
@@ -47,9 +47,6 @@ from p2smt.training.strategy import (
     Strategy,
 )
 from p2smt.training.transformer import Transformer
-
-if TYPE_CHECKING:
-    from p2smt.training.formulas.traffic import TrafficRow
 
 CallSeconds = Mapping[str, FloatArray | float]
 """Seconds of one call by the name of the request: a number, or an array over strategies, or over
@@ -339,7 +336,7 @@ def request_columns(counted: Quantities, columns: StrategyColumns) -> tuple[Requ
     return tuple(found)
 
 
-def _sent(counted: Quantities) -> tuple[TrafficRow, ...]:
+def _sent(counted: Quantities) -> tuple[Traffic, ...]:
     """The rows of requests; those of experts where there are any."""
     experts = "E" in counted.values and counted.values["E"].any()
     rows = counted.table.traffic

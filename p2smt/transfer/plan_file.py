@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.errors import InputError
 from p2smt.files.json_text import json_kind
+from p2smt.files.plain import to_plain
 from p2smt.plans.file import MAX_PLAN_BYTES, read_kind
 from p2smt.plans.file import TRANSFER as KIND
 from p2smt.transfer.file_model import SCHEMA_VERSION, TransferModel
@@ -72,8 +73,8 @@ def _boxes(shards: Shards) -> list[dict[str, Any]]:
 
 
 def _piece_data(piece: TreePiece) -> dict[str, Any]:
-    edges = [*itertools.chain.from_iterable(piece.edges)]
-    return {"number": piece.number, "start": piece.start, "stop": piece.stop, "edges": edges}
+    data: dict[str, Any] = to_plain(replace(piece, edges=()))
+    return data | {"edges": [*itertools.chain.from_iterable(piece.edges)]}
 
 
 def is_transfer(path: str) -> bool:

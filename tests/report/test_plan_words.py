@@ -14,9 +14,8 @@ from p2smt.api.workload import estimate, read_model
 from p2smt.cluster.file import parse_topology
 from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
-from p2smt.report.training.estimate_tables import estimate_tables
-from p2smt.report.training.plan_tables import best_line, best_table, near_lines
 from p2smt.report.training.run_words import apart_texts, efficiency_lines, model_words, teraflops
+from p2smt.report.training.training_tables import best_line, best_table, estimate_tables, near_lines
 from p2smt.training.efficiencies.efficiency_files import read_efficiency
 from p2smt.training.prediction import RunEstimate
 from p2smt.training.search.question import PlanQuestion, Prices

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.training.formulas.quantities import count_rows, formula_table, kind_rows, second_rows
+from p2smt.training.formulas.compiled import formula_table
+from p2smt.training.formulas.rows import count_rows, kind_rows, second_rows
 from p2smt.training.formulas.symbols import KIND_MEANINGS, MEANINGS
 from tests.interpreter import assert_silent
+from tests.training.compiled_formulas import FOLDER, modules
 
 UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
 
@@ -55,11 +57,16 @@ def test_every_row_says_what_it_is_and_where_it_is_from() -> None:
         assert one.unit in UNITS, one.name
 
 
-def test_sympy_is_loaded_with_the_table_only() -> None:
+def test_functions_are_those_of_the_rows() -> None:
+    written = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in modules()}
+    assert written == modules(), "run: make formulas"
+
+
+def test_sympy_is_not_loaded_with_the_table() -> None:
     code = (
-        "import sys; import p2smt.training.iteration as i, p2smt.training.pipeline;"
-        "assert 'sympy' not in sys.modules;"
-        "from p2smt.training.formulas.quantities import formula_table; formula_table();"
-        "assert 'sympy' in sys.modules"
+        "import sys; import p2smt.training.iteration, p2smt.training.pipeline;"
+        "from p2smt.training.formulas.compiled import formula_table, kinds_table;"
+        "formula_table(); kinds_table(False); kinds_table(True);"
+        "assert 'sympy' not in sys.modules"
     )
     assert_silent(code)

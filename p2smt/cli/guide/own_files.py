@@ -94,7 +94,7 @@ PAGE = _kind("a page that p2smt report made", "", "", "give the file that it sho
 def kind_of(path: str) -> OwnFile | None:
     """What a file is; None: none of p2smt's own, or it cannot be read."""
     from p2smt.interop.schedule_files import format_of
-    from p2smt.parallel_search.journal.journal_text import is_journal
+    from p2smt.parallel_search.journal import is_journal
 
     if "\0" in path or not os.path.isfile(path) or os.path.getsize(path) > MAX_BYTES:
         return None

@@ -149,7 +149,7 @@ def show_throughput(
     spec = str(asked.fabric or asked.topology)
     words = {"output": "forest" if many is None else "schedule", "certificate": "forest"}
     words["svg"] = "picture"
-    lines = [f"{words[k]} written to {printable(path)}" for k, path in written.items() if path]
+    lines = [f"{words[k]} written to {printable(path)}" for k, path in written.items()]
     tell_tables(
         shown.json,
         lambda: throughput_data(spec, collective, found, made, written),
@@ -207,22 +207,22 @@ def _pieces(
 
 def _write(
     asked: AskedForest, found: Throughput | None, made: PieceSchedule | None, many: int | None
-) -> dict[str, str | None]:
-    """Write the forest, and the schedule if one was asked for; returns the paths."""
+) -> dict[str, str]:
+    """Write the forest, and the schedule if one was asked for; returns the paths by kind."""
     from p2smt.files.write import write_all_atomically
     from p2smt.interop.schedule_files import written as schedule_text
     from p2smt.report.schedules.forest_data import claim_words
     from p2smt.report.schedules.forest_picture import forest_svg
 
     texts: dict[str, str] = {}
-    done: dict[str, str | None] = {"output": None, "certificate": None, "svg": None}
+    done: dict[str, str] = {}
+    if asked.output is not None and made is not None:
+        texts[asked.output] = schedule_text(made.schedule, asked.output, force=asked.force)
+        done["output"] = asked.output
     forest = {"output": asked.output if many is None else None, "certificate": asked.certificate}
     for kind, path in forest.items():
         if path is not None and found is not None:
             texts[path], done[kind] = found.claim.text(), path
-    if asked.output is not None and made is not None:
-        texts[asked.output] = schedule_text(made.schedule, asked.output, force=asked.force)
-        done["output"] = asked.output
     if asked.svg is not None and found is not None:
         texts[asked.svg] = forest_svg(found.claim, claim_words(found.claim))
         done["svg"] = asked.svg

@@ -126,41 +126,55 @@ def _verify_file(
     fabric: Text,
     how: o.SearchOptions,
 ) -> int:
-    from p2smt.api.files import is_size_certificate
-    from p2smt.interop.schedule_files import folded_schedule, require_json, schedule_text
-    from p2smt.plans.crossings.least_set_file import is_least_set
-    from p2smt.resharding.plan_file import is_redistribution
-    from p2smt.transfer.plan_file import is_transfer
+    from p2smt.interop.schedule_files import folded_schedule, schedule_text
 
     text = schedule_text(file)
     if text is None:
-        require_json(file)
-        if how.time_limit is not None and not prove:
-            raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
-        if is_size_certificate(file):
-            remedy = "drop them; --fabric and --topology name what it is about"
-            replace(asked, topology=None).refuse("a proof about payloads", remedy)
-            _refuse_proof(prove)
-            return verify_sized(file, shown, fabric, asked.topology)
-        if (proof := _checker_of_proof(file)) is not None:
-            asked.refuse("a proof about schedules", "drop them; --fabric names what it is about")
-            _refuse_proof(prove)
-            return proof(file, shown, fabric)
-        asked.refuse_for_plan()
-        _refuse_fabric(fabric)
-        if is_least_set(file):
-            return verify_least_set(file, shown, prove, how)
-        if is_redistribution(file):
-            return verify_redistribution(file, shown, prove, how)
-        if is_transfer(file):
-            _refuse_proof(prove)
-            return verify_transfer(file, shown)
-        return verify_plan(file, shown, prove, how)
+        return _verify_json(file, asked, prove, shown, fabric, how)
     _refuse_proof(prove)
     if not asked.needs_steps and (told := folded_schedule(text, file, asked.reading())):
         return verify_folded(told, asked.depth(), fabric, shown)
     _refuse_fabric(fabric)
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, shown)
+
+
+def _verify_json(
+    file: str,
+    asked: ScheduleOptions,
+    prove: bool,
+    shown: o.ShownOptions,
+    fabric: Text,
+    how: o.SearchOptions,
+) -> int:
+    """Check a plan, or what proves something: they are told apart by their keys."""
+    from p2smt.api.files import is_size_certificate
+    from p2smt.interop.schedule_files import require_json
+    from p2smt.plans.crossings.least_set_file import is_least_set
+    from p2smt.resharding.plan_file import is_redistribution
+    from p2smt.transfer.plan_file import is_transfer
+
+    require_json(file)
+    if how.time_limit is not None and not prove:
+        raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
+    if is_size_certificate(file):
+        remedy = "drop them; --fabric and --topology name what it is about"
+        replace(asked, topology=None).refuse("a proof about payloads", remedy)
+        _refuse_proof(prove)
+        return verify_sized(file, shown, fabric, asked.topology)
+    if (proof := _checker_of_proof(file)) is not None:
+        asked.refuse("a proof about schedules", "drop them; --fabric names what it is about")
+        _refuse_proof(prove)
+        return proof(file, shown, fabric)
+    asked.refuse_for_plan()
+    _refuse_fabric(fabric)
+    if is_least_set(file):
+        return verify_least_set(file, shown, prove, how)
+    if is_redistribution(file):
+        return verify_redistribution(file, shown, prove, how)
+    if is_transfer(file):
+        _refuse_proof(prove)
+        return verify_transfer(file, shown)
+    return verify_plan(file, shown, prove, how)
 
 
 def _checker_of_proof(file: str) -> Callable[[str, o.ShownOptions, Text], int] | None:
@@ -352,7 +366,7 @@ def verify_least_set(file: str, shown: o.ShownOptions, prove: bool, how: o.Searc
 
 def is_journal_file(file: str) -> bool:
     """Whether a file is a journal by its name, or by how it starts."""
-    from p2smt.parallel_search.journal.journal_text import is_journal
+    from p2smt.parallel_search.journal import is_journal
 
     return file.endswith(".jsonl") or is_journal(file)
 

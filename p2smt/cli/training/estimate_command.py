@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
+    from p2smt.report.outputs.training import EstimateOutput
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
     from p2smt.training.strategy import Batch, Strategy
@@ -78,7 +79,6 @@ def estimate(
     from p2smt.cluster.changed_cluster import first_listed, parse_changes
     from p2smt.files.write import check_svg_name
     from p2smt.report.text import printable
-    from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.picture import write_run_picture
     from p2smt.training.on_hosts import devices_on, in_order
     from p2smt.training.strategy import (
@@ -176,11 +176,17 @@ def estimate(
         _note_uncut(trained, chosen, text)
     tell_tables(
         json,
-        lambda: estimate_data(found, rows or None, own),
+        lambda: _data(found, rows, own),
         lambda: _shown(found, below, own, details=details),
         t.after_tables(below, details),
     )
     return 0
+
+
+def _data(found: RunEstimate, rows: Sequence[WhatIf], own: Anchor | None) -> EstimateOutput:
+    from p2smt.report.training.estimate_data import estimate_data
+
+    return estimate_data(found, rows or None, own)
 
 
 def _note_uncut(model: Transformer, strategy: Strategy, text: str) -> None:
@@ -230,8 +236,8 @@ def _shown(
     found: RunEstimate, below: Sequence[str], own: Anchor | None, *, details: bool
 ) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for; lines ``below`` follow."""
-    from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import estimate_screen
+    from p2smt.report.training.training_tables import estimate_tables
     from p2smt.training.remedies import remedies
 
     helps = () if found.fits else remedies(found)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from p2smt.api.what_if import WhatIf
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
+    from p2smt.report.outputs.training import PlanOutput
     from p2smt.result import SearchLimits
     from p2smt.training.measured.anchor import Anchor
     from p2smt.training.prediction import RunEstimate
@@ -266,7 +267,6 @@ def plan(
     """
     from p2smt.api.planning import compare_planned
     from p2smt.api.planning import plan as planned
-    from p2smt.api.what_if import plan_what_if
     from p2smt.cli.solve_command import hosts_of
     from p2smt.cluster.changed_cluster import parse_changes
     from p2smt.files.write import check_svg_name
@@ -328,7 +328,9 @@ def plan(
         compared = compare_planned(found, present, limits)
     changes = parse_changes(what_if or (), question.topology)
     rows: tuple[WhatIf, ...] = ()
-    if found.listed and not found.interrupted:
+    if changes and found.listed and not found.interrupted:
+        from p2smt.api.what_if import plan_what_if
+
         rows = tuple(plan_what_if(question, found.listed[0], changes, limits))
     cut = bool(found.listed) and len(rows) < len(changes)
     code = _finish(found, output, svg, rows, own, compared, details=details, as_json=json)
@@ -401,10 +403,10 @@ def _on_hosts(asked: HostsAsked, shown: tuple[Text, Text, bool, bool]) -> int:
     from p2smt.report.text import printable
     from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.estimate_data import hosts_data
-    from p2smt.report.training.estimate_tables import estimate_tables
     from p2smt.report.training.first_screen import hosts_screen
     from p2smt.report.training.picture import write_run_picture
     from p2smt.report.training.run_words import proof_words
+    from p2smt.report.training.training_tables import estimate_tables
 
     output, svg, details, as_json = shown
     found = plan_on_hosts(
@@ -475,7 +477,6 @@ def _finish(
     """Write the files first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import tell_tables
-    from p2smt.report.training.estimate_data import planned_data
 
     written = [
         *(_gained(found.listed[0], rows) if rows else ()),
@@ -483,11 +484,19 @@ def _finish(
     ]
     tell_tables(
         as_json,
-        lambda: planned_data(found, rows or None, own, compared),
+        lambda: _data(found, rows, own, compared),
         lambda: _shown(found, written, own, compared, output, details=details),
         t.after_tables(written, details),
     )
     return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
+
+
+def _data(
+    found: Planned, rows: Sequence[WhatIf], own: Anchor | None, compared: RunComparison | None
+) -> PlanOutput:
+    from p2smt.report.training.estimate_data import planned_data
+
+    return planned_data(found, rows or None, own, compared)
 
 
 def _anchored(question: PlanQuestion, own: Anchor | None) -> PlanQuestion:
@@ -519,19 +528,22 @@ def _shown(
     details: bool,
 ) -> Iterator[RenderableType]:
     """The first screen, and all tables if these are asked for."""
-    from p2smt.report.training.compare_screen import compare_screen, compare_tables
     from p2smt.report.training.first_screen import plan_screen
-    from p2smt.report.training.plan_tables import headline, plan_tables
 
     room_for = () if details else below
     if compared is not None:
+        from p2smt.report.training.compare_screen import compare_screen, compare_tables
+        from p2smt.report.training.run_words import headline
+
         proof = headline(found.answer).partition(", with a single collective")[0]
         yield from compare_screen(compared, proof, room_for, own, file)
-    if details and compared is not None:
-        yield from ("", compare_tables(compared), "")
+        if details:
+            yield from ("", compare_tables(compared), "")
     if details or compared is None:
         yield from plan_screen(found, room_for, own, file)
     if details:
+        from p2smt.report.training.training_tables import plan_tables
+
         yield from ("", plan_tables(found))
 
 

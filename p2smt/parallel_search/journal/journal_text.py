@@ -11,6 +11,7 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.files.json_text import parse_json
 from p2smt.files.plain import to_plain
 from p2smt.files.validation import validated
+from p2smt.parallel_search.journal import SIGN
 from p2smt.parallel_search.journal.file_model import (
     JOURNAL_VERSION,
     LINES,
@@ -34,7 +35,6 @@ from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, Subpro
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 REMEDY = "give a file that --journal wrote"
-_SIGN = b'{"record": "header"'
 
 
 def header_line(header: JournalHeader) -> bytes:
@@ -67,11 +67,11 @@ def _line(data: dict[str, Any]) -> bytes:
 def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
     data: dict[str, Any]
     match record:
-        case SplitRecord(cube, children, seconds, worker):
-            data = {"record": "split", "cube": list(cube.path), "children": _paths(children)}
-            data |= {"seconds": seconds, "worker": worker}
-        case Continuation(options, versions):
-            data = {"record": "continued", "options": options, "versions": dict(versions)}
+        case SplitRecord(cube, children):
+            paths = {"cube": list(cube.path), "children": [list(one.path) for one in children]}
+            data = {"record": "split", **to_plain(record), **paths}
+        case Continuation():
+            data = {"record": "continued", **to_plain(record)}
         case Member():
             data = {"record": "incumbent", "member": to_plain(record)}
         case Closure():
@@ -84,21 +84,6 @@ def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
 def _closure_data(one: Closure) -> dict[str, Any]:
     data: dict[str, Any] = {"record": "closed", **to_plain(one), "cube": list(one.cube.path)}
     return data if one.deaths else {key: data[key] for key in data if key != "deaths"}
-
-
-def _paths(cubes: Sequence[Subproblem]) -> list[list[str]]:
-    return [list(cube.path) for cube in cubes]
-
-
-def is_journal(path: str) -> bool:
-    """Whether a regular file looks like a journal: it starts with its header."""
-    if not Path(path).is_file():  # a pipe would be waited for, for ever
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_SIGN)) == _SIGN
-    except OSError:
-        return False
 
 
 def read_journal(path: str) -> JournalText:
@@ -128,7 +113,7 @@ def parse_journal(raw: bytes, source: str) -> JournalText:
         InputError: a line that is not the torn last one is none of a journal's.
     """
     size = raw.rfind(b"\n") + 1
-    unended = raw.startswith(_SIGN) and _is_whole(raw[size:])
+    unended = raw.startswith(SIGN) and _is_whole(raw[size:])
     size = len(raw) if unended else size
     header, entries = None, []
     for number, line in _lines(raw[:size]):
@@ -143,7 +128,7 @@ def parse_journal(raw: bytes, source: str) -> JournalText:
             header = _header(found, where)
         else:
             entries.append(JournalEntry(number, found.at_s, _record(found)))
-    if header is None and raw and not raw.startswith(_SIGN[: len(raw)]):
+    if header is None and raw and not raw.startswith(SIGN[: len(raw)]):
         raise InputError(source, "is not a journal", REMEDY)
     return JournalText(header, tuple(entries), size, len(raw) - size, unended)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from p2smt.files.plain import to_plain
 from p2smt.parallel_search.subproblem import Closure, Member, SearchKind, Space, Subproblem
 
 # The versions on which the answer of a search may depend.
@@ -64,15 +65,9 @@ class JournalHeader:
 
     def asked(self) -> dict[str, Any]:
         """The search without how it goes, as a journal's first line has it."""
-        return {
-            "space": self.space,
-            "skeleton": self.skeleton.value,
-            "description": self.description,
-            "top": self.top,
-            "scale": self.scale,
-            "cube_rule": self.cube_rule,
-            "roots": [list(cube.path) for cube in self.roots],
-        }
+        data: dict[str, Any] = to_plain(replace(self, roots=(), options={}, versions={}))
+        del data["options"], data["versions"]
+        return data | {"roots": [list(cube.path) for cube in self.roots]}
 
     def question(self) -> dict[str, Any]:
         """All that two searches must share for one to go on from the other's journal.

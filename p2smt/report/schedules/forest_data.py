@@ -43,7 +43,7 @@ def throughput_data(
     collective: BoundedCollective,
     found: Throughput | None,
     made: PieceSchedule | None,
-    files: Mapping[str, str | None],
+    files: Mapping[str, str],
 ) -> SynthesizeThroughputOutput:
     """The answer; ``files``: what was written, by kind."""
     claim = None if found is None else found.claim

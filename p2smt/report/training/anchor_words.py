@@ -1,14 +1,12 @@
-"""What a cluster reaches of the model, by runs that were measured there: in words, and as data."""
+"""What a cluster reaches of the model, by runs that were measured there, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from p2smt.report.outputs.anchor import AnchoredRow, AnchorFields
 from p2smt.report.training.run_words import short_strategy
 from p2smt.training.measured.anchor import GROUPS, WORSE_GROUPS, Anchor, AnchoredRun
 from p2smt.training.prediction import RunEstimate
-from p2smt.training.strategy import strategy_text
 from p2smt.units import format_gigabytes, format_time, format_time_range, plain
 
 _SHOWN = 3
@@ -51,26 +49,3 @@ def _caution(own: Anchor) -> Iterator[str]:
     """That the factor of one run may be its own."""
     if len(own.runs) == 1:
         yield f"by one run; such a factor made {WORSE_GROUPS} of {GROUPS} published groups worse"
-
-
-def anchor_data(own: Anchor, seconds: float | None = None) -> AnchorFields:
-    """The same as data; ``seconds``: of the iteration that is scaled."""
-    return AnchorFields(
-        reached=own.reached,
-        links=own.constants.links,
-        host_layer_s=own.constants.host_s,
-        scaled_s=None if seconds is None else own.scaled(seconds),
-        scaled_range_s=None if seconds is None else list(own.range_of(seconds)),
-        runs=[_data(one) for one in own.runs],
-    )
-
-
-def _data(one: AnchoredRun) -> AnchoredRow:
-    return AnchoredRow(
-        strategy=strategy_text(one.run.strategy),
-        measured_s=one.run.step_s,
-        predicted_s=one.predicted_s,
-        scaled_s=one.scaled_s,
-        measured_bytes=one.run.memory_bytes,
-        predicted_bytes=one.predicted_bytes,
-    )

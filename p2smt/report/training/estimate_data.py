@@ -12,7 +12,7 @@ from p2smt.api.what_if import WhatIf
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import bases_of
-from p2smt.report.outputs.anchor import AnchorFields
+from p2smt.report.outputs.anchor import AnchoredRow, AnchorFields
 from p2smt.report.outputs.answers import (
     ComparedChange,
     ComparedFigures,
@@ -51,7 +51,6 @@ from p2smt.report.outputs.training import (
     StrategySeconds,
     TrainedModel,
 )
-from p2smt.report.training.anchor_words import anchor_data
 from p2smt.report.training.model_list import layers_text
 from p2smt.report.training.run_words import proof_words, time_parts, unmeasured, untold_words
 from p2smt.report.what_if_rows import training_data
@@ -59,7 +58,7 @@ from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency
 from p2smt.training.gain import RateGain
 from p2smt.training.iteration import EstimateRange, estimate_range
-from p2smt.training.measured.anchor import Anchor
+from p2smt.training.measured.anchor import Anchor, AnchoredRun
 from p2smt.training.measured.prediction_errors import iteration_range
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.present.changes import SingleChange
@@ -97,7 +96,7 @@ def estimate_data(
         known=known_data(known_of(found)),
         untold=untold_words(found.efficiency) or None,
         what_if=None if rows is None else training_data(rows),
-        anchor=None if own is None else anchor_data(own, found.iteration_s),
+        anchor=None if own is None else _anchor(own, [found]),
         unmeasured=unmeasured(found) or None,
         **vars(_on_hosts(found)),
     )
@@ -289,7 +288,26 @@ def hosts_data(
 
 def _anchor(own: Anchor, listed: Sequence[RunEstimate]) -> AnchorFields:
     """What was measured, with the time of the fastest as it will be here."""
-    return anchor_data(own, *(one.iteration_s for one in listed[:1]))
+    seconds = listed[0].iteration_s if listed else None
+    return AnchorFields(
+        reached=own.reached,
+        links=own.constants.links,
+        host_layer_s=own.constants.host_s,
+        scaled_s=None if seconds is None else own.scaled(seconds),
+        scaled_range_s=None if seconds is None else list(own.range_of(seconds)),
+        runs=[_anchored(one) for one in own.runs],
+    )
+
+
+def _anchored(one: AnchoredRun) -> AnchoredRow:
+    return AnchoredRow(
+        strategy=strategy_text(one.run.strategy),
+        measured_s=one.run.step_s,
+        predicted_s=one.predicted_s,
+        scaled_s=one.scaled_s,
+        measured_bytes=one.run.memory_bytes,
+        predicted_bytes=one.predicted_bytes,
+    )
 
 
 def _near_on_hosts(one: HostedStrategy, tokens: int) -> NearOnHosts:

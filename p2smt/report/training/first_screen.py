@@ -12,12 +12,12 @@ from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cost.accuracy import PriceRange
 from p2smt.report.screen import COLUMNS, LINES, MUST, ScreenBlock, plan_words, screen, wrapped
 from p2smt.report.training.anchor_words import anchor_words, anchored_time
-from p2smt.report.training.plan_tables import headline
 from p2smt.report.training.run_words import (
     apart_texts,
     attention_lines,
     batch_words,
     cluster_words,
+    headline,
     known_words,
     model_words,
     overlap_lines,

@@ -22,6 +22,7 @@ from p2smt.units import counted, format_time, plain
 
 if TYPE_CHECKING:
     from p2smt.training.search.hosts.hosted_answer import HostsAnswer
+    from p2smt.training.search.plan_answer import PlanAnswer
 
 
 def teraflops(flops: float) -> str:
@@ -42,6 +43,12 @@ def _three_digits(value: float) -> str:
 def batch_words(batch: Batch) -> str:
     """A batch: ``1,024 sequences of 8,192 tokens``."""
     return f"{counted(batch.sequences, 'sequence')} of {counted(batch.tokens, 'token')}"
+
+
+def headline(answer: PlanAnswer) -> str:
+    """Status of a plan and its proof."""
+    status, proof = answer.status.value, answer.proof()
+    return proof if proof.startswith(status) else f"{status}: {proof}"
 
 
 def proof_words(answer: HostsAnswer) -> str:

@@ -348,7 +348,8 @@ def _tp(
     cover = Cover.NOTHING if cover_s == 0 else Cover.PRODUCT
     source = f"{PAPER} section 4.2.2"
     payload = 2 * _T * h
-    return TrafficRow(f"tp {name}", kind, ("tp",), payload, calls, source, cover, hidden, cover_s)
+    of = (f"tp {name}", kind, ("tp",), payload, calls, source, hidden, cover_s)
+    return TrafficRow(*of, cover=cover)
 
 
 def _cp(mla: bool) -> tuple[TrafficRow, ...]:
@@ -373,9 +374,9 @@ def _cp(mla: bool) -> tuple[TrafficRow, ...]:
                     payload,
                     calls * times,
                     RING,
-                    Cover.ATTENTION,
                     Integer(1),
                     under,
+                    cover=Cover.ATTENTION,
                 )
             )
     return tuple(rows)
@@ -394,9 +395,9 @@ def _experts() -> tuple[TrafficRow, ...]:
             2 * TAU.symbol * w * r * skew,
             calls,
             GSHARD,
-            Cover.COMPUTE,
             Max(hidden_dispatch, beside),
             (1 - beside) * hides * _STAGE_S + beside * nx * shared,
+            cover=Cover.COMPUTE,
         ),
         TrafficRow("et gather", _AG, ("et",), rows, 2 * nx, GSHARD),
         TrafficRow("et scatter", _RS, ("et",), rows, 2 * nx, GSHARD),
@@ -427,8 +428,8 @@ def _once(
         cover = Cover.FORWARD if forward else Cover.BACKWARD
         under = _FORWARD_S if forward else _BACKWARD_S
         named = f"{name} {what}"
-        of = (named, kind, axes, payload, times * calls, section, cover, part, under)
-        return TrafficRow(*of, once=True)
+        of = (named, kind, axes, payload, times * calls, section, part, under)
+        return TrafficRow(*of, cover=cover, once=True)
 
     return (
         row("gradients", _AR, G * elements, 1 - zero_1, False),
@@ -451,9 +452,9 @@ def _layers(
             2 * elements,
             zero_3 * times * calls,
             f"{ZERO} section 7.2.2",
-            Cover.COMPUTE,
             overlap_fetch,
             _STAGE_S,
+            cover=Cover.COMPUTE,
             edge=edge,
         ),
         TrafficRow(
@@ -463,9 +464,9 @@ def _layers(
             G * elements,
             zero_2 * calls,
             EVERY_BACKWARD,
-            Cover.LAYERS_BACKWARD,
             overlap_dp,
             _BACKWARD_S,
+            cover=Cover.LAYERS_BACKWARD,
             edge=edge,
         ),
     )

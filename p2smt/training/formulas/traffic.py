@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sympy import Expr, Integer, Piecewise
 
 from p2smt.collectives.names import RequestKind
+from p2smt.training.formulas.compiled.table import Traffic
 from p2smt.training.formulas.seconds import (
     CORE_BACKWARD_S,
     CORE_S,
@@ -75,34 +76,14 @@ _BUCKET_PART = overlap_dp * (1 - 1 / Max(n, 1))
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficRow:
-    """A request of some axes: its formulas, and where they are from.
+class TrafficRow(Traffic):
+    """A request of some axes with its formulas, and where they are from."""
 
-    ``edge``: how many calls of an iteration have nothing to hide under.  ``closes``: of several
-    chunks a stage the last rank sends to the first one, too, which has the next chunk.
-    """
-
-    name: str
-    kind: RequestKind
-    axes: tuple[str, ...]
     payload: Expr
     calls: Expr
     source: str
-    cover: Cover = Cover.NOTHING
     part: Expr = _NONE
     cover_s: Expr = _NONE
-    once: bool = False
-    edge: int = 0
-    closes: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name as formulas have it."""
-        return self.name.replace(" ", "_")
-
-    def row_name(self, what: str) -> str:
-        """The name of one of its formulas."""
-        return f"{self.key}_{what}"
 
     def row(self, what: str) -> FormulaRow:
         """One of its formulas: ``payload``, ``calls``, ``part`` or ``cover_s``."""
@@ -131,7 +112,8 @@ def _tp(
     source = f"{PAPER} section 4.2.2"
     if cover_s == 0:
         return TrafficRow(name, kind, ("tp",), _HIDDEN, calls, source)
-    return TrafficRow(name, kind, ("tp",), _HIDDEN, calls, source, Cover.PRODUCT, part, cover_s)
+    of = (name, kind, ("tp",), _HIDDEN, calls, source, part, cover_s)
+    return TrafficRow(*of, cover=Cover.PRODUCT)
 
 
 TP_TRAFFIC = (
@@ -147,7 +129,8 @@ TP_TRAFFIC = (
 
 def _cp(name: str, calls: Expr, core_s: Expr) -> TrafficRow:
     hidden_s = core_s * (1 - 1 / c)  # the last block computes when all has arrived
-    return TrafficRow(name, _AG, ("cp",), _KEYS, calls, RING, Cover.ATTENTION, Integer(1), hidden_s)
+    of = (name, _AG, ("cp",), _KEYS, calls, RING, Integer(1), hidden_s)
+    return TrafficRow(*of, cover=Cover.ATTENTION)
 
 
 _AGAIN = 1 + full + selective
@@ -163,10 +146,10 @@ PP_TRAFFIC = (
         _HIDDEN / t,
         2 * v,
         f"{MEGATRON} sections 2.2 and 4.1",
-        Cover.COMPUTE,
         Piecewise((overlap_pp, v > 1), (0, True)),
         _STAGE_S,
         closes=True,
+        cover=Cover.COMPUTE,
     ),
     TrafficRow(
         "pp shared embedding",
@@ -189,10 +172,10 @@ def _gradients(name: str, kind: RequestKind, calls: Expr) -> TrafficRow:
         G * STAGE_PARAMETERS.symbol,
         calls,
         f"{ZERO} section 7.2.1",
-        Cover.BACKWARD,
         _BUCKET_PART,
         STAGE_BACKWARD_S.symbol,
         once=True,
+        cover=Cover.BACKWARD,
     )
 
 
@@ -205,10 +188,10 @@ def copies(name: str, axis: str, elements: Expr, calls: Expr = zero_1) -> Traffi
         G * elements,
         calls,
         COPIES,
-        Cover.BACKWARD,
         _BUCKET_PART,
         STAGE_BACKWARD_S.symbol,
         once=True,
+        cover=Cover.BACKWARD,
     )
 
 
@@ -221,10 +204,10 @@ def _fetch(name: str, payload: Expr, calls: Expr, edge: int = 0) -> TrafficRow:
         payload,
         zero_3 * calls,
         f"{ZERO} section 7.2.2",
-        Cover.COMPUTE,
         overlap_fetch,
         _STAGE_S,
         edge=edge,
+        cover=Cover.COMPUTE,
     )
 
 
@@ -237,10 +220,10 @@ def _scatter(name: str, elements: Expr, calls: Expr, edge: int = 0) -> TrafficRo
         G * elements,
         zero_2 * calls,
         EVERY_BACKWARD,
-        Cover.LAYERS_BACKWARD,
         overlap_dp,
         STAGE_BACKWARD_S.symbol,
         edge=edge,
+        cover=Cover.LAYERS_BACKWARD,
     )
 
 
@@ -255,10 +238,10 @@ DP_TRAFFIC = (
         2 * STAGE_PARAMETERS.symbol,
         zero_1 - zero_3,
         f"{ZERO} section 7.2.1",
-        Cover.FORWARD,
         _BUCKET_PART,
         STAGE_FORWARD_S.symbol,
         once=True,
+        cover=Cover.FORWARD,
     ),
     copies("dp", "dpr", STAGE_PARAMETERS.symbol / (d * c / dr)),
     _fetch("dp layer gather", 2 * LAYER_PARAMETERS.symbol, 2 * n, edge=1),

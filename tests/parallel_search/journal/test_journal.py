@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError, OutOfSpace
+from p2smt.parallel_search.journal import is_journal
 from p2smt.parallel_search.journal.journal import Journal, Resumed
-from p2smt.parallel_search.journal.journal_text import is_journal, read_journal
+from p2smt.parallel_search.journal.journal_text import read_journal
 from p2smt.parallel_search.journal.record import JournalHeader, header_of
 from p2smt.parallel_search.subproblem import Closure, Member, Subproblem, SubproblemVerdict
 from tests.parallel_search.journal.words import Words
