@@ -330,7 +330,6 @@ class _Cut:
     beside: float = 0.0
 
 
-@lru_cache(maxsize=4096)
 def _cuts(level: Level, digits: Digits) -> tuple[_Cut, ...]:
     """Classes of one sibling each; of a ring or torus also of blocks along its dimensions."""
     split = math.prod(count for count, _ in digits)
@@ -401,7 +400,6 @@ class _Haul:
     longest: int
 
 
-@lru_cache(maxsize=4096)
 def _hauls(level: Level, digits: Digits, every: bool) -> tuple[_Haul, ...]:
     """By dimension and width of blocks; ``every`` pair of a group, or from each to the next."""
     split = math.prod(count for count, _ in digits)

@@ -363,7 +363,6 @@ def _between(rules: PlacementRules, first: int, end: int) -> tuple[AxisRule | Fi
     return tuple(replace(rule, axis=rule.axis - first) for rule in mine)
 
 
-@lru_cache(maxsize=256)
 def _listed(
     levels: _Sizes, stages: _Sizes, sizes: _Sizes, rules: tuple[AxisRule | FixedEntry, ...]
 ) -> IntArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, assert_never
 
-from p2smt.cost.step_time import chunk_counts
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.parallelism.request import Problem
 
@@ -71,6 +70,8 @@ def restriction_text(data: dict[str, Any]) -> str:
         case "algorithms":
             return f"collectives run by {' or '.join(data['algorithms'])}"
         case "pipeline":
+            from p2smt.cost.step_time import chunk_counts  # lists of placements do without
+
             counts = " or ".join(map(str, chunk_counts(data["chunks"], steps=2)))
             return f"programs of several steps in {counts} chunk{'s' * (data['chunks'] != 1)}"
         case _:

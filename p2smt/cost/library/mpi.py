@@ -30,7 +30,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective, Operation, RequestKind
@@ -181,7 +180,6 @@ def _chain(p: int) -> Sequence[Sequence[_Edge]]:
     return [[(r, r + 1)] for r in range(p - 1)]
 
 
-@lru_cache(maxsize=256)
 def _binary(p: int) -> Sequence[Sequence[_Edge]]:
     """The children of a rank at a depth of d ranks are d and 2d ranks on."""
     depths = [range(2**k - 1, 2 ** (k + 1) - 1) for k in range(p.bit_length())]
@@ -189,7 +187,6 @@ def _binary(p: int) -> Sequence[Sequence[_Edge]]:
     return [edges for edges in found if edges]
 
 
-@lru_cache(maxsize=256)
 def _knomial(p: int) -> Sequence[Sequence[_Edge]]:
     """The parent of a rank has a 0 for its last digit that is none, in base 4."""
     depths = dict[int, list[_Edge]]()

@@ -75,11 +75,15 @@ Pairs = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class MpichKnown:
-    """What MPICH 5 knows: the restrictions of its algorithms, its compositions, its own tables."""
+    """What MPICH 5 knows: the restrictions of its algorithms, its compositions, its own tables.
+
+    ``pairs``: those that it has without a file, as a file is read.
+    """
 
     restrictions: Mapping[str, Sequence[str]]
     compositions: Sequence[str]
     own: Mapping[str, Mapping[str, Any]]
+    pairs: Mapping[str, Pairs]
 
 
 @cache
@@ -88,7 +92,8 @@ def mpich_known() -> MpichKnown:
     text = files("p2smt.interop.tuners").joinpath("mpich_5.json").read_text("utf-8")
     data = json.loads(text)
     own = {MPIR: data["mpir"], CH4: data["ch4"]}
-    return MpichKnown(data["restrictions"], data["compositions"], own)
+    pairs = {form: parsed(json.dumps(table)) or () for form, table in own.items()}
+    return MpichKnown(data["restrictions"], data["compositions"], own, pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,12 +367,6 @@ def _key(key: str, collective: str, place: str) -> Iterator[FileFault]:
         yield FileFault("aborts", 0, said)
 
 
-@cache
-def _own(form: str) -> Pairs:
-    """The table that MPICH has without a file, whose choices are its own business."""
-    return parsed(json.dumps(mpich_known().own[form])) or ()
-
-
 def _missing(form: str, tree: Pairs) -> Iterator[FileFault]:
     """Collectives without an entry; of compositions, those fall back to the algorithms."""
     for key in mpich_known().own[MPIR] if form == MPIR else ():
@@ -378,7 +377,8 @@ def _missing(form: str, tree: Pairs) -> Iterator[FileFault]:
 
 def _reached(form: str, tree: Pairs, comms: Sequence[Comm]) -> Iterator[FileFault]:
     """Calls that come to no leaf, or to an algorithm that cannot run them."""
-    same = dict(_own(form))
+    usual = mpich_known().pairs[form]  # whose choices are MPICH's own business
+    same = dict(usual)
     for key, sub in _last_of_each(tree):
         if same.get(key) == sub:
             continue
@@ -392,7 +392,7 @@ def _reached(form: str, tree: Pairs, comms: Sequence[Comm]) -> Iterator[FileFaul
                     where = f"{name} of {size_range(first, last)} on {comm}"
                     if leaf is None and form == MPIR:
                         yield FileFault("gap", 0, f"{where} comes to no algorithm: the job ends")
-                    own = found_leaf(_own(form), call)
+                    own = found_leaf(usual, call)
                     for need in needed.get(leaf or "", ()):
                         if leaf != own and not _met(need, call):
                             said = f"{name} on {comm}: {short(leaf or '')} is reached without"

@@ -67,9 +67,10 @@ def _weights(model: WeightModel) -> Iterator[Weight]:
     vocabulary, after = (sizes.vocab, sizes.hidden), sizes.layers
     ends = (BEFORE, after) if sizes.tied else (BEFORE,)
     yield Weight(Tensor("model.embed_tokens.weight", vocabulary), Role.VOCABULARY, ends)
+    every = {kind: _layer(model, kind) for kind in dict.fromkeys(sizes.each_kind)}
     for layer, kind in enumerate(sizes.each_kind):
         before = f"model.layers.{layer}."
-        for name, shape, role, expert in _layer(model, kind):
+        for name, shape, role, expert in every[kind]:
             yield Weight(Tensor(before + name, shape), role, (layer,), expert)
     yield Weight(Tensor("model.norm.weight", (sizes.hidden,)), Role.WHOLE, (after,))
     if not sizes.tied:
@@ -80,7 +81,6 @@ _Named = tuple[str, tuple[int, ...], Role, int]
 """Name inside a layer, shape, role and expert."""
 
 
-@lru_cache(maxsize=64)
 def _layer(model: WeightModel, kind: LayerKind) -> tuple[_Named, ...]:
     """The weights of a layer of a kind."""
     hidden = (model.sizes.hidden,)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from p2smt.cluster.error_model import build_device
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError, did_you_mean
-from p2smt.files.validation import validated
+from p2smt.files.validation import StrictModel, validated
 from p2smt.files.yaml_text import load_yaml
 from p2smt.training.efficiencies.file_model import (
     FrameworkModel,
@@ -65,11 +66,16 @@ def _found(name: str) -> FrameworkModel:
     return found
 
 
-@cache
 def _known() -> dict[str, FrameworkModel]:
-    text = files(FOLDER).joinpath(_FILE).read_text(encoding="utf-8")
-    read = validated(FrameworksModel, load_yaml(text, _FILE), _FILE)
+    read: FrameworksModel = _read(FrameworksModel, _FILE)
     return {found.name: found for found in read.frameworks}
+
+
+@cache
+def _read(kind: type[StrictModel], name: str) -> Any:
+    """A file of this package."""
+    text = files(FOLDER).joinpath(name).read_text(encoding="utf-8")
+    return validated(kind, load_yaml(text, name), name)
 
 
 # Hardware by the names that files of runs use: the topology of so many devices.
@@ -119,8 +125,6 @@ def topology_of(name: str, devices: int) -> Topology:
     )
 
 
-@cache
 def _known_hardware() -> dict[str, RunHardwareModel]:
-    text = files(FOLDER).joinpath(_HARDWARE_FILE).read_text(encoding="utf-8")
-    read = validated(RunHardwaresModel, load_yaml(text, _HARDWARE_FILE), _HARDWARE_FILE)
+    read: RunHardwaresModel = _read(RunHardwaresModel, _HARDWARE_FILE)
     return {found.name: found for found in read.hardware}

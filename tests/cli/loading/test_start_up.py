@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.cli.test_options import EVERY
+from tests.imports import ROOT
 from tests.interpreter import assert_silent
 
 ELSEWHERE = ("pandas", "torch", "matplotlib", "scipy", "sympy", "jax", "distributed", "z3")
@@ -24,17 +25,27 @@ OTHERS = (
 )
 SOLVE = ("solve", "-t", "dgx-a100:2", "--axes", "dp=2,tp=8", "--reduce", "dp=1MiB")
 TABLE = ("crossings", "--factors", "2,2", "--length", "2")
+SCHEDULE = ("verify", "tests/record/files/shared/ring.xml")
+OF_SCHEDULES = ("p2smt.api.files", "p2smt.calibration", "p2smt.interop.exports", "p2smt.transfer")
+TRAINED = ("-m", "llama-3-8b", "-t", "dgx-h100:1", "--global-batch", "64", "--seq", "4096")
+OF_TRAINING = ("p2smt.report.training.estimate_data", "p2smt.training.present.comparison")
 
 
 @pytest.mark.parametrize(
     ("arguments", "unused"),
     [
         (TABLE, (*ELSEWHERE, *OF_FILES, *OTHERS)),
-        (("placements", "--levels", "2,2", "--axes", "4"), (*ELSEWHERE, *OF_FILES, *OTHERS)),
+        (
+            ("placements", "--levels", "2,2", "--axes", "4"),
+            (*ELSEWHERE, *OF_FILES, *OTHERS, "rich.console", "p2smt.problems.schedule"),
+        ),
         (SOLVE, (*ELSEWHERE, *OF_FEW, *OTHERS, "p2smt.plans.file_model")),
         (("solve", "--help"), (*ELSEWHERE, *OF_FILES, *OTHERS, "numpy", "ortools", "rich.table")),
+        (SCHEDULE, (*ELSEWHERE, "p2smt.plans.file_model", *OF_SCHEDULES)),
+        (("plan", *TRAINED), (*ELSEWHERE, *OF_TRAINING)),
+        (("estimate", *TRAINED, "--strategy", "tp=8"), (*ELSEWHERE, *OF_TRAINING)),
     ],
-    ids=["crossings", "placements", "solve", "help"],
+    ids=["crossings", "placements", "solve", "help", "verify", "plan", "estimate"],
 )
 def test_a_command_loads_what_it_needs(arguments: tuple[str, ...], unused: tuple[str, ...]) -> None:
     code = (
@@ -42,7 +53,7 @@ def test_a_command_loads_what_it_needs(arguments: tuple[str, ...], unused: tuple
         f"assert run({list(arguments)}) == 0; "
         f"print([name for name in {unused} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "[]\n")
 
 
