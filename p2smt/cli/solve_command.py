@@ -81,7 +81,6 @@ def solve(
     from p2smt.search.near_optimal import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
-    from p2smt.search.solve_what_if import solved_changes
 
     topology = cluster.under(prices)
     chosen = given.axes_of(axes)
@@ -101,7 +100,7 @@ def solve(
     listed = hosts_of(hosts, topology)
     limits = how.limits()
     o.plan_writable(output)
-    changes = solved_changes(what_if or (), problem)
+    changes = _changes(what_if, problem)
     if listed is not None:
         asked = {"--top": top, "--pipeline": prices.pipeline, "--split": split or None}
         _refuse_on_hosts({**asked, **parts.given()})
@@ -130,6 +129,15 @@ def solve(
     return _finish(solution, output, json, rows=rows, cut=len(rows) < len(changes), details=details)
 
 
+def _changes(texts: Texts, problem: Problem) -> tuple[ClusterChange, ...]:
+    """The changes that were asked for, refused before anything is searched."""
+    if not texts:
+        return ()
+    from p2smt.search.solve_what_if import solved_changes
+
+    return solved_changes(texts, problem)
+
+
 def _gained(
     found: Solution,
     problem: Problem,
@@ -137,10 +145,10 @@ def _gained(
     again: Callable[[Problem], Solution],
 ) -> tuple[SolvedChange, ...]:
     """What each change gains; nothing where there is no answer, or it was interrupted."""
+    if not changes or found.best is None or found.interrupted:
+        return ()
     from p2smt.search.solve_what_if import solve_what_if
 
-    if found.best is None or found.interrupted:
-        return ()
     return tuple(solve_what_if(found, problem, changes, again))
 
 

@@ -45,7 +45,6 @@ from p2smt.cost.dispatch import dispatch_model
 from p2smt.cost.library.ways import least_call_s, library_model
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_s_per_byte
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
-from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.cost.step_time import StepCostModel, StepTime, Way
 from p2smt.parallelism.placement import IntArray
@@ -379,6 +378,8 @@ def groups_model(
 
     Members are device ids in communicator order.
     """
+    from p2smt.cost.loads.footprint_explicit import explicit_footprint
+
     joins_nodes = not topology.library_name or topology.known_library.joins_nodes
     return step_model(topology, explicit_footprint(topology, groups, joins_nodes), operation)
 
@@ -390,6 +391,8 @@ def _single_model(
     if isinstance(kind, Dispatch):
         return groups_model(topology, [lines], kind)
     if kind is RequestKind.SEND:
+        from p2smt.cost.loads.footprint_explicit import explicit_send
+
         footprint = explicit_send(topology, *line_ends(lines, closed=closed))
         return step_model(topology, footprint, RequestKind.SEND)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL

@@ -25,7 +25,6 @@ from p2smt.programs.program import (
     small_model_length,
 )
 from p2smt.result import PROVED_WITHIN, SAME, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.nests import priced_nest
 from p2smt.search.program_synthesis import Found, Priced, Task, best_program, price, program_task
 from p2smt.search.programs_pipelined import (
     LISTED_DEPTH,
@@ -99,10 +98,16 @@ def answer_request(
     found = _best(sought, limits)
     if found.status is Status.INFEASIBLE:
         return None
-    best = found.best or priced_nest(sought)
+    best = found.best or _nest(sought)
     if best is None:
         raise OutOfTimeError
     return _searched(request, scene, best, found)
+
+
+def _nest(sought: SoughtProgram) -> Priced | None:
+    from p2smt.search.nests import priced_nest  # which proofs in range do without
+
+    return priced_nest(sought)
 
 
 def _exchanged(
@@ -243,7 +248,7 @@ def best_merged_levels(sought: SoughtProgram, limits: SearchLimits) -> Found:
     It is always sought by CP-SAT, since z3 takes few devices only.
     """
     watch, task = StopWatch.start(limits), sought.task
-    nest, best = priced_nest(sought), _listed(sought, watch)
+    nest, best = _nest(sought), _listed(sought, watch)
     known = small_model_length(task.hierarchy.depth)
     if sought.pipeline == 1 and known and not watch.expired():
         length = min(task.max_length, known)
