@@ -461,8 +461,6 @@ class GroupChoice:
 
 
 NO_SYMMETRY = GroupChoice(1)
-MANY_PAIRS = 2**15
-"""Orbits of pairs of a chunk and an edge, about, from which on a search takes seconds to begin."""
 
 
 def rungs(
@@ -474,8 +472,9 @@ def rungs(
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
     They move the edges and chunks of ``setting.copying``.  Groups that are larger than all that are
-    listed come first where these leave very many pairs, else after one of the second order: so that
-    what the first finds takes no longer.  Where every search would be too large no group is made.
+    listed come first where these have fewer elements than there are ranks, else after one of the
+    second order: what the first finds takes no longer.  Where every search would be too large no
+    group is made.
     ``memory``: of other sizes of the same question.
     """
     if not setting.symmetry or too_many_pairs(setting, chunks):
@@ -484,12 +483,11 @@ def rungs(
     fabric, collective = setting.copying
     largest, memory = 0, memory or ThresholdMemory()
     apart: Iterator[GroupChoice] = iter(())
-    pairs = chunk_count(setting, chunks) * len(fabric.edges)
     for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch, memory):
         if not largest:
             largest = group.order
             apart = _wreaths(setting, chunks, largest, watch, memory)
-        if group.order == 1 or largest * MANY_PAIRS < pairs:
+        if group.order == 1 or largest < fabric.ranks:
             yield from apart
         yield GroupChoice(group.order, symmetries)
         if group.order < largest:

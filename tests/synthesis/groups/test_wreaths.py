@@ -176,11 +176,8 @@ def test_they_come_after_one_of_the_second_order_and_delay_none() -> None:
         assert one.start == later
 
 
-def test_where_listed_groups_leave_very_many_pairs_they_come_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(f"{rungs.__module__}.MANY_PAIRS", 1)
-    choices = list(rungs(SynthesisSetting(load_fabric("dgx-a100:3"), "alltoall"), 1))
+def test_where_fewer_are_listed_than_there_are_ranks_they_come_first() -> None:
+    choices = list(rungs(SynthesisSetting(load_fabric("dgx1:4"), "alltoall"), 1))
     apart = [choice.apart for choice in choices]
     assert any(apart)
     assert apart == sorted(apart, reverse=True)
