@@ -352,7 +352,7 @@ class LevelShifts:
         for at, size in enumerate(shape):
             digit = size, last * prod(shape[at + 1 :])
             if digit not in self.known:
-                self.known[digit] = digit_shift(self.fabric, *digit)
+                self.known[digit] = _shift(self.fabric, *digit)
             found.append(self.known[digit])
         return tuple(one for one in found if one is not None) if None not in found else ()
 
@@ -385,7 +385,7 @@ def level_shifts(fabric: Fabric, most: int) -> tuple[tuple[FabricSymmetry, ...],
     return tuple(found for shape in shapes if (found := shifts.of(shape)))
 
 
-def digit_shift(fabric: Fabric, size: int, stride: int) -> FabricSymmetry | None:
+def _shift(fabric: Fabric, size: int, stride: int) -> FabricSymmetry | None:
     """Adds one to the digit of ``size`` values that is worth ``stride``."""
     cycles = _cycles(range(fabric.ranks), size, stride, 1)
     found = permuted(fabric, cycles)

@@ -5,11 +5,12 @@ a group N of one node and m nodes it has |N|^m m! elements, or |N|^m m where nod
 round.  What symmetries take to each other, and so a model, follows from generators: maps of the
 first node, the shift of all nodes, the swap of two.  Each is checked to be a symmetry.
 
-They are for chunks that go from one rank to one other, as in an all-to-all.  A chunk is left by
-those maps alone that move nodes at neither of its ends, where its way need not go.  Chunks for all
-ranks are another thing: the maps of a third node leave one as well, so when it comes to a rank of
-that node, it comes to all that N takes this rank to, at once and from outside: as many copies over
-the network as the orbit has ranks, where one would do.  A sum leaves the node in as many parts.
+They are for chunks that go from one rank to one other, as in an all-to-all.  Where N but for the
+identity leaves no rank, such a chunk is left by those maps alone that move nodes at neither of its
+ends, where its way need not go.  Chunks for all ranks are another thing: the maps of a third node
+leave one as well, so when it comes to a rank of that node, it comes to all that N takes this rank
+to, at once and from outside: as many copies over the network as the orbit has ranks, where one
+would do.  A sum leaves the node in as many parts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry, symmetry_of_ranks
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import StopWatch
-from p2smt.synthesis.group_order import by_order, digit_shift, route_image, useful_tables
+from p2smt.synthesis.group_order import by_order, route_image, useful_tables
 from p2smt.synthesis.subgroups import SymmetryGroup
 
 WREATHED = ("alltoall",)
@@ -35,26 +36,57 @@ def wreath_products(fabric: Fabric, watch: StopWatch | None = None) -> tuple[Sym
     A node is so many ranks in a row, the fewest that move while all others stay, and that a shift
     of all ranks takes to each other.  Empty: there are none, or the time of ``watch`` was over.
     """
-    sizes = (n for n in range(2, fabric.ranks // 2 + 1) if fabric.ranks % n == 0)
+    sizes = _parts(fabric.ranks)
     return next((found for n in sizes if (found := _of_nodes(fabric, n, watch))), ())
+
+
+def _parts(size: int) -> list[int]:
+    return [n for n in range(2, size // 2 + 1) if size % n == 0]
 
 
 def _of_nodes(fabric: Fabric, size: int, watch: StopWatch | None) -> tuple[SymmetryGroup, ...]:
     """Those of nodes of so many ranks."""
-    nodes, others = fabric.ranks // size, range(size, fabric.ranks)
-    turn = digit_shift(fabric, nodes, size)
+    nodes, turn = fabric.ranks // size, _turned(fabric, fabric.ranks, size)
     if turn is None or (watch is not None and watch.expired()):
         return ()
-    tables = useful_tables(fabric, others, reversing=False, watch=watch)
-    first = [same[0] for same in by_order(tables, others)]
     found = []
-    for inner in (table.named(group) for table, group in first):
+    for inner in _of_first(fabric, size, watch):
         for tops, order in _tops(fabric, turn, nodes, size):
             generators = (*inner.generators, *tops)
             for one in generators:
                 check_symmetry(fabric, one)
             found.append(SymmetryGroup(generators, inner.order**nodes * order))
     return tuple(found)
+
+
+def _of_first(fabric: Fabric, size: int, watch: StopWatch | None) -> Iterator[SymmetryGroup]:
+    """Groups that leave all but the first so many ranks: wreath products of parts, then others."""
+    yield from _of_parts(fabric, size, watch)
+    others = range(size, fabric.ranks)
+    tables = useful_tables(fabric, others, reversing=False, watch=watch)
+    for (table, group), *_ in by_order(tables, others):
+        yield table.named(group)
+
+
+def _of_parts(fabric: Fabric, size: int, watch: StopWatch | None) -> list[SymmetryGroup]:
+    """Wreath products of parts of the first so many ranks; none where these can shift by one."""
+    if _turned(fabric, size, 1) is not None:
+        return []
+    for part in _parts(size):
+        if (turn := _turned(fabric, size, part)) is not None:
+            times, inner = size // part, list(_of_first(fabric, part, watch))
+            if inner:
+                return [
+                    SymmetryGroup((*one.generators, turn), one.order**times * times)
+                    for one in inner
+                ]
+    return []
+
+
+def _turned(fabric: Fabric, size: int, step: int) -> FabricSymmetry | None:
+    """The first so many ranks shifted round by ``step``; None: that is no symmetry."""
+    image = [(rank + step) % size for rank in range(size)]
+    return symmetry_of_ranks(fabric, [*image, *range(size, fabric.ranks)])
 
 
 def _tops(

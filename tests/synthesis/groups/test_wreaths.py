@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from p2smt.cluster.file import parse_topology
 from p2smt.encodings.schedule.orbits import hold_firsts, send_firsts
 from p2smt.errors import InputError
 from p2smt.fabric.fabric import Fabric
-from p2smt.fabric.fabric_file import load_fabric
+from p2smt.fabric.fabric_file import fabric_of_levels, load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry, identity_of, permuted
 from p2smt.fabric.wiring import NetworkPort, Switch, WiredNodes, fabric_of
 from p2smt.problems.schedule import DisseminationProblem
@@ -63,6 +64,22 @@ def test_orbits_by_generators_are_those_of_the_listed_group(
         assert len({one[0] for one in listed}) == len(listed) == group.order
         assert np.array_equal(send_firsts(problem), least(listed, 1))
         assert np.array_equal(hold_firsts(problem), least(listed, 0))
+
+
+def test_parts_of_nodes_move_by_themselves_as_well() -> None:
+    """Two leaves of two nodes of two GPUs: Z2 wr Z2 wr Z2 first, then what moves a leaf at once."""
+    link = "link: {kind: switch, fabric: infiniband, bandwidth: 50 GB/s, latency: 5 us}"
+    rows = [f"  - {{name: {name}, size: 2, {link}}}" for name in ("leaf", "node", "gpu")]
+    levels = parse_topology("\n".join(["name: levels", "levels:", *rows]), "levels")
+    fabric = fabric_of_levels(levels)
+    plain = dissemination_problem(fabric, spreads("alltoall", 8, 1), 3, 9)
+    found = wreath_products(fabric)
+    assert found[0].order == 128
+    for group in found:
+        problem = under(plain, group, fabric)
+        listed = elements(fabric, len(plain.chunks), problem.symmetries)
+        assert len({one[0] for one in listed}) == len(listed) == group.order
+        assert np.array_equal(send_firsts(problem), least(listed, 1))
 
 
 def least(listed: set[Moves], place: Literal[0, 1]) -> NDArray[np.int64]:
@@ -156,7 +173,7 @@ def test_a_chunk_for_all_comes_to_a_node_as_often_as_the_node_has_ranks() -> Non
 
 @pytest.mark.parametrize("collective", ["allgather", "allreduce", "scatter", "broadcast"])
 def test_only_an_all_to_all_is_asked_with_them(collective: str) -> None:
-    setting = SynthesisSetting(alike(2, 3), collective)
+    setting = SynthesisSetting(alike(2, 2), collective)
     assert not any(choice.apart for choice in rungs(setting, 1))
 
 
