@@ -170,6 +170,7 @@ schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside mscc
 	$(BIN)/python -m experiments.schedule_synthesis.frontier $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.draw
 	$(BIN)/python -m experiments.schedule_synthesis.page
+	$(BIN)/python -m experiments.schedule_synthesis.wreaths $(TIMES)
 	$(BIN)/python -m experiments.schedule_synthesis.forests $(TIMES) $(if $(FORESTCOLL),$(FORESTCOLL) $(PYTHON_OF_CLONES))
 
 # What a GPU machine without a network needs beside torch and numpy; the folder is ignored by git.

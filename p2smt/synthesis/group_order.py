@@ -54,10 +54,12 @@ _SAME_ROUTES = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 class ThresholdMemory:
     """What the ladders of one fabric, collective and root have in common, whatever the chunks.
 
-    ``groups``: those of use by their order; None: they were not sought to the end yet.
+    ``groups``: those of use by their order; ``wreaths``: those that are not listed.  None: they
+    were not sought to the end yet.
     """
 
     groups: list[list[_SolverTable]] | None = None
+    wreaths: tuple[SymmetryGroup, ...] | None = None
     leavers: KnownLeavers = field(default_factory=dict)
 
 
@@ -107,7 +109,7 @@ def _groups(
     """The groups of use by their order; none where the time came."""
     if memory.groups is None:
         tables = useful_tables(fabric, fixed, reversing=reversing, watch=time)
-        found = [] if time.expired() else _by_order(tables, fixed)
+        found = [] if time.expired() else by_order(tables, fixed)
         if time.expired():
             return found
         memory.groups = found
@@ -157,7 +159,7 @@ def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable
     return _largest(fabric, generators[:-1]) if found is None else found
 
 
-def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> list[list[_SolverTable]]:
+def by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> list[list[_SolverTable]]:
     """The groups of use with more than one element, those of one order together."""
     found: list[_SolverTable] = []
     known: set[object] = set()

@@ -40,6 +40,7 @@ from p2smt.synthesis.schedule_replay import (
     spreads,
     sum_demands,
 )
+from p2smt.synthesis.wreaths import WREATHED, moved_by_routes, wreath_products
 
 NAMES = {
     "all-gather": "allgather",
@@ -449,10 +450,14 @@ def least_rate(
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
-    """A group by its order, and its generators as symmetries of a question's chunks."""
+    """A group by its order, and its generators as symmetries of a question's chunks.
+
+    ``apart``: it is none of those that are listed, whose orders say which are tried first.
+    """
 
     order: int
     symmetries: tuple[ScheduleSymmetry, ...] = ()
+    apart: bool = False
 
 
 NO_SYMMETRY = GroupChoice(1)
@@ -466,15 +471,48 @@ def rungs(
 ) -> Iterator[GroupChoice]:
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
-    They move the edges and chunks of ``setting.copying``.  Where every search would be too large
-    no group is made.  ``memory``: of other sizes of the same question.
+    They move the edges and chunks of ``setting.copying``.  Groups that are larger than all that are
+    listed come first where these have fewer elements than there are ranks, else after one of the
+    second order: what the first finds takes no longer.  Where every search would be too large no
+    group is made.
+    ``memory``: of other sizes of the same question.
     """
     if not setting.symmetry or too_many_pairs(setting, chunks):
         yield NO_SYMMETRY
         return
     fabric, collective = setting.copying
+    largest, memory = 0, memory or ThresholdMemory()
+    apart: Iterator[GroupChoice] = iter(())
     for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch, memory):
+        if not largest:
+            largest = group.order
+            apart = _wreaths(setting, chunks, largest, watch, memory)
+        if group.order == 1 or largest < fabric.ranks:
+            yield from apart
         yield GroupChoice(group.order, symmetries)
+        if group.order < largest:
+            yield from apart
+
+
+def _wreaths(
+    setting: SynthesisSetting,
+    chunks: int,
+    largest: int,
+    watch: StopWatch | None,
+    memory: ThresholdMemory,
+) -> Iterator[GroupChoice]:
+    """Wreath products with more elements than the largest group that is listed."""
+    fabric, collective = setting.copying
+    if collective not in WREATHED:
+        return
+    if memory.wreaths is None:
+        found = wreath_products(fabric, watch)
+        memory.wreaths = None if watch is not None and watch.expired() else found
+    routes = spreads(collective, fabric.ranks, chunks, setting.root)
+    for group in memory.wreaths or ():
+        if group.order > largest:
+            moved = moved_by_routes(fabric, group.generators, routes)
+            yield GroupChoice(group.order, moved, apart=True)
 
 
 # How far a synthesis has come, for whoever shows it.

@@ -222,8 +222,8 @@ def trials(
     groups: list[tuple[GroupChoice, int]] = []
     largest = 1
     for rung in rungs(setting, size.chunks, watch, memory):
-        largest = max(largest, rung.order)
-        later = int(math.log(largest / rung.order, SMALLER) + 1e-9)
+        largest = max(largest, 0 if rung.apart else rung.order)
+        later = 0 if rung.apart else int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))
         yield Trial(rung, families[0], later)
     for family in families[1:]:

@@ -54,6 +54,7 @@ ROOT = Path(__file__).parents[2]
         ("schedule_synthesis.forests", ["x"], "error: 1 arguments: FORESTCOLL PYTHON"),
         ("schedule_synthesis.forests", ["none", "x"], "error: folder 'none': is not a clone of"),
         ("schedule_synthesis.page", ["x"], "error: 1 arguments: none is expected"),
+        ("schedule_synthesis.wreaths", ["x"], "error: 1 arguments: none is expected"),
         ("unequal_racks.study", ["--rate", "fast"], "error: --rate"),
         ("unequal_racks.page", ["x"], "error: 1 arguments: none is expected"),
         ("mpi_on_testbed.table", ["x"], "error: 1 arguments: none is expected"),

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.schedule_synthesis import compare, draw, forests, frontier, page
+from experiments.schedule_synthesis import compare, draw, forests, frontier, page, wreaths
 from experiments.schedule_synthesis.answers import our_answer, their_answer
 from experiments.schedule_synthesis.compare import OURS, PLAIN, THEIRS
 from experiments.schedule_synthesis.processes import Ran, ran
@@ -28,6 +28,7 @@ from experiments.testbed.written.marked import filled
 from experiments.testbed.written.timings import measured_on
 from p2smt.errors import ExecutionError, InputError
 from p2smt.interop.fabrics import read_fabric
+from p2smt.synthesis.setting import ScheduleSize
 
 GATHER, CLIMB = QUESTIONS[1], QUESTIONS[-1]
 
@@ -264,6 +265,25 @@ def test_the_page_is_that_of_the_results() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.page(results, frontiers), say
     docs = page.DOCS.read_text(encoding="utf-8")
     assert filled(docs, page.PART, page.part_of_docs(frontiers)) == docs, say
+
+
+def test_wreath_products_take_as_many_rounds_as_is_stored() -> None:
+    """Found, and all fewer refuted, again; and the docs have what is stored."""
+    stored = wreaths.stored()
+    again = wreaths.least(wreaths.FABRICS[0])
+    assert again == stored["sums"][: len(again)]
+    assert all(row["shifts"] <= row["wreath"] for row in stored["sums"])
+    docs = page.DOCS.read_text(encoding="utf-8")
+    say = "run: python -m experiments.schedule_synthesis.wreaths"
+    assert filled(docs, wreaths.PART, wreaths.part_of_docs(**stored)) == docs, say
+
+
+def test_an_exchange_under_listed_groups_alone_has_none_larger() -> None:
+    size = ScheduleSize(2, 16, 1)
+    listed = wreaths.exchanged("dgx1:2", size, wreaths.LISTED)
+    assert listed["order"] == 32
+    told = wreaths.part_of_docs([listed, {**listed, "groups": wreaths.EVERY, "order": None}], [])
+    assert f"| dgx1:2 (2,16,1) | group of 32, {listed['cpu_s']:.1f} CPU s | open, " in told
 
 
 def test_the_figure_has_every_point() -> None:
