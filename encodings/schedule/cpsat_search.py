@@ -119,18 +119,26 @@ def state_capacity(
     rounds: Sequence[cp_model.IntVar],
     sent: Mapping[tuple[int, int], Sequence[AnyPoint]],
     variable: Callable[[AnyPoint], cp_model.IntVar],
+    charged: Iterable[Sequence[int]] | None = None,
 ) -> None:
-    """What loads a capacity in a step fits into its rounds; ``sent`` as in ``points.loads``.
+    """What loads a capacity in a step fits into its rounds; the others as in ``points.loads``.
 
     Where counting shows that it is full, it is stated: that follows, and saves the solver time.
     """
     full, longest = full_capacities(problem), problem.rounds - problem.steps + 1
-    for k, step, counts in loads(problem, sent):
-        rate = small_rate(problem.capacities[k], longest, counts.total())
+    for k, step, counts in loads(problem, sent, charged):
+        sent_of = [variable(one) for one in counts]
+        rate = small_rate(problem.capacities[k], longest, most_sent(sent_of, counts.values()))
         weights = [count * rate.denominator for count in counts.values()]
-        load = cp_model.LinearExpr.weighted_sum([variable(one) for one in counts], weights)
+        load = cp_model.LinearExpr.weighted_sum(sent_of, weights)
         most = rate.numerator * rounds[step]
         model.add(load == most if k in full else load <= most)
+
+
+def most_sent(variables: Iterable[cp_model.IntVar], counts: Iterable[int]) -> int:
+    """So many messages at most, where each variable counts so many times."""
+    pairs = zip(variables, counts, strict=True)
+    return sum(max(x.proto.domain) * count for x, count in pairs)
 
 
 # Bandwidths by fractions small enough for a solver's 64 bits, which let the same messages pass.

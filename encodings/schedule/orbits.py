@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from p2smt.problems.ports import EdgePorts
 from p2smt.problems.schedule import DisseminationProblem
 
 Pair = tuple[int, int]
@@ -22,6 +24,14 @@ def send_firsts(problem: DisseminationProblem) -> Firsts:
     """For every chunk and edge the first pair that the symmetries take it to."""
     images = [symmetry.edges for symmetry in problem.symmetries]
     return _firsts(problem, images, len(problem.edges))
+
+
+def port_firsts(problem: DisseminationProblem, ports: EdgePorts) -> Firsts:
+    """For every chunk and port the first pair that the symmetries take it to.
+
+    These must take the edges of a port to those of a port.
+    """
+    return _firsts(problem, [ports.image(one) or () for one in problem.symmetries], len(ports))
 
 
 def hold_firsts(problem: DisseminationProblem) -> Firsts:
@@ -85,8 +95,8 @@ def _as_pairs(firsts: Firsts) -> Mapping[Pair, Pair]:
 SWEEPS = 4
 
 
-def even_routes(problem: DisseminationProblem, send_of: Firsts) -> frozenset[int] | None:
-    """The first pairs (:data:`.Firsts`) of the messages to allow; None: a chunk has several goals.
+def even_routes(problem: DisseminationProblem) -> frozenset[Pair] | None:
+    """(chunk, edge) of the messages to allow, of each orbit one; None: a chunk has several goals.
 
     Every goal must be reachable.
     """
@@ -105,7 +115,7 @@ def even_routes(problem: DisseminationProblem, send_of: Firsts) -> frozenset[int
             chosen[c] = _way(problem, c, {k: loads[k] / mates[k] for k in mates}, kinds, drawn)
             for e in chosen[c]:
                 loads[kinds[e]] += leaders[c]
-    return frozenset(int(send_of[c, e]) for c, way in chosen.items() for e in way)
+    return frozenset((c, e) for c, way in chosen.items() for e in way)
 
 
 def _leaders(problem: DisseminationProblem) -> Counter[int]:
@@ -160,37 +170,60 @@ def _way(
     return cost[root][1]
 
 
-# How many Booleans a model of messages has, counted by arrays before any is made.
+# When the variables of a model of messages need not be 0, and how many they are, by arrays before
+# any is made.
 
 
 Steps = NDArray[np.int64]
 
 
-def variable_count(problem: DisseminationProblem, send_of: Firsts, hold_of: Firsts) -> int:
+def variable_count(
+    problem: DisseminationProblem, sends: Iterable[PortTimes], hold_of: Firsts
+) -> int:
     """Messages and held chunks, of each orbit the first, by the steps at which they can be."""
     near = cache(lambda root: _row(problem, problem.distances([root])))
     left = cache(lambda goals: _row(problem, problem.distances(goals, back=True)))
     nears = np.array([near(one.root) for one in problem.chunks])
     lefts = np.array([left(one.goals) for one in problem.chunks])
     c, v = _pairs_first_of_orbit(hold_of)
-    held = _many(problem.steps - lefts[c, v] - nears[c, v] + 1)
-    c, e = _pairs_first_of_orbit(send_of)
-    source = np.array([a for a, _, _ in problem.edges])[e]
-    target = np.array([b for _, b, _ in problem.edges])[e]
-    begin = np.maximum(nears[c, source], nears[c, target] - 1)
-    end = np.minimum(problem.steps, problem.steps - lefts[c, target])
-    roots = np.array([one.root for one in problem.chunks])
-    return held + _many((end - begin)[target != roots[c]])
+    held = int(np.maximum(problem.steps - lefts[c, v] - nears[c, v] + 1, 0).sum())
+    return held + sum(int((one.end - one.begin).sum()) for one in sends)
+
+
+class PortTimes(NamedTuple):
+    """Ports that messages of a chunk can pass from step ``begin`` up to, but without, ``end``."""
+
+    chunk: int
+    ports: Steps
+    begin: Steps
+    end: Steps
+
+
+def port_times(problem: DisseminationProblem, ports: EdgePorts, firsts: Firsts) -> list[PortTimes]:
+    """When messages can leave where the chunk is, and help where they come to.
+
+    Of pairs of a chunk and a port the first of each orbit; messages to the root never help.
+    """
+    near = cache(lambda root: _row(problem, problem.distances([root])))
+    left = cache(lambda goals: _row(problem, problem.distances(goals, back=True)))
+    source, target = np.array([edge[:2] for edge in problem.edges]).reshape(-1, 2).T
+    found, size = [], len(ports)
+    for c in np.unique(firsts // size).tolist():
+        one = problem.chunks[c]
+        useful = target != one.root
+        begin, end = np.full(size, problem.steps), np.zeros(size, dtype=np.int64)
+        for passed in (np.array(ports.leaves), np.array(ports.arrives)):
+            np.minimum.at(begin, passed[useful], near(one.root)[source[useful]])
+            np.maximum.at(end, passed[useful], problem.steps - left(one.goals)[target[useful]])
+        own = np.flatnonzero((firsts[c] == c * size + np.arange(size)) & (begin < end))
+        found.append(PortTimes(c, own, begin[own], end[own]))
+    return found
 
 
 def _row(problem: DisseminationProblem, distances: tuple[int | None, ...]) -> Steps:
     """Distances; where there is no way, more than all steps."""
     far = 2 * problem.steps + 2
     return np.array([far if one is None else one for one in distances], dtype=np.int64)
-
-
-def _many(spans: Steps) -> int:
-    return int(np.maximum(spans, 0).sum())
 
 
 def _pairs_first_of_orbit(firsts: Firsts) -> tuple[Steps, Steps]:

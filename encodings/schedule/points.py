@@ -17,6 +17,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from itertools import chain
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from p2smt.problems.schedule import (
     AllReduceProblem,
     Arrival,
@@ -148,6 +151,21 @@ def edges_out(problem: AllReduceProblem) -> Mapping[int, list[int]]:
     return out
 
 
+def ports_of(ends: Iterable[int | None]) -> Mapping[int, list[int]]:
+    """The ports by the rank at their end; those of no rank are left out."""
+    found = defaultdict(list)
+    for port, rank in enumerate(ends):
+        if rank is not None:
+            found[rank].append(port)
+    return found
+
+
+def nonzero(counts: NDArray[np.int64]) -> dict[int, int]:
+    """What is counted, with its count, where that is not 0."""
+    (at,) = counts.nonzero()
+    return dict(zip(at.tolist(), counts[at].tolist(), strict=True))
+
+
 def full_capacities(problem: AllReduceProblem) -> frozenset[int]:
     """Capacities that every all-reduce fills in all rounds, because it needs so many messages.
 
@@ -172,21 +190,25 @@ def full_capacities(problem: AllReduceProblem) -> frozenset[int]:
 
 
 def loads(
-    problem: AllReduceProblem, sent: Mapping[tuple[int, int], Sequence[AnyPoint]]
+    problem: AllReduceProblem,
+    sent: Mapping[tuple[int, int], Sequence[AnyPoint]],
+    charged: Iterable[Sequence[int]] | None = None,
 ) -> Iterator[tuple[int, int, Counter[AnyPoint]]]:
     """(capacity, step, how often each message loads it), equal ones once.
 
-    ``sent``: what may go over an edge in a step, by (edge, step).  Two capacities are equal in a
-    step if they have the same bandwidth and the same load.
+    ``sent``: what may go over an edge in a step, by (edge, step), or pass a port, of which
+    ``charged`` says the capacities that it loads.  Two capacities are equal in a step if they have
+    the same bandwidth and the same load.
     """
     loading = defaultdict(list)
-    for e, (_, _, capacities) in enumerate(problem.edges):
+    rows = [edge[2] for edge in problem.edges] if charged is None else charged
+    for place, capacities in enumerate(rows):
         for k in capacities:
-            loading[k].append(e)
+            loading[k].append(place)
     stated = set()
-    for k, edges in loading.items():
+    for k, places in loading.items():
         for step in range(problem.steps):
-            counts = Counter(chain.from_iterable(sent.get((e, step), ()) for e in edges))
+            counts = Counter(chain.from_iterable(sent.get((at, step), ()) for at in places))
             same = (problem.capacities[k], step, frozenset(counts.items()))
             if counts and same not in stated:
                 stated.add(same)

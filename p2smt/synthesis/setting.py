@@ -14,6 +14,7 @@ from p2smt.collectives.names import collective_named
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.symmetries import Effort, fabric_symmetries
+from p2smt.problems.ports import edge_ports
 from p2smt.problems.schedule import (
     DisseminationProblem,
     EdgeRow,
@@ -390,7 +391,7 @@ def question_name(setting: SynthesisSetting) -> str:
     return f"{shown_collective(setting.collective)}-{fabric}"
 
 
-# How many pairs of a chunk and an edge a question has, counted before anything is built.
+# How many pairs of a chunk and a port or link a question has, counted before anything is built.
 
 
 MAX_PAIRS = 20_000_000
@@ -399,12 +400,12 @@ MAX_PAIRS = 20_000_000
 
 def too_many_pairs(setting: SynthesisSetting, chunks: int) -> tuple[str, str, str] | None:
     """Why no model could be built: what is given, the rule, a remedy; None: one may be."""
-    every = chunk_count(setting, chunks)
-    if every * len(setting.fabric.edges) <= MAX_PAIRS:
+    every, ports = chunk_count(setting, chunks), len(edge_ports(setting.edges))
+    if every * ports <= MAX_PAIRS:
         return None
     return (
-        f"{every} chunks, {len(setting.fabric.edges)} edges",
-        f"have more than {MAX_PAIRS} pairs of a chunk and an edge",
+        f"{every} chunks, {ports} ports and links",
+        f"have more than {MAX_PAIRS} pairs of a chunk and a port or link",
         "ask for fewer chunks, or a smaller fabric",
     )
 

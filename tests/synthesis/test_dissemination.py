@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.schedule.dissemination.cpsat import _variables
-from p2smt.encodings.schedule.orbits import variable_count
+from p2smt.encodings.schedule.orbits import port_times, variable_count
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
+from p2smt.problems.ports import kept_ports
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import Solver
@@ -153,13 +154,14 @@ def test_impossible_questions_are_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("fabric", ["ring:5", "dgx1", "torus:3x4", "mesh:8"])
+@pytest.mark.parametrize("fabric", ["ring:5", "dgx1", "torus:3x4", "mesh:8", "dgx-a100", "dgx1:2"])
 @pytest.mark.parametrize("collective", ["allgather", "alltoall", "broadcast", "gather"])
 def test_variables_are_counted_before_they_are_made(fabric: str, collective: str) -> None:
     made = load_fabric(fabric)
     routes = spreads(collective, made.ranks, 2)
     for rung in list(ladder(made, collective, 2))[-2:]:
         problem = replace(dissemination_problem(made, routes, 4, 6), symmetries=rung[1])
-        found = _variables(cp_model.CpModel(), problem)
-        count = variable_count(problem, found.send_of, found.hold_of)
+        ports = kept_ports(problem.edges, problem.symmetries)
+        found = _variables(cp_model.CpModel(), problem, ports)
+        count = variable_count(problem, port_times(problem, ports, found.send_of), found.hold_of)
         assert count == len(found.send) + len(found.hold)

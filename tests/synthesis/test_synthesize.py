@@ -252,12 +252,12 @@ def test_what_a_refuted_size_refutes_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("collective", NAMES.values())
-def test_chunks_are_counted_before_they_are_made(collective: str) -> None:
-    fabric = load_fabric("ring:4")
+@pytest.mark.parametrize(("name", "ports"), [("ring:4", 8), ("dgx-a100", 16)])
+def test_chunks_are_counted_before_they_are_made(collective: str, name: str, ports: int) -> None:
+    fabric = load_fabric(name)
     setting = SynthesisSetting(fabric, collective)
-    assert chunk_count(setting, 3) == len(sum_demands(collective, 4, 3))
-    edges = len(fabric.edges)
-    most = MAX_PAIRS // edges // chunk_count(setting, 1)
+    assert chunk_count(setting, 3) == len(sum_demands(collective, fabric.ranks, 3))
+    most = MAX_PAIRS // ports // chunk_count(setting, 1)
     assert too_many_pairs(setting, most) is None
     assert too_many_pairs(setting, most + 1) is not None
 

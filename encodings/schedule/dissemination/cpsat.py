@@ -1,18 +1,25 @@
-"""Schedules of chunks that are copied, with CP-SAT: one Boolean for each orbit of messages.
+"""Schedules of chunks that are copied, with CP-SAT: one variable for each orbit of counts.
 
 Problem: a :class:`~p2smt.problems.schedule.DisseminationProblem`: k-synchronous schedules of
 all-gather, broadcast, scatter, all-to-all and what else only copies (SCCL, PPoPP 2021).
 
-Where the problem has symmetries, messages (and held chunks) that they take to each other share a
-variable, and constraints that say the same are stated once: solving one orbit solves all.
+Messages are counted at the ports (``p2smt.problems.ports``) by which they leave and arrive: a link
+has one port for both, a switch one for each rank on either side.  Which message that leaves arrives
+where is chosen after the search, for any choice is a schedule.
+
+Where the problem has symmetries, counts (and held chunks) that they take to each other share a
+variable, and constraints that say the same are stated once: solving one orbit solves all.  Through
+a switch counts are symmetric then, and messages need not be.  The counts of a schedule whose
+messages are symmetric too are a solution: where there is none, there is no such schedule.
 
 Variables
-    x[c, e, s]  Boolean: chunk c goes over edge e in step s
+    x[c, i, s]  how often chunk c passes port i in step s: 0 or 1, but any number where i is a port
+                by which it leaves for a switch
     h[c, v, s]  Boolean: rank v holds chunk c before step s, s = 0..S
     r[s]        rounds of step s, 1..R - S + 1
 
 Constraints
-    C1 held      x[c, e, s] implies h[c, source of e, s]
+    C1 held      an x that leaves v in step s implies h[c, v, s]
     C2 arrival   h[c, v, s + 1] is h[c, v, s] plus the x that arrive at v in step s: at most one
                  ever arrives
     C3 goal      h[c, v, S] for every goal v of c
@@ -21,17 +28,21 @@ Constraints
     C6 fullness  where counting shows that a capacity is full in every step, its x are no less than
                  its bandwidth times r[s]; that follows from the others
     C7 decided   h is 1 or 0 where the problem says so, and not all as it excludes
+    C8 switches  as many x leave for a switch in step s as arrive from it, and they can be paired:
+                 by the ports of a block (of one rank only by C1 and C2) no more leave and arrive,
+                 together, than pass the switch
 
 Objective: none; any schedule will do.
 
-A variable is left out where it must be 0: x where a chunk cannot be at the source yet, or from
-the target on no longer reach a goal, h likewise.  The linear relaxation says little here and costs
+A variable is left out where it must be 0: x where a chunk cannot be at any source yet, or from
+any target on no longer reach a goal, h likewise.  The linear relaxation says little here and costs
 much, so it is left out.  Chunks with the same root and goals are not put in an order.
 
 Chunks with one goal each are first looked for on routes that load the fabric evenly, which makes
 the model small; where that finds nothing, the whole model is solved.
 
-Size: chunks x edges x steps Booleans, divided by the order of the group that the symmetries make.
+Size: chunks x ports x steps variables, divided by the order of the group that the symmetries make.
+Behind a switch n ranks have 2 n ports, and n (n - 1) edges.
 """
 
 from __future__ import annotations
@@ -41,6 +52,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import chain, product
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -51,12 +63,14 @@ from p2smt.encodings.schedule.orbits import (
     Firsts,
     even_routes,
     hold_firsts,
-    send_firsts,
+    port_firsts,
+    port_times,
     spell,
     variable_count,
 )
-from p2smt.encodings.schedule.points import edges_into
+from p2smt.encodings.schedule.points import nonzero, ports_of
 from p2smt.errors import TooLarge
+from p2smt.problems.ports import EdgePorts, kept_ports
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
@@ -68,16 +82,17 @@ _SOLVER = "cpsat"
 
 Distances = tuple[tuple[int | None, ...], tuple[int | None, ...]]
 StepRanges = Mapping[tuple[int, int], range]
-"""Pairs (chunk, rank or edge), first of their orbit, and the steps of their Booleans."""
+"""Pairs (chunk, rank), first of their orbit, and the steps of their Booleans."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """x and h by the number of the first pair (chunk, edge or rank) and step; r by step.
+    """x and h by the number of the first pair (chunk, port or rank) and step; r by step.
 
     ``send_of`` and ``hold_of`` lead from every pair to that number.
     """
 
+    ports: EdgePorts
     send: Mapping[tuple[int, int], cp_model.IntVar]
     hold: Mapping[tuple[int, int], cp_model.IntVar]
     rounds: tuple[cp_model.IntVar, ...]
@@ -95,12 +110,18 @@ def any_schedule(
     """
     watch, model = StopWatch.start(limits), cp_model.CpModel()
     check_rounds(problem.rounds)
-    if len(problem.chunks) * len(problem.edges) > MAX_PAIRS:
-        raise _too_large(problem, "have more than", MAX_PAIRS, "pairs of a chunk and an edge")
+    ports = kept_ports(problem.edges, problem.symmetries)
+    if len(problem.chunks) * len(ports) > MAX_PAIRS:
+        raise _too_large(
+            problem, "have more than", MAX_PAIRS, "pairs of a chunk and a port or link"
+        )
     if not _reachable(problem):
         return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
-    found = _variables(model, problem)
-    every = (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_fullness, c7_decided)
+    found = _variables(model, problem, ports)
+    every = (
+        *(c1_held, c2_arrival, c3_goal, c4_capacity),
+        *(c5_rounds, c6_fullness, c7_decided, c8_switches),
+    )
     return searched(
         *(watch, model, problem, found, every, decode),
         first=lambda: _on_even_routes(model, problem, found, watch),
@@ -114,9 +135,11 @@ def _on_even_routes(
 
     That it finds nothing says nothing.  None: some chunk has several goals.
     """
-    kept = even_routes(problem, found.send_of)
-    if kept is None:
+    routes = even_routes(problem)
+    if routes is None:
         return None
+    passed = ((c, by[e]) for c, e in routes for by in (found.ports.leaves, found.ports.arrives))
+    kept = {int(found.send_of[one]) for one in passed}
     few = model.clone()
     for (number, _), x in found.send.items():
         if number not in kept:
@@ -141,26 +164,31 @@ def _reachable(problem: DisseminationProblem) -> bool:
     )
 
 
-def _variables(model: cp_model.CpModel, problem: DisseminationProblem) -> Vars:
+def _variables(model: cp_model.CpModel, problem: DisseminationProblem, ports: EdgePorts) -> Vars:
     """The variables, one for each orbit and step at which they need not be 0."""
-    send_of, hold_of = send_firsts(problem), hold_firsts(problem)
-    if variable_count(problem, send_of, hold_of) > MAX_VARIABLES:
+    send_of, hold_of = port_firsts(problem, ports), hold_firsts(problem)
+    sends = port_times(problem, ports, send_of)
+    if variable_count(problem, sends, hold_of) > MAX_VARIABLES:
         raise _too_large(problem, "make more than", MAX_VARIABLES, "variables")
-    holds, sends = _hold_times(problem, hold_of), _send_times(problem, send_of)
-    most = problem.rounds - problem.steps + 1
+    holds, many = _hold_times(problem, hold_of), len(ports)
+    most, passing = problem.rounds - problem.steps + 1, ports.most(copied=True)
     return Vars(
-        _booleans(model, sends, len(problem.edges)),
-        _booleans(model, holds, problem.ranks),
+        ports,
+        {
+            (one.chunk * many + port, s): model.new_int_var(0, passing[port], "")
+            for one in sends
+            for port, begin, end in zip(*(row.tolist() for row in one[1:]), strict=True)
+            for s in range(begin, end)
+        },
+        {
+            (c * problem.ranks + v, s): model.new_bool_var("")
+            for (c, v), at in holds.items()
+            for s in at
+        },
         tuple(model.new_int_var(1, most, "") for _ in range(problem.steps)),
         send_of,
         hold_of,
     )
-
-
-def _booleans(
-    model: cp_model.CpModel, times: StepRanges, size: int
-) -> Mapping[tuple[int, int], cp_model.IntVar]:
-    return {(c * size + n, s): model.new_bool_var("") for (c, n), at in times.items() for s in at}
 
 
 def _distances(problem: DisseminationProblem) -> Mapping[int, Distances]:
@@ -181,39 +209,35 @@ def _hold_times(problem: DisseminationProblem, hold_of: Firsts) -> StepRanges:
     return {(c, v): spell(spans[c][0][v], spans[c][1][v], problem.steps) for c, v in _own(hold_of)}
 
 
-def _send_times(problem: DisseminationProblem, send_of: Firsts) -> StepRanges:
-    """Steps in which a message can leave where the chunk is, and help where it comes to."""
-    spans, found = _distances(problem), {}
-    for c, e in _own(send_of):
-        (near, left), (source, target, _) = spans[c], problem.edges[e]
-        if target != problem.chunks[c].root:
-            at = spell(near[source], None if left[target] is None else 0, problem.steps)
-            there = spell(near[target], left[target], problem.steps)
-            found[c, e] = range(max(at.start, there.start - 1), min(at.stop, there.stop - 1))
-    return found
-
-
 def c1_held(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C1: a rank sends what it held before the step."""
+    del problem
+    most = found.ports.most(copied=True)
     for (number, s), x in found.send.items():
-        c, e = divmod(number, len(problem.edges))
-        held = found.hold[int(found.hold_of[c, problem.edges[e][0]]), s]
-        model.add_implication(x, held)
+        c, port = divmod(number, len(found.ports))
+        source = found.ports.sources[port]
+        if source is not None:
+            model.add(x <= most[port] * found.hold[int(found.hold_of[c, source]), s])
 
 
 def c2_arrival(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C2: what is held is what was held before, and what arrived."""
-    into = edges_into(problem)
+    into = ports_of(found.ports.targets)
     for (number, s), after in found.hold.items():
         c, v = divmod(number, problem.ranks)
         if v == problem.chunks[c].root:
             model.add(after == 1)
             continue
-        sent = (found.send.get((int(found.send_of[c, e]), s - 1)) for e in into[v])
-        terms = [x for x in sent if x is not None]
+        terms = _sent(found, c, into[v], s - 1)
         before = found.hold.get((number, s - 1))
         terms += [] if before is None else [before]
         model.add(after == cp_model.LinearExpr.sum(terms))
+
+
+def _sent(found: Vars, chunk: int, ports: Iterable[int], step: int) -> list[cp_model.IntVar]:
+    """The x of a chunk at some ports in a step, but those that are left out."""
+    sent = (found.send.get((int(found.send_of[chunk, port]), step)) for port in ports)
+    return [x for x in sent if x is not None]
 
 
 def c3_goal(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
@@ -238,17 +262,18 @@ def _loads(
     """
     longest = problem.rounds - problem.steps + 1
     loading: Mapping[int, list[int]] = {k: [] for k in capacities}
-    for e, (_, _, loads) in enumerate(problem.edges):
+    for port, loads in enumerate(found.ports.loads):
         for k in loads:
             if k in loading:
-                loading[k].append(e)
+                loading[k].append(port)
     stated = set()
-    for k, edges in loading.items():
-        numbers, counts = np.unique(found.send_of[:, edges], return_counts=True)
+    for k, ports in loading.items():
+        numbers, counts = np.unique(found.send_of[:, ports], return_counts=True)
         same = (problem.capacities[k], numbers.tobytes(), counts.tobytes())
         if same not in stated:
             stated.add(same)
-            rate = small_rate(problem.capacities[k], longest, int(counts.sum()))
+            passed = np.array(found.ports.most(copied=True))[numbers % len(found.ports)]
+            rate = small_rate(problem.capacities[k], longest, int((counts * passed).sum()))
             for s in range(problem.steps):
                 rows = zip(numbers.tolist(), counts.tolist(), strict=True)
                 sent = [(found.send[at, s], n) for at, n in rows if (at, s) in found.send]
@@ -279,16 +304,35 @@ def c7_decided(model: cp_model.CpModel, problem: DisseminationProblem, found: Va
             model.add_bool_or([~h if there else h for h, there in every if h is not None])
 
 
+def c8_switches(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
+    """C8: what leaves for a switch arrives from it, at another block."""
+    chunks = np.unique(found.send_of // len(found.ports)).tolist() if problem.edges else []
+    for c, one, s in product(chunks, found.ports.switches, range(problem.steps)):
+        left = cp_model.LinearExpr.sum(_sent(found, c, one.out, s))
+        model.add(left == cp_model.LinearExpr.sum(_sent(found, c, one.into, s)))
+        for block in one.blocks:
+            if not found.ports.of_one_rank(block):
+                inside = _sent(found, c, chain(*block), s)
+                model.add(cp_model.LinearExpr.sum(inside) <= left)
+
+
 def decode(
     problem: DisseminationProblem, found: Vars, solver: cp_model.CpSolver
 ) -> tuple[StepSends, ...]:
     """The steps of the solver's schedule, lifted to all messages of every orbit."""
-    del problem
     steps = []
     for s, rounds in enumerate(found.rounds):
-        chosen = [at for (at, step), x in found.send.items() if step == s and solver.value(x)]
-        sent = np.argwhere(np.isin(found.send_of, chosen)).tolist()
-        steps.append(StepSends(solver.value(rounds), tuple((c, e) for c, e in sent)))
+        counts = np.zeros(found.send_of.size, dtype=np.int64)
+        for (at, step), x in found.send.items():
+            if step == s:
+                counts[at] = solver.value(x)
+        passed = counts[found.send_of]
+        sent = (
+            (c, e)
+            for c in range(len(problem.chunks))
+            for e in found.ports.edges(nonzero(passed[c]))
+        )
+        steps.append(StepSends(solver.value(rounds), tuple(sent)))
     return tuple(steps)
 
 

@@ -264,7 +264,7 @@ def test_what_is_too_large_is_said_before_anything_is_built() -> None:
     size = "--steps 2 --rounds 100 --chunks 100"
     done = cli("synthesize", *shlex.split(f"--fabric mesh:32 --collective all-to-all {size}"))
     assert done.code == 3
-    assert "more than 20000000 pairs of a chunk and an edge" in done.out.replace("\n", " ")
+    assert "more than 20000000 pairs of a chunk and a port or link" in done.out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("asked", ["--steps 2 --rounds 2 --chunks 1", "--pareto"])
