@@ -240,6 +240,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def roughly(number: int) -> str:
+    """A whole number for people: as it is below a million, else such as ``5.8 x 10^27``."""
+    text = str(number)
+    return text if number < 10**6 else f"{text[0]}.{text[1]} x 10^{len(text) - 1}"
+
+
 def exact_bytes(size: int) -> str:
     """Whole bytes as text that :func:`parse_bytes` reads back to the same number."""
     units = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1}

@@ -29,6 +29,7 @@ from p2smt.units import (
     parse_sizes,
     parse_time,
     plain,
+    roughly,
 )
 from tests.imports import ROOT, files_below
 
@@ -166,6 +167,19 @@ NOT_A_QUANTITY = [
     "3 GB/s GB/s",
     "1" * 100 + " B",
 ]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (7, "7"),
+        (999_999, "999999"),
+        (1_000_000, "1.0 x 10^6"),
+        (5_889_241_796_446_748_858_646_528_000, "5.8 x 10^27"),
+    ],
+)
+def test_large_numbers_are_told_roughly(number: int, text: str) -> None:
+    assert roughly(number) == text
 
 
 @pytest.mark.parametrize("parse", [parse_bytes, parse_bandwidth, parse_time])

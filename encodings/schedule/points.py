@@ -17,9 +17,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from itertools import chain
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from p2smt.problems.schedule import (
     AllReduceProblem,
     Arrival,
@@ -149,21 +146,6 @@ def edges_out(problem: AllReduceProblem) -> Mapping[int, list[int]]:
     for e, (source, _, _) in enumerate(problem.edges):
         out[source].append(e)
     return out
-
-
-def ports_of(ends: Iterable[int | None]) -> Mapping[int, list[int]]:
-    """The ports by the rank at their end; those of no rank are left out."""
-    found = defaultdict(list)
-    for port, rank in enumerate(ends):
-        if rank is not None:
-            found[rank].append(port)
-    return found
-
-
-def nonzero(counts: NDArray[np.int64]) -> dict[int, int]:
-    """What is counted, with its count, where that is not 0."""
-    (at,) = counts.nonzero()
-    return dict(zip(at.tolist(), counts[at].tolist(), strict=True))
 
 
 def full_capacities(problem: AllReduceProblem) -> frozenset[int]:

@@ -41,6 +41,7 @@ from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting
 from p2smt.synthesis.subgroups import SymmetryGroup
 from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleSearch, symmetry_search_of, trials
 from p2smt.synthesis.wreaths import moved_by_routes, wreath_products
+from p2smt.units import roughly
 
 LIMIT_S = 100.0
 """Of an all-to-all, by the wall clock."""
@@ -50,6 +51,7 @@ EXCHANGES = (
     ("dgx-h100:2", ScheduleSize(3, 8, 1)),
     ("dgx-h100:4", ScheduleSize(3, 24, 1)),
     ("dgx-h100:8", ScheduleSize(3, 56, 1)),
+    ("dgx-h100:16", ScheduleSize(2, 120, 1)),
     ("dgx1:2", ScheduleSize(3, 16, 1)),
     ("dgx1:4", ScheduleSize(2, 48, 1)),
     ("dgx1:4", ScheduleSize(3, 48, 1)),
@@ -125,7 +127,8 @@ def part_of_docs(exchanges: Sequence[Row], sums: Sequence[Row]) -> str:
         for title in dict.fromkeys(row["title"] for row in exchanges)
     ]
     more = [
-        f"| {one['title']} steps | {one['shifts']} | {one['wreath']} (group of {one['order']}) |\n"
+        f"| {one['title']} steps | {one['shifts']} "
+        f"| {one['wreath']} (group of {roughly(one['order'])}) |\n"
         for one in sums
     ]
     return (
@@ -138,7 +141,7 @@ def part_of_docs(exchanges: Sequence[Row], sums: Sequence[Row]) -> str:
 
 
 def _answer(row: Row) -> str:
-    found = "open" if row["order"] is None else f"group of {row['order']}"
+    found = "open" if row["order"] is None else f"group of {roughly(row['order'])}"
     return f"{found}, {row['cpu_s']:.1f} CPU s"
 
 

@@ -24,6 +24,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from p2smt.problems.schedule import EdgeRow, ScheduleSymmetry
 
 PortKey = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -80,20 +83,41 @@ class EdgePorts:
             many, ends = Counter(self.leaves), self.targets
         return tuple(many[port] if end is None else 1 for port, end in enumerate(ends))
 
-    def edges(self, counts: Mapping[int, int]) -> list[int]:
+    def edges(self, passing: NDArray[np.int64]) -> list[int]:
         """Edges for messages of which so many pass each port, as many from a switch as to it.
 
         No block may have more of both than pass its switch.
         """
+        (at,) = passing.nonzero()
+        counts = dict(zip(at.tolist(), passing[at].tolist(), strict=True))
         passed = [(port, port) for port in counts if (port, port) in self.joined]
         for one in self.switches:
             passed += paired(one, counts)
         return sorted(self.joined[pair] for pair in passed)
 
+    @property
+    def leaving(self) -> Mapping[int, list[int]]:
+        """By rank the ports by which messages leave it."""
+        return _by_rank(self.sources)
+
+    @property
+    def arriving(self) -> Mapping[int, list[int]]:
+        """By rank the ports by which messages arrive at it."""
+        return _by_rank(self.targets)
+
     def of_one_rank(self, block: PortBlock) -> bool:
         """Whether all ports of a block are those of one rank."""
         out, into = block
         return len({self.sources[p] for p in out} | {self.targets[p] for p in into}) == 1
+
+
+def _by_rank(ends: Sequence[int | None]) -> Mapping[int, list[int]]:
+    """The ports by the rank at their end; those of no rank are left out."""
+    found = defaultdict(list)
+    for port, rank in enumerate(ends):
+        if rank is not None:
+            found[rank].append(port)
+    return found
 
 
 def kept_ports(edges: Sequence[EdgeRow], symmetries: Sequence[ScheduleSymmetry]) -> EdgePorts:
@@ -176,21 +200,12 @@ def _numbered(edges: Sequence[EdgeRow], found: Sequence[Sequence[int]]) -> EdgeP
     arrives, ends, switches = dict(leaves), _port_keys(edges), []
     rows: list[tuple[int | None, int | None, tuple[int, ...]]] = [edges[e] for e in links]
     for one in found:
-        out, into = (sorted({ends[e][side] for e in one}) for side in (0, 1))
-        first, middle = len(rows), len(rows) + len(out)
-        rows += [(source, None, (*own, *both)) for source, own, both in out]
-        rows += [(None, target, own) for target, own, _ in into]
-        at = {port: first + n for n, port in enumerate(out)}
-        to = {port: middle + n for n, port in enumerate(into)}
+        switch, at, to = _switch_from(len(rows), {ends[e] for e in one})
+        rows += [(source, None, (*own, *both)) for source, own, both in at]
+        rows += [(None, target, own) for target, own, _ in to]
         leaves |= {e: at[ends[e][0]] for e in one}
         arrives |= {e: to[ends[e][1]] for e in one}
-        barred = _barred(out, into, {ends[e] for e in one})
-        groups: dict[tuple[PortKey, ...], list[int]] = defaultdict(list)
-        for port, row in barred.items():
-            if row:
-                groups[row].append(at[port])
-        blocks = tuple((tuple(own), tuple(to[b] for b in row)) for row, own in groups.items())
-        switches.append(PortSwitch(tuple(at.values()), tuple(to.values()), blocks))
+        switches.append(switch)
     every = range(len(edges))
     return EdgePorts(
         *(tuple(leaves[e] for e in every), tuple(arrives[e] for e in every)),
@@ -198,6 +213,21 @@ def _numbered(edges: Sequence[EdgeRow], found: Sequence[Sequence[int]]) -> EdgeP
         *(tuple(row[2] for row in rows), tuple(switches)),
         {(leaves[e], arrives[e]): e for e in every},
     )
+
+
+def _switch_from(
+    first: int, joined: set[tuple[PortKey, PortKey]]
+) -> tuple[PortSwitch, dict[PortKey, int], dict[PortKey, int]]:
+    """A switch of ports numbered from ``first`` on; those that leave and that arrive, by key."""
+    out, into = (sorted({pair[side] for pair in joined}) for side in (0, 1))
+    at = {port: n for n, port in enumerate(out, first)}
+    to = {port: n for n, port in enumerate(into, first + len(out))}
+    groups: dict[tuple[PortKey, ...], list[int]] = defaultdict(list)
+    for port, row in _barred(out, into, joined).items():
+        if row:
+            groups[row].append(at[port])
+    blocks = tuple((tuple(own), tuple(to[b] for b in row)) for row, own in groups.items())
+    return PortSwitch(tuple(at.values()), tuple(to.values()), blocks), at, to
 
 
 # Which port that leaves a message that arrives left by.

@@ -66,8 +66,9 @@ class DisseminationProblem:
     """Chunks 0, 1, .. over a fabric in ``steps`` steps and ``rounds`` rounds.
 
     ``edges`` are (source, target, loaded capacities), ``capacities`` their bandwidths in chunks a
-    round.  Only schedules that every one of ``symmetries`` takes to itself are sought: with some,
-    that there is none says nothing of schedules without them.
+    round.  Only schedules that every one of ``symmetries`` takes to itself are sought; through a
+    switch an encoding may ask it of how many messages pass each port alone.  With some, that there
+    is none says nothing of schedules without them.
 
     ``decided``: only schedules of which these are true are sought.  Each must be of a time at which
     the chunk can be at the rank, and still come to a goal from there: whether it comes later is of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -31,7 +31,7 @@ from p2smt.schedules.verify.verify import verify
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.group_order import ThresholdMemory, ladder
+from p2smt.synthesis.group_order import COMMUTING, ThresholdMemory, ladder
 from p2smt.synthesis.lowering import lowered
 from p2smt.synthesis.reversal import reversed_sums, sums_of
 from p2smt.synthesis.schedule_replay import (
@@ -398,14 +398,22 @@ MAX_PAIRS = 20_000_000
 """Beyond it no search is begun, whatever the symmetries: see the encodings."""
 
 
-def too_many_pairs(setting: SynthesisSetting, chunks: int) -> tuple[str, str, str] | None:
-    """Why no model could be built: what is given, the rule, a remedy; None: one may be."""
-    every, ports = chunk_count(setting, chunks), len(edge_ports(setting.edges))
-    if every * ports <= MAX_PAIRS:
+def too_many_pairs(
+    setting: SynthesisSetting, chunks: int, solver: Solver = Solver.CPSAT
+) -> tuple[str, str, str] | None:
+    """Why no model could be built: what is given, the rule, a remedy; None: one may be.
+
+    With z3 every edge has variables of its own.
+    """
+    every, what, one = chunk_count(setting, chunks), "edges", "edge"
+    ways: Sized = setting.edges
+    if solver is Solver.CPSAT:
+        ways, what, one = edge_ports(setting.edges), "ports and links", "port or link"
+    if every * len(ways) <= MAX_PAIRS:
         return None
     return (
-        f"{every} chunks, {ports} ports and links",
-        f"have more than {MAX_PAIRS} pairs of a chunk and a port or link",
+        f"{every} chunks, {len(ways)} {what}",
+        f"have more than {MAX_PAIRS} pairs of a chunk and a {one}",
         "ask for fewer chunks, or a smaller fabric",
     )
 
@@ -469,26 +477,28 @@ def rungs(
     chunks: int,
     watch: StopWatch | None = None,
     memory: ThresholdMemory | None = None,
+    solver: Solver = Solver.CPSAT,
 ) -> Iterator[GroupChoice]:
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
     They move the edges and chunks of ``setting.copying``.  Groups that are larger than all that are
-    listed come first where these have fewer elements than there are ranks, else after one of the
-    second order: what the first finds takes no longer.  Where every search would be too large no
-    group is made.
+    listed come first where these have fewer elements than there are ranks, or as many of many
+    ranks, else after one of the second order: what the first finds takes no longer.  Where every
+    search would be too large no group is made.
     ``memory``: of other sizes of the same question.
     """
-    if not setting.symmetry or too_many_pairs(setting, chunks):
+    if not setting.symmetry or too_many_pairs(setting, chunks, solver):
         yield NO_SYMMETRY
         return
     fabric, collective = setting.copying
     largest, memory = 0, memory or ThresholdMemory()
+    few = fabric.ranks + (fabric.ranks > COMMUTING)
     apart: Iterator[GroupChoice] = iter(())
     for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch, memory):
         if not largest:
             largest = group.order
             apart = _wreaths(setting, chunks, largest, watch, memory)
-        if group.order == 1 or largest < fabric.ranks:
+        if group.order == 1 or largest < few:
             yield from apart
         yield GroupChoice(group.order, symmetries)
         if group.order < largest:

@@ -29,6 +29,7 @@ from p2smt.synthesis.setting import (
     rungs,
     too_many_pairs,
 )
+from p2smt.units import roughly
 
 FIRST_SLICE: Mapping[Solver, int] = {Solver.CPSAT: 1000, Solver.Z3: 5_000_000}
 """Effort (:class:`~p2smt.result.SearchLimits`) of the first slice: about a second."""
@@ -59,7 +60,7 @@ class Trial(NamedTuple):
 
     def __str__(self) -> str:
         order = self.rung.order
-        how = "without symmetry" if order == 1 else f"with a group of {order}"
+        how = "without symmetry" if order == 1 else f"with a group of {roughly(order)}"
         return how if self.family is None else f"{how}, {self.family.value}"
 
 
@@ -196,7 +197,7 @@ def symmetry_search_of(
     memory: ThresholdMemory | None = None,
 ) -> ScheduleSearch:
     """The trials of one size; ``tell``: what is tried; ``watch``, ``memory``: of the groups."""
-    large = too_many_pairs(setting, size.chunks)
+    large = too_many_pairs(setting, size.chunks, solver)
 
     def search(trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
         tell(str(trial))
@@ -221,7 +222,7 @@ def trials(
     families = CLASSES[solver] if setting.adds else (None,)
     groups: list[tuple[GroupChoice, int]] = []
     largest = 1
-    for rung in rungs(setting, size.chunks, watch, memory):
+    for rung in rungs(setting, size.chunks, watch, memory, solver):
         largest = max(largest, 0 if rung.apart else rung.order)
         later = 0 if rung.apart else int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))

@@ -28,6 +28,7 @@ from p2smt.synthesis.setting import (
     tell_nobody,
 )
 from p2smt.synthesis.symmetry_search import ScheduleSearch, symmetry_search_of
+from p2smt.units import roughly
 
 if TYPE_CHECKING:
     from p2smt.parallel_search.parallel_options import Spread
@@ -171,7 +172,7 @@ def _words(setting: SynthesisSetting, climb: ScheduleSearch) -> tuple[Answer, st
     why = _why_open(climb)
     if climb.groups_refuted:
         groups = [a for a in climb.attempts if a.order > 1 and a.complete]
-        orders = ", ".join(map(str, dict.fromkeys(a.order for a in groups)))
+        orders = ", ".join(map(roughly, dict.fromkeys(a.order for a in groups)))
         where = " in class G" if setting.adds else ""
         none = f"none with any of the groups tried, of order {orders}{where}"
         return Answer.NO_SYMMETRIC, Answer.NO_SYMMETRIC.value, f"{none}; without symmetry: {why}"

@@ -68,7 +68,6 @@ from p2smt.encodings.schedule.orbits import (
     spell,
     variable_count,
 )
-from p2smt.encodings.schedule.points import nonzero, ports_of
 from p2smt.errors import TooLarge
 from p2smt.problems.ports import EdgePorts, kept_ports
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, StepSends
@@ -222,7 +221,7 @@ def c1_held(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars)
 
 def c2_arrival(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C2: what is held is what was held before, and what arrived."""
-    into = ports_of(found.ports.targets)
+    into = found.ports.arriving
     for (number, s), after in found.hold.items():
         c, v = divmod(number, problem.ranks)
         if v == problem.chunks[c].root:
@@ -327,11 +326,7 @@ def decode(
             if step == s:
                 counts[at] = solver.value(x)
         passed = counts[found.send_of]
-        sent = (
-            (c, e)
-            for c in range(len(problem.chunks))
-            for e in found.ports.edges(nonzero(passed[c]))
-        )
+        sent = ((c, e) for c in range(len(problem.chunks)) for e in found.ports.edges(passed[c]))
         steps.append(StepSends(solver.value(rounds), tuple(sent)))
     return tuple(steps)
 

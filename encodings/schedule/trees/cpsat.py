@@ -69,7 +69,7 @@ from p2smt.encodings.schedule.cpsat_search import (
     state_capacity,
     state_rounds,
 )
-from p2smt.encodings.schedule.points import first_chunks, kept_schedule, nonzero, ports_of
+from p2smt.encodings.schedule.points import first_chunks, kept_schedule
 from p2smt.problems.flow import least_of_orbits
 from p2smt.problems.ports import EdgePorts, kept_ports
 from p2smt.problems.schedule import AllReduceProblem, ScheduleSymmetry, SumSchedule
@@ -172,7 +172,7 @@ def c1_root(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> 
 
 def c2_upward(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
     """C2: every rank but the root sends one partial sum."""
-    out = ports_of(found.ports.sources)
+    out = found.ports.leaving
     for (c, v), root in found.root.items():
         model.add(found.state[_UP, c, v, 0] == 1)
         model.add(found.state[_UP, c, v, problem.steps] == root)
@@ -183,7 +183,7 @@ def c2_upward(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -
 
 def c3_downward(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
     """C3: every rank but the root gets one whole sum."""
-    into = ports_of(found.ports.targets)
+    into = found.ports.arriving
     for (c, v), root in found.root.items():
         model.add(found.state[_DOWN, c, v, 0] == root)
         model.add(found.state[_DOWN, c, v, problem.steps] == 1)
@@ -252,7 +252,7 @@ def decode(problem: AllReduceProblem, found: Vars, solver: cp_model.CpSolver) ->
     sends, drops = set(), set()
     passed = counts[found.first]
     for half, c, s in product((_UP, _DOWN), range(problem.chunks), range(problem.steps)):
-        for e in found.ports.edges(nonzero(passed[half, c, :, s])):
+        for e in found.ports.edges(passed[half, c, :, s]):
             sends.add((c, e, s))
             if half == _DOWN:
                 drops.add((c, problem.edges[e][1], s))

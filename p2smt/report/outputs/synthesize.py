@@ -30,7 +30,9 @@ ClassText = Annotated[
     ScheduleClass | None,
     Said("Of all-reduces (T, A, G); null: chunks are copied, or added at one rank."),
 ]
-GroupOrder = Annotated[int, Said("Of the group of symmetries; 1: without.", ge=1)]
+GroupOrder = Annotated[
+    int, Said("Of the group of symmetries; 1: without.  It can exceed 2^53.", ge=1)
+]
 Least1 = Annotated[int, Said(ge=1)]
 
 

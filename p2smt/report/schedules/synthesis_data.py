@@ -35,7 +35,7 @@ from p2smt.synthesis.setting import (
     enough_rounds,
     shown_collective,
 )
-from p2smt.units import counted, format_time, plain
+from p2smt.units import counted, format_time, plain, roughly
 
 if TYPE_CHECKING:
     from p2smt.problems.schedule import ScheduleClass
@@ -308,7 +308,7 @@ def found_words(found: Synthesis) -> str:
     if found.origin:
         return f"made without a search: {printable(found.origin)}"
     order = found.group_order or 1
-    how = f"with a group of {order} symmetries" if order > 1 else "without symmetry"
+    how = f"with a group of {roughly(order)} symmetries" if order > 1 else "without symmetry"
     return f"found {how}" + (f", class {_family_text(found.family)}" if found.family else "")
 
 
@@ -325,7 +325,8 @@ def _groups(order: int, count: int) -> str:
     """So many groups of an order, or ways in which they move chunks."""
     if order == 1:
         return "none"
-    return f"group of {order}" if count == 1 else f"{count} groups of {order}"
+    text = roughly(order)
+    return f"group of {text}" if count == 1 else f"{count} groups of {text}"
 
 
 def _family_text(family: ScheduleClass | None) -> str:
@@ -357,7 +358,7 @@ def _row(point: FrontierPoint) -> list[str]:
         how = "made"
     else:
         order = one.group_order or 1
-        how = "none" if order == 1 else f"group of {order}"
+        how = "none" if order == 1 else f"group of {roughly(order)}"
     return [
         *(str(point.steps), str(point.bound.value), str(one.rate)),
         *(str(one.size.rounds), str(one.size.chunks), _family_text(one.family)),

@@ -23,7 +23,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import level_shifts
 from p2smt.synthesis.schedule_replay import broken_rule, disseminate, dissemination_problem, spreads
-from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, rungs
+from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, rungs, too_many_pairs
 from p2smt.synthesis.subgroups import SymmetryGroup
 from p2smt.synthesis.symmetry_search import trials
 from p2smt.synthesis.wreaths import moved_by_routes, wreath_products
@@ -193,8 +193,15 @@ def test_they_come_after_one_of_the_second_order_and_delay_none() -> None:
         assert one.start == later
 
 
-def test_where_fewer_are_listed_than_there_are_ranks_they_come_first() -> None:
-    choices = list(rungs(SynthesisSetting(load_fabric("dgx1:4"), "alltoall"), 1))
+@pytest.mark.parametrize("name", ["dgx1:4", "dgx-h100:5"])
+def test_where_few_are_listed_for_so_many_ranks_they_come_first(name: str) -> None:
+    choices = list(rungs(SynthesisSetting(load_fabric(name), "alltoall"), 1))
     apart = [choice.apart for choice in choices]
     assert any(apart)
     assert apart == sorted(apart, reverse=True)
+
+
+def test_where_edges_are_too_many_for_z3_no_group_is_made() -> None:
+    setting = SynthesisSetting(load_fabric("dgx-h100:16"), "alltoall")
+    assert [choice.order for choice in rungs(setting, 1, solver=Solver.Z3)] == [1]
+    assert too_many_pairs(setting, 1) is None
