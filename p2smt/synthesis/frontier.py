@@ -220,7 +220,7 @@ class PointEffort:
     """
 
     bound: int = 8
-    orbits: int = 16
+    orbits: int = 24
     between: int = 8
     timeless: bool = False
 
@@ -238,7 +238,7 @@ LEAST_S = 1.0
 """.. but so many seconds, as long as there are any."""
 MOST_POINTS = 1_000_000
 """Messages by chunk, edge and step of an all-reduce of as many chunks as ranks, halved:
-of more no search is begun, as every model would be too large."""
+of more no search is begun, which would take minutes a size."""
 SEEDS_PART = 4
 """What is to be known before any search has so small a part of the time."""
 

@@ -31,7 +31,7 @@ from p2smt.schedules.verify.verify import verify
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.group_order import COMMUTING, ThresholdMemory, ladder
+from p2smt.synthesis.group_order import ThresholdMemory, ladder
 from p2smt.synthesis.lowering import lowered
 from p2smt.synthesis.reversal import reversed_sums, sums_of
 from p2smt.synthesis.schedule_replay import (
@@ -482,9 +482,9 @@ def rungs(
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
     They move the edges and chunks of ``setting.copying``.  Groups that are larger than all that are
-    listed come first where these have fewer elements than there are ranks, or as many of many
-    ranks, else after one of the second order: what the first finds takes no longer.  Where every
-    search would be too large no group is made.
+    listed come first where these have fewer elements than there are ranks, else after one of the
+    second order: what the first finds takes no longer.  Where every search would be too large no
+    group is made.
     ``memory``: of other sizes of the same question.
     """
     if not setting.symmetry or too_many_pairs(setting, chunks, solver):
@@ -492,13 +492,12 @@ def rungs(
         return
     fabric, collective = setting.copying
     largest, memory = 0, memory or ThresholdMemory()
-    few = fabric.ranks + (fabric.ranks > COMMUTING)
     apart: Iterator[GroupChoice] = iter(())
     for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch, memory):
         if not largest:
             largest = group.order
             apart = _wreaths(setting, chunks, largest, watch, memory)
-        if group.order == 1 or largest < few:
+        if group.order == 1 or largest < fabric.ranks:
             yield from apart
         yield GroupChoice(group.order, symmetries)
         if group.order < largest:

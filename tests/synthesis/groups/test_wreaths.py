@@ -193,9 +193,8 @@ def test_they_come_after_one_of_the_second_order_and_delay_none() -> None:
         assert one.start == later
 
 
-@pytest.mark.parametrize("name", ["dgx1:4", "dgx-h100:5"])
-def test_where_few_are_listed_for_so_many_ranks_they_come_first(name: str) -> None:
-    choices = list(rungs(SynthesisSetting(load_fabric(name), "alltoall"), 1))
+def test_where_fewer_are_listed_than_there_are_ranks_they_come_first() -> None:
+    choices = list(rungs(SynthesisSetting(load_fabric("dgx1:4"), "alltoall"), 1))
     apart = [choice.apart for choice in choices]
     assert any(apart)
     assert apart == sorted(apart, reverse=True)
