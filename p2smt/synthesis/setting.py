@@ -405,15 +405,15 @@ def too_many_pairs(
 
     With z3 every edge has variables of its own.
     """
-    every, what, one = chunk_count(setting, chunks), "edges", "edge"
+    every, what, one = chunk_count(setting, chunks), "edges", "an edge"
     ways: Sized = setting.edges
     if solver is Solver.CPSAT:
-        ways, what, one = edge_ports(setting.edges), "ports and links", "port or link"
+        ways, what, one = edge_ports(setting.edges), "ports and links", "a port or link"
     if every * len(ways) <= MAX_PAIRS:
         return None
     return (
         f"{every} chunks, {len(ways)} {what}",
-        f"have more than {MAX_PAIRS} pairs of a chunk and a {one}",
+        f"have more than {MAX_PAIRS} pairs of a chunk and {one}",
         "ask for fewer chunks, or a smaller fabric",
     )
 
