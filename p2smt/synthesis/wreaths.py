@@ -3,7 +3,7 @@
 Such a group moves the ranks of every node apart from those of the others, and nodes as wholes: with
 a group N of one node and m nodes it has |N|^m m! elements, or |N|^m m where nodes are only turned
 round.  What symmetries take to each other, and so a model, follows from generators: maps of the
-first node, the shift of all nodes, the swap of two.  Each is checked to be a symmetry.
+first node, the shift of all nodes, the swap of two.  Each is checked where it moves chunks.
 
 They are for chunks that go from one rank to one other, as in an all-to-all.  Where N but for the
 identity leaves no rank, such a chunk is left by those maps alone that move nodes at neither of its
@@ -53,8 +53,6 @@ def _of_nodes(fabric: Fabric, size: int, watch: StopWatch | None) -> tuple[Symme
     for inner in _of_first(fabric, size, watch):
         for tops, order in _tops(fabric, turn, nodes, size):
             generators = (*inner.generators, *tops)
-            for one in generators:
-                check_symmetry(fabric, one)
             found.append(SymmetryGroup(generators, inner.order**nodes * order))
     return tuple(found)
 

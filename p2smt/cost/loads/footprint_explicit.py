@@ -120,8 +120,8 @@ class _Uplinks:
     @staticmethod
     def of(topology: Topology, every: StepGroups, j: int) -> _Uplinks | None:
         """Those of groups of one size; None where none leaves an entity."""
-        groups, parts = every.rows, _Parts.of(topology, every, j)
-        where, count = parts.where, parts.count
+        groups, slices = every.rows, _Slices.of(topology, every, j)
+        where, count = slices.where, slices.count
         crossing = count[where] < groups.shape[1]
         if not crossing.any():
             return None
@@ -131,7 +131,7 @@ class _Uplinks:
         pairs = np.divmod(np.unique(where[crossing] * width + port[crossing]), width)
         reached = np.bincount(pairs[0], minlength=len(count)) * max(ports // under, 1)
         share = 1.0 / reached[pairs[0]] / _parts(topology, j, pairs[1] // ports)
-        sent = parts.sent(topology, every, j)
+        sent = slices.sent(topology, every, j)
         return _Uplinks(
             pairs[1],
             count[pairs[0]],
@@ -257,9 +257,9 @@ def sibling_use(topology: Topology, every: Sequence[StepGroups], j: int) -> Leve
 
 def _inside(topology: Topology, groups: StepGroups, j: int, closed: BoolArray) -> tuple[int, int]:
     """The fewest members in one sibling, and those of the ``closed`` groups (0: there are none)."""
-    parts = _Parts.of(topology, groups, j)
-    closed_least = int(parts.count[parts.where[closed]].min()) if closed.any() else 0
-    return int(parts.count.min()), closed_least
+    slices = _Slices.of(topology, groups, j)
+    closed_least = int(slices.count[slices.where[closed]].min()) if closed.any() else 0
+    return int(slices.count.min()), closed_least
 
 
 def _sibling_drawn(
@@ -268,10 +268,10 @@ def _sibling_drawn(
     """What one device draws by a ring, a path and a tree of a group inside the level alone."""
     if not closed.any():
         return 0.0, 0.0, 0.0
-    parts = _Parts.of(topology, groups, j)
-    chosen = np.unique(parts.where[closed])
+    slices = _Slices.of(topology, groups, j)
+    chosen = np.unique(slices.where[closed])
     ring, out, back, tree = (
-        float((sent / parts.count)[chosen].max()) for sent in parts.sent(topology, groups, j)
+        float((sent / slices.count)[chosen].max()) for sent in slices.sent(topology, groups, j)
     )
     return ring, max(out, back), tree
 
@@ -442,11 +442,11 @@ class StepGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """The parts into which the entities of level j cut groups: one for each (group, entity).
+class _Slices:
+    """The slices into which the entities of level j cut groups: one for each (group, entity).
 
-    ``key`` are their numbers, ascending, ``count`` the members in each; ``where`` is the part of
-    each member of the sorted rows.
+    ``key`` are their numbers, ascending, ``count`` the members in each; ``where`` is the slice
+    of each member of the sorted rows.
     """
 
     key: IntArray
@@ -454,16 +454,16 @@ class _Parts:
     where: IntArray
 
     @staticmethod
-    def of(topology: Topology, every: StepGroups, j: int) -> _Parts:
-        """In sorted rows the members of a part stand side by side."""
-        keys = _part_keys(topology, every.rows, j).ravel()
+    def of(topology: Topology, every: StepGroups, j: int) -> _Slices:
+        """In sorted rows the members of a slice stand side by side."""
+        keys = _slice_keys(topology, every.rows, j).ravel()
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         count = np.diff(first, append=len(keys))
         where = np.repeat(np.arange(len(first)), count)
-        return _Parts(keys[first], count, where.reshape(every.rows.shape))
+        return _Slices(keys[first], count, where.reshape(every.rows.shape))
 
     def sent(self, topology: Topology, every: StepGroups, j: int) -> tuple[FloatArray, ...]:
-        """What leaves each part by a ring, by a chain out and in, and by a tree.
+        """What leaves each slice by a ring, by a chain out and in, and by a tree.
 
         A ring leaves it once per cyclic run of its members.
         """
@@ -479,11 +479,11 @@ class _Parts:
         return tuple(np.asarray(sent, dtype=np.float64) for sent in both)
 
     def _of(self, topology: Topology, groups: IntArray, j: int) -> IntArray:
-        """The part of each member of the same groups in another order."""
-        return np.searchsorted(self.key, _part_keys(topology, groups, j))
+        """The slice of each member of the same groups in another order."""
+        return np.searchsorted(self.key, _slice_keys(topology, groups, j))
 
 
-def _part_keys(topology: Topology, groups: IntArray, j: int) -> IntArray:
+def _slice_keys(topology: Topology, groups: IntArray, j: int) -> IntArray:
     """Per member: a number for its (group, entity of level j)."""
     entities = math.prod(topology.sizes[: j + 1])
     return groups // topology.devices_under(j) + entities * np.arange(len(groups))[:, None]
