@@ -18,7 +18,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.synthesis.classics_in_steps import classics_in_steps, in_steps
-from p2smt.synthesis.frontier import ScheduleFrontier
+from p2smt.synthesis.frontier import Ending, ScheduleFrontier
 from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
 from p2smt.synthesis.seeds import Gather, earliest, part_of, product_of, seeds_of, staggered
@@ -162,6 +162,8 @@ DIRECT = {
     ("torus:2x4", "all-reduce"): [(3, 12, 12), (3, 26, 24), (4, 4, 6)],
 }
 """Sizes that a question with just these numbers finds; no search reads them."""
+MOST_STEPS = {("dgx-h100:2", "all-reduce"): 6}
+"""Where a question finds a schedule of more steps than a frontier looks at by itself."""
 
 
 def never_loses(name: str, collective: str, found: ScheduleFrontier) -> None:
@@ -173,7 +175,7 @@ def never_loses(name: str, collective: str, found: ScheduleFrontier) -> None:
         asked.append(ScheduleSize(len(sums.steps), rounds_of(found.setting.fabric, sums), chunks))
     for size in asked:
         known = [rate for steps, rate in best.items() if steps <= size.steps]
-        if size.steps in best or (rates and size.steps > max(best)):
+        if size.steps in best or found.ending is Ending.LIMIT:
             assert known[-1] is not None
             assert known[-1] <= size.rate
 
@@ -233,7 +235,8 @@ def test_a_frontier_over_one_and_two_nodes_is_never_above_what_is_known(
     fabric: str, nodes: str, collective: str
 ) -> None:
     name = fabric + nodes
-    found, again = (p2smt.synthesize_frontier(name, collective) for _ in range(2))
+    steps = MOST_STEPS.get((name, collective))
+    found, again = (p2smt.synthesize_frontier(name, collective, max_steps=steps) for _ in range(2))
     never_loses(name, collective, found)
     assert written(found) == written(again)
 
