@@ -207,16 +207,18 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 # and the rates between the bound and the best are halved, the size of fewest chunks in the middle
 # half each time.  That a size was not found in its slice says where a pass goes on, and nothing
 # else: the next pass asks it again.  Only a schedule, a bound, or a complete search closes a size.
-# Where there is a time limit rates are also tried without symmetries, last in each pass, and no
-# size has more than a part of the time that is left.
+# So much effort is spent in vain on each of the three.  Where there is a time limit, then GROWTH
+# times as much, again and again until it comes, and rates are also tried without symmetries, last
+# in each pass: so time finds what effort alone does, if it suffices for that.  No size has more
+# than a part of the time that is left.
 
 
 @dataclass(frozen=True, slots=True)
 class PointEffort:
-    """First slices that the searches of a point may spend in vain, where there is no time limit.
+    """First slices that the searches of a point may spend in vain, before any time limit counts.
 
-    On the bound, on sums of whole orbits, and on the rates between.  ``timeless``: also where there
-    is one.
+    On the bound, on sums of whole orbits, and on the rates between.  ``timeless``: no more where
+    there is one.
     """
 
     bound: int = 8
@@ -337,7 +339,10 @@ class _SymmetrySearches:
 
 @dataclass(slots=True)
 class _Improving:
-    """Sizes one after the other; ``found``: the best, else the last tried."""
+    """Sizes one after the other; ``found``: the best, else the last tried.
+
+    ``grown``: so many times its effort may be spent.
+    """
 
     question: RateQuestion
     steps: int
@@ -346,15 +351,13 @@ class _Improving:
     watch: StopWatch
     found: tuple[ScheduleSize, ScheduleSearch] | None = None
     stopped: bool = False
+    grown: int = 1
     known: list[_SymmetrySearches] = field(default_factory=list)
 
     def run(self) -> None:
         """Pass after pass, until the bound is met, nothing is open, or enough was tried."""
-        setting, most, effort = (
-            self.question.setting,
-            self.question.most_chunks,
-            self.question.effort,
-        )
+        asked = self.question
+        setting, effort = asked.setting, asked.effort
         plain = self._climbs(replace(setting, symmetry=False), effort.between)
         exact = self._climbs(setting, effort.bound)
         orbits = self._climbs(setting, effort.orbits, 1)
@@ -366,16 +369,17 @@ class _Improving:
             and self.steps * setting.fabric.ranks * len(setting.edges) // 2 > MOST_POINTS
         ):
             return
-        sizes = tuple(meeting(self.steps, self.bound, most))
+        sizes = tuple(meeting(self.steps, self.bound, asked.most_chunks))
         tried, again = sizes[:1], True
         while again and not self._ended():
             again = self._each(exact, tried)
             again |= setting.symmetry and self._bisect(orbits)
             again |= self._halve(between, self.watch)
-            if self.watch.remaining_s() is not None:
+            if self.grown > 1:
                 again |= self._halve(plain, _watch_of_one(self.watch))
             again |= tried != sizes
             tried = sizes
+            again = again or self._grows()
 
     @property
     def schedule(self) -> tuple[ScheduleSize | None, SumSchedule | None]:
@@ -471,9 +475,16 @@ class _Improving:
         return self.stopped or self.best == self.bound or self.watch.expired()
 
     def _enough(self, climbs: _SymmetrySearches) -> bool:
-        """Whether enough was tried, where time does not say so."""
-        counted = self.question.effort.timeless or self.watch.remaining_s() is None
-        return counted and climbs.spent(FIRST_SLICE[self.question.solver])
+        """Whether all that may be spent is."""
+        return climbs.spent(FIRST_SLICE[self.question.solver] * self.grown)
+
+    def _grows(self) -> bool:
+        """Whether something waits for more effort, and may have it: then GROWTH times as much."""
+        timed = self.watch.remaining_s() is not None and not self.question.effort.timeless
+        if not timed or not any(map(self._enough, self.known)):
+            return False
+        self.grown *= GROWTH
+        return True
 
     def _open(self, climbs: _SymmetrySearches, size: ScheduleSize) -> bool:
         """Whether it is open, better than the best, and no refuted size has fewer chunks."""

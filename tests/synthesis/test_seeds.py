@@ -17,12 +17,25 @@ from p2smt.problems.schedule import SumSchedule
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.language.schedule_text import dump_schedule
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.classics_in_steps import classics_in_steps, in_steps
-from p2smt.synthesis.frontier import Ending, ScheduleFrontier
+from p2smt.synthesis.frontier import (
+    Ending,
+    PointEffort,
+    RateQuestion,
+    ScheduleFrontier,
+    best_rate,
+)
 from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
 from p2smt.synthesis.seeds import Gather, earliest, part_of, product_of, seeds_of, staggered
-from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting, broken_synthesis, least_rate
+from p2smt.synthesis.setting import (
+    ScheduleSize,
+    SynthesisSetting,
+    SynthesisState,
+    broken_synthesis,
+    least_rate,
+)
 from tests.tiers import but_the_first
 
 AT_LEISURE = 10**6
@@ -208,6 +221,32 @@ def test_a_frontier_is_never_above_what_is_known(name: str, collective: str) -> 
     found, again = (p2smt.synthesize_frontier(fabric, collective, max_steps=3) for _ in range(2))
     never_loses(name, collective, found)
     assert [written(found), written(again)] == [written(found)] * 2
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(4, 2), (5, 3)])
+def test_with_time_a_point_is_sought_as_without_and_then_further(ranks: int, steps: int) -> None:
+    """Sizes, groups and classes in the same order, and the same found among them."""
+    setting = SynthesisSetting(load_fabric(f"ring:{ranks}"), "allreduce")
+    free = StopWatch.start(SearchLimits())
+    bound = least_rate(setting, steps, free, free)
+    assert bound is not None
+
+    def asked(watch: StopWatch, most: int | None) -> tuple[list[SynthesisState], Fraction | None]:
+        told: list[SynthesisState] = []
+
+        def tell(state: SynthesisState) -> None:
+            if len(told) == most:
+                raise KeyboardInterrupt
+            told.append(state)
+
+        effort = PointEffort(0, 1, 1)
+        question = RateQuestion(setting, 24 * ranks, Solver.CPSAT, tell, effort=effort)
+        found = best_rate(question, steps, bound, None, watch)
+        return told, None if found is None or found.sums is None else found.rate
+
+    without = asked(free, None)
+    assert len(without[0]) > 10
+    assert asked(StopWatch.start(SearchLimits(3600)), len(without[0])) == without
 
 
 def written(found: ScheduleFrontier) -> list[str]:
