@@ -10,7 +10,7 @@ many steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -203,31 +203,32 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 # The best rate in so many steps: sizes between a bound and what is known, tried in turn.
 # What is known without a search (:mod:`.seeds`) comes first: no search begins above it.  Then, pass
 # after pass, each with longer slices: sizes that could meet the bound; chunks that a group moves
-# lie in orbits, so sums of whole orbits (:func:`orbit_sums`), the fewest rounds by bisection;
-# and the rates between the bound and the best are halved, the size of fewest chunks in the middle
-# half each time.  That a size was not found in its slice says where a pass goes on, and nothing
-# else: the next pass asks it again.  Only a schedule, a bound, or a complete search closes a size.
-# So much effort is spent in vain on each of the three.  Where there is a time limit, then GROWTH
-# times as much, again and again until it comes, and rates are also tried without symmetries, last
-# in each pass: so time finds what effort alone does, if it suffices for that.  No size has more
-# than a part of the time that is left.
+# lie in orbits, so sums of whole orbits (:func:`orbit_sums`), the fewest rounds by bisection, few
+# chunks first and in every class; and the rates between the bound and the best are halved, the size
+# of fewest chunks in the middle half each time.  That a size was not found in its slice says where
+# a pass goes on, and nothing else: the next pass asks it again.  Only a schedule, a bound, or a
+# complete search closes a size.  So much effort is spent in vain on each of the four.  Where there
+# is a time limit, then GROWTH times as much, again and again until it comes, and rates are also
+# tried without symmetries, last in each pass: so time finds what effort alone does, if it suffices
+# for that.  No size has more than a part of the time that is left.
 
 
 @dataclass(frozen=True, slots=True)
 class PointEffort:
     """First slices that the searches of a point may spend in vain, before any time limit counts.
 
-    On the bound, on sums of whole orbits, and on the rates between.  ``timeless``: no more where
-    there is one.
+    On the bound, on sums of few orbits, on sums of whole orbits, and on the rates between.
+    ``timeless``: no more where there is one.
     """
 
     bound: int = 8
+    few: int = 8
     orbits: int = 24
     between: int = 8
     timeless: bool = False
 
 
-BRIEF = PointEffort(1, 2, 0, timeless=True)
+BRIEF = PointEffort(1, 0, 2, 0, timeless=True)
 """Of an all-gather that is only to be a part of an all-reduce."""
 SIZE_SLICES = 3
 """A size has so many first slices when it is asked first, then GROWTH times as many as before in
@@ -360,6 +361,7 @@ class _Improving:
         setting, effort = asked.setting, asked.effort
         plain = self._climbs(replace(setting, symmetry=False), effort.between)
         exact = self._climbs(setting, effort.bound)
+        few = self._climbs(setting, effort.few)
         orbits = self._climbs(setting, effort.orbits, 1)
         between = self._climbs(setting, effort.between)
         if self.best is None:
@@ -373,7 +375,9 @@ class _Improving:
         tried, again = sizes[:1], True
         while again and not self._ended():
             again = self._each(exact, tried)
-            again |= setting.symmetry and self._bisect(orbits)
+            if setting.symmetry:
+                again |= self._bisect(few, FEW)
+                again |= self._bisect(orbits, ORBITS)
             again |= self._halve(between, self.watch)
             if self.grown > 1:
                 again |= self._halve(plain, _watch_of_one(self.watch))
@@ -401,13 +405,13 @@ class _Improving:
                 tried = True
         return tried
 
-    def _bisect(self, climbs: _SymmetrySearches) -> bool:
+    def _bisect(self, climbs: _SymmetrySearches, parts: Sequence[Fraction]) -> bool:
         """For each sum of orbits the fewest rounds, the fewest that the bound allows first.
 
         Whether there was a size to try.
         """
         tried = False
-        for chunks in orbit_sums(self.question):
+        for chunks in orbit_sums(self.question, parts):
             least = max(self.steps, math.ceil(self.bound * chunks))
             most = math.ceil((self.best or easy(self.steps, self.bound)[-1].rate) * chunks) - 1
             rounds = least
@@ -510,20 +514,22 @@ def _watch_of_one(watch: StopWatch) -> StopWatch:
 
 ORBITS = (Fraction(1), Fraction(2), Fraction(3), Fraction(1, 2), Fraction(3, 2))
 """Chunks of a size, in orbits of a group that moves every rank to every other."""
+FEW = (Fraction(1, 4), Fraction(1, 2))
+"""Few enough to be asked in every class: others are asked in the narrowest first."""
 MULTIPLES = 2
 """Of the least chunks at which a schedule could meet the bound, so many multiples are tried."""
 EASY = 3
 """So many sizes of one chunk, each with twice the rounds of the one before."""
 
 
-def orbit_sums(question: RateQuestion) -> Iterator[int]:
+def orbit_sums(question: RateQuestion, parts: Sequence[Fraction]) -> Iterator[int]:
     """Numbers of chunks that are whole orbits, as the collective counts its chunks.
 
     The chunks of one rank are an orbit with those of all others; chunks that every rank adds are
-    moved by themselves, in orbits of as many as there are ranks, or of half as many.
+    moved by themselves, in orbits of as many as there are ranks, of half, or of a quarter.
     """
     one = question.setting.fabric.ranks if question.setting.adds else 1
-    for part in ORBITS:
+    for part in parts:
         if (part * one).denominator == 1 and part * one <= question.most_chunks:
             yield int(part * one)
 

@@ -239,7 +239,7 @@ def test_with_time_a_point_is_sought_as_without_and_then_further(ranks: int, ste
                 raise KeyboardInterrupt
             told.append(state)
 
-        effort = PointEffort(0, 1, 1)
+        effort = PointEffort(0, 0, 1, 1)
         question = RateQuestion(setting, 24 * ranks, Solver.CPSAT, tell, effort=effort)
         found = best_rate(question, steps, bound, None, watch)
         return told, None if found is None or found.sums is None else found.rate

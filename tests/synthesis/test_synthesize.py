@@ -21,6 +21,8 @@ from p2smt.solvers.ask import Solver
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.certificate.check import check_certificate
 from p2smt.synthesis.frontier import (
+    FEW,
+    ORBITS,
     Ending,
     RateQuestion,
     _Improving,
@@ -112,15 +114,16 @@ def test_the_frontier_of_a_dgx1_is_proved(collective: str) -> None:
 def test_chunks_are_sums_of_orbits() -> None:
     setting = SynthesisSetting(load_fabric("ring:6"), "allreduce")
     question = RateQuestion(setting, 14, Solver.CPSAT, tell_nobody)
-    assert list(orbit_sums(question)) == [6, 12, 3, 9]
+    assert list(orbit_sums(question, ORBITS)) == [6, 12, 3, 9]
+    assert list(orbit_sums(question, FEW)) == [3]
     odd = RateQuestion(
         SynthesisSetting(load_fabric("ring:5"), "allreduce"), 14, Solver.CPSAT, tell_nobody
     )
-    assert list(orbit_sums(odd)) == [5, 10]
+    assert list(orbit_sums(odd, ORBITS)) == [5, 10]
     copied = RateQuestion(
         SynthesisSetting(load_fabric("ring:6"), "allgather"), 2, Solver.CPSAT, tell_nobody
     )
-    assert list(orbit_sums(copied)) == [1, 2]
+    assert list(orbit_sums(copied, ORBITS)) == [1, 2]
 
 
 @pytest.mark.exhaustive
