@@ -228,6 +228,12 @@ JOINS_ENCODINGS = ("solvers", "encodings")
 # shows an answer in a notebook.
 COMPUTES_NAMES = ("p2smt", "solvers.ask", "display")
 
+# Rows of formulas, of which `make formulas` makes the functions that commands run.
+ROWS = tuple(
+    f"training.formulas.{name}"
+    for name in ("symbols", "memory", "seconds", "kinds", "traffic", "kinds_seconds", "rows")
+)
+
 # Third-party packages and who may import them; None: every module.
 PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
@@ -248,7 +254,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "tree_sitter": ("interop.shell",),
     "tree_sitter_bash": ("interop.shell",),
     "scipy": ("calibration", "resharding.step_prices"),
-    "sympy": ("training.formulas",),  # the rows; no command loads them, but functions made of them
+    "sympy": ROWS,  # installed with the extra "dev" alone
     "pydantic_core": ("files",),
     "yaml": ("files",),
     "typer": ("cli",),

@@ -21,6 +21,7 @@ from tests.arrows import (
     LAYERS,
     PACKAGES,
     PRINTS,
+    ROWS,
     SEES,
 )
 from tests.imports import (
@@ -101,6 +102,8 @@ def _objections(module: str, other: str) -> Iterator[str]:
             yield APART
     if inside(other, ["interop"]) and not inside(module, ["interop", "cli", "p2smt", "api"]):
         yield "foreign formats live in interop alone"
+    if inside(other, ROWS) and not inside(module, ROWS):
+        yield "rows need sympy, which the product is installed without"
 
 
 def misplaced_packages(sources: Sources) -> list[str]:
