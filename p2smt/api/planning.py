@@ -214,7 +214,7 @@ def compare_planned(
 ) -> RunComparison:
     """What somebody runs beside the fastest of a plan, and beside the one of the list that is
     nearest to a measured run; ``limits``: of the search for its best placement."""
-    from p2smt.training.present.comparison import NearMeasured, compare_with
+    from p2smt.training.present.comparison import NearMeasured, compare_with  # few plans compare
 
     best = found.listed[0] if found.listed else None
     near, run_near = None, found.answer.recommended

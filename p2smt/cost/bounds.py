@@ -378,7 +378,7 @@ def groups_model(
 
     Members are device ids in communicator order.
     """
-    from p2smt.cost.loads.footprint_explicit import explicit_footprint
+    from p2smt.cost.loads.footprint_explicit import explicit_footprint  # regular ones do without
 
     joins_nodes = not topology.library_name or topology.known_library.joins_nodes
     return step_model(topology, explicit_footprint(topology, groups, joins_nodes), operation)
@@ -391,7 +391,7 @@ def _single_model(
     if isinstance(kind, Dispatch):
         return groups_model(topology, [lines], kind)
     if kind is RequestKind.SEND:
-        from p2smt.cost.loads.footprint_explicit import explicit_send
+        from p2smt.cost.loads.footprint_explicit import explicit_send  # as in groups_model
 
         footprint = explicit_send(topology, *line_ends(lines, closed=closed))
         return step_model(topology, footprint, RequestKind.SEND)
