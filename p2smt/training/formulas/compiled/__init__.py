@@ -15,6 +15,9 @@ def formula_table() -> FormulaTable:
 
 def kinds_table(mla: bool) -> FormulaTable:
     """The table of decoders with layers of several kinds, whose attention may be latent."""
-    from p2smt.training.formulas.compiled import kinds, latent
+    if mla:
+        from p2smt.training.formulas.compiled.latent import TABLE
+    else:
+        from p2smt.training.formulas.compiled.kinds import TABLE
 
-    return latent.TABLE if mla else kinds.TABLE
+    return TABLE
