@@ -157,6 +157,13 @@ class StopWatch:
         """The same watch with another time limit, in seconds from its start."""
         return replace(self, limits=replace(self.limits, time_limit_s=limit_s))
 
+    def part(self, share: float, least_s: float = 0.0) -> StopWatch:
+        """The same watch with a share of the time that is left, of which ``least_s`` at least."""
+        left = self.remaining_s()
+        if left is None:
+            return self
+        return self.ending_at(self.elapsed_s() + min(left, max(share * left, least_s)))
+
     def left(self) -> SearchLimits:
         """The same limits with the time that is left."""
         return replace(self.limits, time_limit_s=self.remaining_s())

@@ -226,12 +226,12 @@ class SizeSearch:
         """
         ending = SizesEnding.STOPPED
         try:
-            part = self._part(BOUND_PART)
+            part = self.watch.part(1 / BOUND_PART)
             self.limit = least_rate(self.question.setting, None, part, self.watch)
             if self.limit is not None:
-                known = known_seeds(self.question, self.most_steps, self._part(SEEDS_PART))
+                known = known_seeds(self.question, self.most_steps, self.watch.part(1 / SEEDS_PART))
                 self.question = replace(self.question, seeds=known)
-                whole, self.watch = self.watch, self._all_but_part(FORESTS_PART)
+                whole, self.watch = self.watch, self.watch.part(1 - 1 / FORESTS_PART)
                 found = self._improve(self.limit)
                 self.watch = whole
                 if found is not SizesEnding.STOPPED and not self._answer(found).proved:
@@ -274,8 +274,8 @@ class SizeSearch:
             if steps is None or steps > self.most_steps:
                 return SizesEnding.SEARCHED if steps is None else SizesEnding.STEPS
             if steps not in self.bounds:
-                left = self._part(self._open_steps())
-                part = self._part(self._open_steps() * BOUND_PART)
+                left = self.watch.part(1 / self._open_steps())
+                part = left.part(1 / BOUND_PART)
                 bound = least_rate(self.question.setting, steps, part, left)
                 if bound is None:
                     return SizesEnding.TIME
@@ -286,7 +286,7 @@ class SizeSearch:
 
     def _search(self, steps: int) -> bool:
         """Searches schedules of so many steps; whether it was stopped."""
-        watch = self._part(self._open_steps())
+        watch = self.watch.part(1 / self._open_steps())
         self.searched.add(steps)
         one = best_rate(self.question, steps, self.bounds[steps], self._best(steps), watch)
         if one is not None:
@@ -350,17 +350,3 @@ class SizeSearch:
         """Numbers of steps that may still be searched."""
         every = self.most_steps - int(self.least.value) + 1
         return max(1, every - len(self.searched))
-
-    def _all_but_part(self, parts: int) -> StopWatch:
-        """The watch of all but one of so many parts of the time that is left."""
-        remaining = self.watch.remaining_s()
-        if remaining is None:
-            return self.watch
-        return self.watch.ending_at(self.watch.elapsed_s() + remaining * (parts - 1) / parts)
-
-    def _part(self, parts: int) -> StopWatch:
-        """The watch of one of so many parts of the time that is left."""
-        remaining = self.watch.remaining_s()
-        if remaining is None:
-            return self.watch
-        return self.watch.ending_at(self.watch.elapsed_s() + remaining / parts)

@@ -21,7 +21,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import ThresholdMemory
-from p2smt.synthesis.seeds import Seed, seeds_of
+from p2smt.synthesis.seeds import Seed, seeds_of, too_many_messages
 from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
@@ -98,6 +98,11 @@ class ScheduleFrontier:
         return ended and all(point.proved for point in self.points)
 
     @property
+    def sought(self) -> bool:
+        """Whether schedules were sought: not where each has too many messages."""
+        return not too_many_messages(self.setting.collective, self.setting.fabric.ranks)
+
+    @property
     def schedules(self) -> tuple[Synthesis, ...]:
         """The schedules that were found, one for each number of steps that gains by it."""
         return tuple(point.found for point in self.points if point.found is not None)
@@ -127,11 +132,11 @@ def frontier(
     limit, ending = None, Ending.STOPPED
     try:
         every = steps_of(setting, max_steps)
-        limit = least_rate(setting, None, _part(watch, BOUND_PART), watch)
+        limit = least_rate(setting, None, watch.part(1 / BOUND_PART), watch)
         if limit is None:
             ending = Ending.TIME
         else:
-            known = known_seeds(question, every[-1], _part(watch, SEEDS_PART))
+            known = known_seeds(question, every[-1], watch.part(1 / SEEDS_PART))
             ending = _fill(replace(question, seeds=known), every, limit, watch, points)
     except KeyboardInterrupt:
         pass
@@ -172,8 +177,8 @@ def _fill(
     for steps in every:
         if watch.expired():
             return Ending.TIME
-        part = _part(watch, every.stop - steps)
-        bound = least_rate(question.setting, steps, _part(part, BOUND_PART), part)
+        part = watch.part(1 / (every.stop - steps))
+        bound = least_rate(question.setting, steps, part.part(1 / BOUND_PART), part)
         if bound is None:
             return Ending.TIME
         found = None
@@ -188,14 +193,6 @@ def _fill(
     return Ending.TIME if watch.expired() else Ending.STEPS
 
 
-def _part(watch: StopWatch, parts: int) -> StopWatch:
-    """The watch of one of so many parts of the time that is left."""
-    remaining = watch.remaining_s()
-    if remaining is None:
-        return watch
-    return watch.ending_at(watch.elapsed_s() + remaining / parts)
-
-
 def _scheduled(found: Synthesis | None) -> Synthesis | None:
     return None if found is None or found.sums is None else found
 
@@ -203,14 +200,15 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 # The best rate in so many steps: sizes between a bound and what is known, tried in turn.
 # What is known without a search (:mod:`.seeds`) comes first: no search begins above it.  Then, pass
 # after pass, each with longer slices: sizes that could meet the bound; chunks that a group moves
-# lie in orbits, so sums of whole orbits (:func:`orbit_sums`), the fewest rounds by bisection, few
-# chunks first and in every class; and the rates between the bound and the best are halved, the size
-# of fewest chunks in the middle half each time.  That a size was not found in its slice says where
-# a pass goes on, and nothing else: the next pass asks it again.  Only a schedule, a bound, or a
-# complete search closes a size.  So much effort is spent in vain on each of the four.  Where there
-# is a time limit, then GROWTH times as much, again and again until it comes, and rates are also
-# tried without symmetries, last in each pass: so time finds what effort alone does, if it suffices
-# for that.  No size has more than a part of the time that is left.
+# lie in orbits, so sums of whole orbits (:func:`orbit_sums`), few chunks first and in every class,
+# each just below the best, then half way to the bound as long as that finds a schedule; and the
+# rates between the bound and the best are halved, the size of fewest chunks in the middle half each
+# time.  That a size was not found in its slice says where a pass goes on, and nothing else: a later
+# pass asks it again.  Only a schedule, a bound, or a complete search closes a size.  So much effort
+# is spent in vain on each of the four.  Where there is a time limit, then GROWTH times as much,
+# again and again until it comes, and rates are also tried without symmetries, last in each pass: so
+# time finds what effort alone does, if it suffices for that.  No size has more than a part of the
+# time that is left.
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +220,7 @@ class PointEffort:
     """
 
     bound: int = 8
-    few: int = 8
+    few: int = 24
     orbits: int = 24
     between: int = 8
     timeless: bool = False
@@ -325,12 +323,14 @@ def best_rate(
 class _SymmetrySearches:
     """The climbs of some sizes, and the first slices that they may spend in vain together.
 
-    ``each``: those that one of them spends in a pass, at least.
+    ``each``: those that one of them spends in a pass, at least.  ``least``: by chunks, the fewest
+    rounds that were not asked in vain since they were last asked anew.
     """
 
     setting: SynthesisSetting
     slices: int
     each: int = SIZE_SLICES
+    least: dict[int, int] = field(default_factory=dict)
     of: dict[ScheduleSize, ScheduleSearch] = field(default_factory=dict)
 
     def spent(self, first_slice: int) -> bool:
@@ -359,9 +359,11 @@ class _Improving:
         """Pass after pass, until the bound is met, nothing is open, or enough was tried."""
         asked = self.question
         setting, effort = asked.setting, asked.effort
+        if too_many_messages(setting.collective, setting.fabric.ranks):
+            return
         plain = self._climbs(replace(setting, symmetry=False), effort.between)
         exact = self._climbs(setting, effort.bound)
-        few = self._climbs(setting, effort.few)
+        few = self._climbs(setting, effort.few, 2 * SIZE_SLICES)
         orbits = self._climbs(setting, effort.orbits, 1)
         between = self._climbs(setting, effort.between)
         if self.best is None:
@@ -380,7 +382,7 @@ class _Improving:
                 again |= self._bisect(orbits, ORBITS)
             again |= self._halve(between, self.watch)
             if self.grown > 1:
-                again |= self._halve(plain, _watch_of_one(self.watch))
+                again |= self._halve(plain, self.watch.part(1 / PARTS, LEAST_S))
             again |= tried != sizes
             tried = sizes
             again = again or self._grows()
@@ -406,31 +408,44 @@ class _Improving:
         return tried
 
     def _bisect(self, climbs: _SymmetrySearches, parts: Sequence[Fraction]) -> bool:
-        """For each sum of orbits the fewest rounds, the fewest that the bound allows first.
+        """Fewer rounds for each sum of orbits, until some are in vain: a pass goes on above those.
 
-        Whether there was a size to try.
+        Where none has more to halve the next pass begins anew.  Whether there was a size to try.
         """
         tried = False
         for chunks in orbit_sums(self.question, parts):
-            least = max(self.steps, math.ceil(self.bound * chunks))
-            most = math.ceil((self.best or easy(self.steps, self.bound)[-1].rate) * chunks) - 1
-            rounds = least
-            while least <= most and not (self._ended() or self._enough(climbs)):
-                size = ScheduleSize(self.steps, rounds, chunks)
-                is_open = self._open(climbs, size)
-                tried |= is_open
-                if is_open and self._try(climbs, size, self.watch):
-                    most = rounds - 1
-                else:
-                    least = rounds + 1
-                rounds = (least + most) // 2
-        return tried
+            while not (self._ended() or self._enough(climbs)):
+                size = self._fewer(climbs, chunks)
+                if size is None:
+                    break
+                tried = True
+                if not self._try(climbs, size, self.watch):
+                    climbs.least[chunks] = size.rounds + 1
+                    break
+                climbs.least.setdefault(chunks, self.steps)
+        if tried or not climbs.least:
+            return tried
+        climbs.least.clear()
+        return True
+
+    def _fewer(self, climbs: _SymmetrySearches, chunks: int) -> ScheduleSize | None:
+        """The open size of so many chunks to ask next: just below the best at first, then half."""
+        most = math.ceil(self._high * chunks) - 1
+        least = max(self.steps, math.ceil(self.bound * chunks), climbs.least.get(chunks, 0))
+        first = (least + most + 1) // 2 if chunks in climbs.least else max(least, most)
+        sizes = (ScheduleSize(self.steps, n, chunks) for n in range(first, most + 1))
+        return next((size for size in sizes if self._open(climbs, size)), None)
+
+    @property
+    def _high(self) -> Fraction:
+        """The best rate, or one that is easy to reach."""
+        return self.best or easy(self.steps, self.bound)[-1].rate
 
     def _halve(self, climbs: _SymmetrySearches, watch: StopWatch) -> bool:
         """Halves the rates between bound and best; whether there was a size to try."""
         low, tried = self.bound, False
         while not (self._ended() or watch.expired() or self._enough(climbs)):
-            high = self.best or easy(self.steps, self.bound)[-1].rate
+            high = self._high
             if high - low <= CLOSE * high:
                 break
             size = halfway(
@@ -446,17 +461,16 @@ class _Improving:
 
     def _try(self, climbs: _SymmetrySearches, size: ScheduleSize, watch: StopWatch) -> bool:
         """Turns of a size until they spent its slices in vain; whether one found a schedule."""
-        part = _watch_of_one(watch)
+        part = watch.part(1 / PARTS, LEAST_S)
         climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
-        before = climb.spent
-        most = max(SIZE_SLICES * climb.first_slice, (GROWTH - 1) * before)
+        before, least = climb.spent, climb.first_slice * climbs.each
+        most = max(least, SIZE_SLICES * climb.first_slice, (GROWTH - 1) * before)
 
         def enough() -> bool:
             return self._enough(climbs) or climb.spent - before >= most
 
         while True:
             climb.turn(part, enough)
-            least = climb.first_slice * climbs.each
             if climb.over or climb.spent >= before + least or part.expired():
                 break
             if self._enough(climbs):
@@ -501,18 +515,10 @@ class _Improving:
         return not any(one.rounds >= size.rounds and one.chunks <= size.chunks for one in refuted)
 
 
-def _watch_of_one(watch: StopWatch) -> StopWatch:
-    """The watch of one size: a part of what is left."""
-    left = watch.remaining_s()
-    if left is None:
-        return watch
-    return watch.ending_at(watch.elapsed_s() + min(left, max(left / PARTS, LEAST_S)))
-
-
 # Which rounds and chunks to try for so many steps, between a bound and the best rate known.
 
 
-ORBITS = (Fraction(1), Fraction(2), Fraction(3), Fraction(1, 2), Fraction(3, 2))
+ORBITS = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3))
 """Chunks of a size, in orbits of a group that moves every rank to every other."""
 FEW = (Fraction(1, 4), Fraction(1, 2))
 """Few enough to be asked in every class: others are asked in the narrowest first."""

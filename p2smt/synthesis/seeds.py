@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from p2smt.synthesis.group_order import LevelShifts, grids
 from p2smt.synthesis.keeping import Part
 from p2smt.synthesis.reversal import reversed_sums, sums_of
 from p2smt.synthesis.schedule_replay import dissemination_problem, spreads
-from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting
+from p2smt.synthesis.setting import CHUNKS_OF, ScheduleSize, SynthesisSetting
 
 MOST_MESSAGES = 150_000
 """Of a seed: more take minutes to lower and to check."""
@@ -57,8 +58,13 @@ def seeds_of(
 ) -> dict[int, Seed]:
     """For numbers of steps the best that is known of them, where more steps gain by it."""
     level = _Levels(most_steps - setting.adds, solve, watch)
-    sketches = _sketches(setting, most_steps, level)
+    sketches = takewhile(lambda _: not watch.expired(), _sketches(setting, most_steps, level))
     return _best(setting.fabric, sketches, most_steps, most_chunks)
+
+
+def too_many_messages(collective: str, ranks: int) -> bool:
+    """Whether every schedule has more messages than any that is made or sought."""
+    return CHUNKS_OF[collective] == "per rank" and ranks * (ranks - 1) > MOST_MESSAGES
 
 
 def _sketches(setting: SynthesisSetting, most_steps: int, level: _Levels) -> Iterator[_Sketch]:
@@ -67,6 +73,8 @@ def _sketches(setting: SynthesisSetting, most_steps: int, level: _Levels) -> Ite
         if len(sums.steps) <= most_steps:
             yield _Sketch.of(setting.fabric, chunks, sums, origin)
     fabric = setting.fabric
+    if too_many_messages(ALL_GATHER, fabric.ranks):
+        return
     match setting.collective:
         case "allgather":
             yield from (_gathered(fabric, one) for one in level.made(fabric))

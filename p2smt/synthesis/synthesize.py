@@ -118,9 +118,7 @@ def _bounded(
     known.append(least)
     if size.steps < least.value:
         return least, f"some data has {least.value} edges to go, and a step is one"
-    left = watch.remaining_s()
-    part = watch if left is None else watch.ending_at(watch.elapsed_s() + left / _BOUND_SHARE)
-    bound = least_rate(setting, size.steps, part, watch)
+    bound = least_rate(setting, size.steps, watch.part(1 / _BOUND_SHARE), watch)
     if bound is None:
         return least, ""
     known.append(bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -27,12 +27,13 @@ from p2smt.synthesis.frontier import (
 )
 from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
-from p2smt.synthesis.seeds import Gather, earliest, part_of, product_of, seeds_of, staggered
+from p2smt.synthesis.seeds import Gather, Seed, earliest, part_of, product_of, seeds_of, staggered
 from p2smt.synthesis.setting import (
     ScheduleSize,
     SynthesisSetting,
     SynthesisState,
     broken_synthesis,
+    fewest_steps,
     least_rate,
 )
 from tests.tiers import but_the_first
@@ -149,6 +150,31 @@ def test_seeds_are_right_and_not_below_the_bound(name: str, collective: str) -> 
         bound = least_rate(setting, steps, watch, watch)
         assert bound is not None
         assert seed.size.rate >= bound.value
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("ring:4", 0.0), ("ring:400", None)])
+def test_without_time_or_of_too_many_ranks_nothing_is_made(
+    name: str, seconds: float | None
+) -> None:
+    """All-gathers of 388 ranks and more have more messages than a seed may have."""
+
+    def nobody(*_asked: object) -> Sequence[Seed]:
+        raise AssertionError
+
+    setting = SynthesisSetting(load_fabric(name), "allgather")
+    watch = StopWatch.start(SearchLimits(seconds))
+    assert not seeds_of(setting, 3, 24, nobody, watch)
+
+
+def test_no_schedule_is_sought_of_too_many_messages() -> None:
+    def nothing(state: SynthesisState) -> None:
+        raise AssertionError(state)
+
+    setting = SynthesisSetting(load_fabric("ring:400"), "reduce_scatter")
+    question = RateQuestion(setting, 24, Solver.CPSAT, nothing)
+    watch = StopWatch.start(SearchLimits())
+    least = fewest_steps(setting)
+    assert best_rate(question, int(least.value), least, None, watch) is None
 
 
 def test_pipelines_share_the_links_of_other_phases() -> None:

@@ -379,6 +379,8 @@ def proof_words(point: FrontierPoint) -> str:
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
     yield f"ends: {found.ending.value}"
+    if not found.sought:
+        yield "too many ranks for a schedule to be made and checked: none was sought"
     if found.limit is not None:
         yield f"limit: {bound_words(found.limit, None)}"
     yield OUTSIDE

@@ -269,9 +269,8 @@ class Hunt:
         while waiting and not watch.expired():
             one = waiting.pop(0)
             if one.bound < self._ticks():
-                share = watch.remaining_s() or 0.0
-                part = share / (1 + sum(w.bound < self._ticks() for w in waiting))
-                self._grid(one, watch.ending_at(watch.elapsed_s() + part))
+                open_grids = 1 + sum(w.bound < self._ticks() for w in waiting)
+                self._grid(one, watch.part(1 / open_grids))
             self._tell()
         self._last(tree, watch)
 
@@ -303,8 +302,7 @@ class Hunt:
 
     def _grid(self, one: GridSearch, watch: StopWatch) -> None:
         """Settle a grid; where that fails, climb from the best of its known orders."""
-        left = watch.remaining_s() or 0.0
-        one.run(self._ticks, watch.ending_at(watch.elapsed_s() + _CLIMB * left))
+        one.run(self._ticks, watch.part(_CLIMB))
         if one.bound < self._ticks() and not self._few():
             self._climb(one, watch)
 
@@ -313,9 +311,8 @@ class Hunt:
         pool_of, fine = one.tree.pool_of(), one.fine().problem
         starts = [slots for _, slots in islice(one.known(self.listed[0], watch), 2)]
         for number, slots in enumerate(starts):
-            left = (watch.remaining_s() or 0.0) / (len(starts) - number)
             climb = Climb(fine, [pool_of[s] for s in slots.tolist()], self.limits.seed)
-            for ticks, pools in climb.run(watch.ending_at(watch.elapsed_s() + left), _STEPS):
+            for ticks, pools in climb.run(watch.part(1 / (len(starts) - number)), _STEPS):
                 if ticks < self._ticks():
                     self._take(one.grid, one.tree.slots(one.counts(pools)))
 

@@ -138,7 +138,7 @@ class GridSearch:
             if not any(term is one for one in chosen) or self._done(best, watch):
                 continue
             question = self._asked(self._axes(term), (term,)).problem
-            result = self._ask(question, _part(watch, _ALONE / len(chosen)))
+            result = self._ask(question, watch.part(_ALONE / len(chosen)))
             if result.bound is not None:
                 self.alone[number] = max(self.alone[number], result.bound)
             self.bound = max(self.bound, self._joined(self.alone))
@@ -148,7 +148,7 @@ class GridSearch:
     ) -> bool:
         """Counts, then an order of them; whether the best counts are known."""
         counts, limit = self._asked(together), best() - 1
-        result = self._ask(replace(counts.problem, at_most=limit), _part(watch, share))
+        result = self._ask(replace(counts.problem, at_most=limit), watch.part(share))
         if result.status is Status.INFEASIBLE:
             self.bound = max(self.bound, limit + 1)
         elif result.bound is not None:
@@ -156,7 +156,7 @@ class GridSearch:
         if result.value is not None and not watch.expired():
             held = counts.held(result.value)
             limited = replace(self._asked().problem, held=held, at_most=limit)
-            order = self._ask(limited, _part(watch, _HELD))
+            order = self._ask(limited, watch.part(_HELD))
             if order.value is not None:
                 self.found(self.grid, self.tree.slots(order.value))
         return result.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -196,12 +196,6 @@ class GridSearch:
 
 def _weight(term: CellTerm) -> float:
     return float(term.request.payload_bytes * term.request.times)
-
-
-def _part(watch: StopWatch, share: float) -> StopWatch:
-    """A watch that ends after a share of the time that is left."""
-    left = watch.remaining_s()
-    return watch if left is None else watch.ending_at(watch.elapsed_s() + share * left)
 
 
 # A simple bound: what each switch needs alone, with groups in blocks and messages along them.

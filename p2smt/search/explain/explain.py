@@ -67,8 +67,7 @@ def _explained(
     costs = LinearCosts(problem) if linear_costs(problem.topology) else SampledCosts(problem)
     land = landscape(problem, best, known, costs, listings, watch)
     land = _priced(land)
-    left_s = watch.remaining_s() or 0.0
-    first = watch.ending_at(watch.elapsed_s() + _SHARE * left_s)
+    first = watch.part(_SHARE)
     claims = Always(problem, best, listings, first).programs()
     ordered = Always(problem, best, listings, first, ordered=True)
     placements = ordered.placements(land.matrices, whole=land.whole)
