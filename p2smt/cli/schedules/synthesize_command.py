@@ -32,6 +32,8 @@ BoundPaths = dict[int | None, str]
 """Paths of certificates by the steps they are for; None: for any number of steps."""
 _POINT = r"-(\d+-\d+-\d+|\d+|limit)"
 """What stands before the ending of the names of a frontier's files."""
+FILES_TOLD = 4
+"""Lines on files below a frontier, unless all is shown."""
 _MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
 
 
@@ -489,6 +491,7 @@ def show_frontier(
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
     from p2smt.report.schedules.synthesis_data import frontier_data, frontier_tables
+    from p2smt.report.screen import fitted
     from p2smt.report.text import printable
     from p2smt.synthesis.frontier import Ending, frontier
 
@@ -501,7 +504,7 @@ def show_frontier(
         shown.json,
         lambda: frontier_data(found, written, bounds),
         lambda: (frontier_tables(found),),
-        lines,
+        lines if shown.details else fitted(lines, FILES_TOLD, "files"),
         details=shown.details,
     )
     if refused:

@@ -11,6 +11,7 @@ the fabric that is used at all), steps across, the darker the more of what it ca
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from colorsys import hls_to_rgb
@@ -35,6 +36,7 @@ _ROUND, _LEAST, _GAP, _LEFT, _TOP, _BELOW = 60, 140, 14, 74, 78, 40
 _SHARE_OF_ROUND = 0.8
 _ROW, _MANY_RANKS = 44, 24
 _HEAT_WIDTH, _HEAT_HEIGHT, _NAMES, _TONE_WIDTH = 900, 1400, 230, 100
+_PARTED_WIDTH, _NAMED_WIDTH = 12, 80
 _FONT = "font-family='Helvetica,Arial,sans-serif'"
 _INK, _GREY, _LINE = "#222222", "#777777", "#d8d8d8"
 # Okabe and Ito's, without black and the yellow that a white ground swallows.
@@ -232,16 +234,18 @@ def _legend(page: _Page, schedule: SumSchedule, roots: Sequence[int] | None) -> 
 
 def _heat_map(schedule: SumSchedule, fabric: Fabric, title: str) -> str:
     loads = _loads(schedule, fabric)
-    used = sorted({capacity for step in loads for capacity in step})
+    used = sorted({k for step in loads for k in step}, key=lambda k: (_kind(fabric, k), k))
     high = max(2, min(16, _HEAT_HEIGHT // max(1, len(used))))
     wide = max(4, min(_LEAST, _HEAT_WIDTH // max(1, len(loads))))
-    lines = [_title(schedule, title), "what a link sends in a step, of what it can:"]
+    every = -(-12 // high)
+    named = f" (of {every} links one is named)" if every > 1 else ""
+    lines = [_title(schedule, title), f"what a link sends in a step, of what it can{named}:"]
     width = max(_NAMES + wide * len(loads), 16 + _TONE_WIDTH * len(_TONES), _widest(lines)) + 24
     body = [
         *_headed(width, _TOP + high * len(used) + _BELOW, lines),
         *_tone_names(),
-        *_heat_names(used, fabric, high),
-        *_step_numbers(len(loads), wide),
+        *_heat_names(used, fabric, high, every),
+        *_step_numbers([step.rounds for step in schedule.steps], wide),
     ]
     for row, capacity in enumerate(used):
         limit = fabric.capacities[capacity].bandwidth
@@ -250,6 +254,7 @@ def _heat_map(schedule: SumSchedule, fabric: Fabric, title: str) -> str:
             for step, done in zip(loads, schedule.steps, strict=True)
         ]
         body += _heat_row(tones, _TOP + high * row, high, wide)
+    body += _step_ends(len(loads), wide, high * len(used))
     return "\n".join([*body, "</svg>"]) + "\n"
 
 
@@ -294,18 +299,33 @@ def _heat_row(tones: Sequence[str], top: int, high: int, wide: int) -> Iterator[
         left += size
 
 
-def _heat_names(used: Sequence[int], fabric: Fabric, high: int) -> Iterator[str]:
-    """The names of links, as many as there is room for."""
-    every = -(-12 // high)
-    for row, capacity in list(enumerate(used))[::every]:
-        name = fabric.capacities[capacity].name[:34]
-        yield drawn_text(16, _TOP + high * row + max(high, 9) - 1, name, 10)
+def _kind(fabric: Fabric, capacity: int) -> str:
+    """Of what kind a link is: its name without numbers, so that links in stand below links out."""
+    return re.sub("[0-9]+", "", fabric.capacities[capacity].name)
 
 
-def _step_numbers(steps: int, wide: int) -> Iterator[str]:
+def _heat_names(used: Sequence[int], fabric: Fabric, high: int, every: int) -> Iterator[str]:
+    """The names of links, as many as there is room for, the first of each kind among them."""
+    for _, alike in groupby(enumerate(used), key=lambda one: _kind(fabric, one[1])):
+        for row, capacity in list(alike)[::every]:
+            name = fabric.capacities[capacity].name[:34]
+            yield drawn_text(16, _TOP + high * row + max(high, 9) - 1, name, 10)
+
+
+def _step_numbers(rounds: Sequence[int], wide: int) -> Iterator[str]:
+    """With their rounds where there is room."""
     every = -(-28 // wide)
-    for number in range(0, steps, every):
-        yield drawn_text(_NAMES + wide * number, _TOP - 6, str(number + 1), 10)
+    yield drawn_text(_NAMES - 30, _TOP - 6, "step", 10)
+    for number in range(0, len(rounds), every):
+        words = f": {counted(rounds[number], 'round')}" if wide >= _NAMED_WIDTH else ""
+        yield drawn_text(_NAMES + wide * number, _TOP - 6, f"{number + 1}{words}", 10)
+
+
+def _step_ends(steps: int, wide: int, high: int) -> Iterator[str]:
+    """A white line between two steps, where they are wide enough."""
+    if wide >= _PARTED_WIDTH:
+        for x in range(_NAMES + wide, _NAMES + wide * steps, wide):
+            yield f"<path d='M{x} {_TOP}v{high}' stroke='#ffffff' stroke-width='2'/>"
 
 
 def opening(width: int, height: int) -> list[str]:

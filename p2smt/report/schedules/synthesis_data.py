@@ -334,13 +334,22 @@ def _family_text(family: ScheduleClass | None) -> str:
 
 
 def frontier_tables(found: ScheduleFrontier) -> RenderableType:
-    """The points with their proofs, and why there are no more."""
+    """What is proved, the points with their proofs, and why there are no more."""
     of = CHUNKS_OF[found.setting.collective]
     columns = [">steps", ">bound", ">R/C", ">rounds", ">chunks", "class", "symmetries", "proof"]
     made = table(f"rounds a chunk by steps; chunks {of}", columns, map(_row, found.points))
-    return Group(
-        setting_words(found.setting), "", made, "", *_made_lines(found), *_ending_lines(found)
-    )
+    head = f"{_frontier_verdict(found)}: {setting_words(found.setting)}"
+    return Group(head, *_ending_lines(found), "", made, "", *_made_lines(found), *_below(found))
+
+
+def _frontier_verdict(found: ScheduleFrontier) -> str:
+    """How much of a frontier is proved."""
+    proved, every = sum(point.proved for point in found.points), len(found.points)
+    if found.proved:
+        return "proved frontier"
+    if not found.schedules:
+        return "no schedule found"
+    return f"frontier, {proved} of {_many(every, 'point')} proved"
 
 
 def _made_lines(found: ScheduleFrontier) -> Iterator[str]:
@@ -383,5 +392,8 @@ def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
         yield "too many ranks for a schedule to be made and checked: none was sought"
     if found.limit is not None:
         yield f"limit: {bound_words(found.limit, None)}"
+
+
+def _below(found: ScheduleFrontier) -> Iterator[str]:
     yield OUTSIDE
     yield f"in {format_time(found.wall_s)}"
