@@ -331,16 +331,19 @@ def named_symmetry(fabric: Fabric, ranks: Sequence[int]) -> FabricSymmetry:
     Raises:
         InputError: there is none; names the first ranks that it does not keep together.
     """
-    given = f"symmetry {list(ranks)[:12]} of fabric {fabric.name[:60]}"
+    shown = str(list(ranks)[:12])
+    shown = shown.replace("]", ", ..]") if len(ranks) > 12 else shown
+    given = f"symmetry {shown} of fabric {fabric.name[:60]}"
     if sorted(ranks) != list(range(fabric.ranks)):
         rule = f"must name each of the ranks 0 to {fabric.ranks - 1} once"
-        raise InputError(given.replace("]", ", ..]") if len(ranks) > 12 else given, rule)
+        raise InputError(given, rule)
     ways = Counter((edge.source, edge.target) for edge in fabric.edges)
     for (a, b), count in sorted(ways.items()):
         there = ways[ranks[a], ranks[b]]
         if there != count:
             rule = f"takes ranks {a} and {b} to {ranks[a]} and {ranks[b]}"
-            raise InputError(given, f"{rule}, with {there} ways between them, not {count}")
+            rule += f", with {there} ways between them, not {count}"
+            raise InputError(given, rule, "see topology fabric --json for the ways")
     found = symmetry_of_ranks(fabric, ranks)
     if found is None:
         rule = "does not keep the bandwidths, or what is shared"

@@ -109,8 +109,8 @@ def verify(
 def _refuse_fabric(fabric: Text) -> None:
     """Only certificates of bounds on schedules, and schedules with symmetries, are about one."""
     if fabric is not None:
-        rule = "goes with the certificate of a bound on schedules, and schedules with `symmetry`"
-        raise InputError("--fabric", rule, "drop it")
+        rule = "is for certificates of bounds, and schedules told by `symmetry` that stay so"
+        raise InputError("--fabric", rule, "drop it, or --cost, --fix, --upto and --runtime")
 
 
 def _refuse_proof(prove: bool) -> None:

@@ -99,7 +99,7 @@ def _listed(sizes: list[Instance]) -> str:
     if len(names) > 1 and len(sizes) > _LISTED:
         return f"all {len(sizes)} choices of {', '.join(names)} from {sizes[0]} to {sizes[-1]}"
     if len(names) != 1 or len(values) == 1 or values != [*range(values[0], values[-1] + 1)]:
-        return "; ".join(map(str, sizes))
+        return "; ".join(map(str, sizes)) or "the only size"
     return f"{names[0]} = {values[0]}..{values[-1]}"
 
 
