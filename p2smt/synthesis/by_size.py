@@ -275,8 +275,7 @@ class SizeSearch:
                 return SizesEnding.SEARCHED if steps is None else SizesEnding.STEPS
             if steps not in self.bounds:
                 left = self.watch.part(1 / self._open_steps())
-                part = left.part(1 / BOUND_PART)
-                bound = least_rate(self.question.setting, steps, part, left)
+                bound = least_rate(self.question.setting, steps, left.part(1 / BOUND_PART), left)
                 if bound is None:
                     return SizesEnding.TIME
                 self.bounds[steps] = bound

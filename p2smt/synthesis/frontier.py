@@ -21,7 +21,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import ThresholdMemory
-from p2smt.synthesis.seeds import Seed, seeds_of, too_many_messages
+from p2smt.synthesis.seeds import SOLVED_TIME, Seed, seeds_of
 from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
@@ -31,6 +31,7 @@ from p2smt.synthesis.setting import (
     fewest_steps,
     least_rate,
     tell_nobody,
+    too_many_messages,
 )
 from p2smt.synthesis.symmetry_search import (
     FIRST_SLICE,
@@ -92,15 +93,14 @@ class ScheduleFrontier:
     wall_s: float = 0.0
 
     @property
-    def proved(self) -> bool:
-        """Whether every point is proved, and none is left out."""
-        ended = self.ending in (Ending.LIMIT, Ending.STEPS)
-        return ended and all(point.proved for point in self.points)
+    def ended(self) -> bool:
+        """Whether no point is left out."""
+        return self.ending in (Ending.LIMIT, Ending.STEPS)
 
     @property
-    def sought(self) -> bool:
-        """Whether schedules were sought: not where each has too many messages."""
-        return not too_many_messages(self.setting.collective, self.setting.fabric.ranks)
+    def proved(self) -> bool:
+        """Whether every point is proved, and none is left out."""
+        return self.ended and all(point.proved for point in self.points)
 
     @property
     def schedules(self) -> tuple[Synthesis, ...]:
@@ -184,17 +184,14 @@ def _fill(
         found = None
         if best is None or best > bound.value:
             found = best_rate(question, steps, bound, best, part)
-        best = best if found is None or found.sums is None else found.rate
-        points.append(FrontierPoint(steps, bound, _scheduled(found), best))
+        made = None if found is None or found.sums is None else found
+        best = best if made is None else made.rate
+        points.append(FrontierPoint(steps, bound, made, best))
         if found is not None and found.interrupted:
             return Ending.STOPPED
         if best is not None and best <= limit.value:
             return Ending.LIMIT
     return Ending.TIME if watch.expired() else Ending.STEPS
-
-
-def _scheduled(found: Synthesis | None) -> Synthesis | None:
-    return None if found is None or found.sums is None else found
 
 
 # The best rate in so many steps: sizes between a bound and what is known, tried in turn.
@@ -229,8 +226,9 @@ class PointEffort:
 BRIEF = PointEffort(1, 0, 2, 0, timeless=True)
 """Of an all-gather that is only to be a part of an all-reduce."""
 SIZE_SLICES = 3
-"""A size has so many first slices when it is asked first, then GROWTH times as many as before in
-all, however long its slices are by then: a size in vain keeps no other one waiting."""
+"""A size has so many first slices when it is asked first (of few chunks twice as many: the wider
+classes begin in the second turn), then GROWTH times as many as before in all, however long its
+slices are by then: a size in vain keeps no other one waiting."""
 CLOSE = Fraction(1, 100)
 """Rates that are no further apart, as a part of the larger, are not halved."""
 PARTS = 2
@@ -267,7 +265,7 @@ def known_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> di
     def solve(setting: SynthesisSetting, most: int, known: Mapping[int, Seed]) -> Iterator[Seed]:
         asked = question.solver, question.tell
         part = RateQuestion(setting, MOST_CHUNKS, *asked, effort=BRIEF, seeds=known)
-        return _sought(part, most, watch)
+        return _sought(part, most, watch.part(1 / SOLVED_TIME))
 
     return seeds_of(question.setting, most_steps, question.most_chunks, solve, watch)
 
@@ -359,7 +357,7 @@ class _Improving:
         """Pass after pass, until the bound is met, nothing is open, or enough was tried."""
         asked = self.question
         setting, effort = asked.setting, asked.effort
-        if too_many_messages(setting.collective, setting.fabric.ranks):
+        if too_many_messages(setting):
             return
         plain = self._climbs(replace(setting, symmetry=False), effort.between)
         exact = self._climbs(setting, effort.bound)
@@ -423,7 +421,7 @@ class _Improving:
                     climbs.least[chunks] = size.rounds + 1
                     break
                 climbs.least.setdefault(chunks, self.steps)
-        if tried or not climbs.least:
+        if tried or not climbs.least or self._enough(climbs):
             return tried
         climbs.least.clear()
         return True

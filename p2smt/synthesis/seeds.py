@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +26,14 @@ from p2smt.synthesis.group_order import LevelShifts, grids
 from p2smt.synthesis.keeping import Part
 from p2smt.synthesis.reversal import reversed_sums, sums_of
 from p2smt.synthesis.schedule_replay import dissemination_problem, spreads
-from p2smt.synthesis.setting import CHUNKS_OF, ScheduleSize, SynthesisSetting
+from p2smt.synthesis.setting import MOST_MESSAGES, ScheduleSize, SynthesisSetting, too_many_messages
 
-MOST_MESSAGES = 150_000
-"""Of a seed: more take minutes to lower and to check."""
 MOST_TOGETHER = 12
 """So many copies of a schedule at once are tried, which fill rounds that one leaves half empty."""
 SOLVED_RANKS, SOLVED_PART = 32, 8
 """All-gathers of more ranks, and over larger parts, are only put together, not searched for."""
+SOLVED_TIME = 2
+"""They have so small a part of the time of all seeds, and each search of what is left of it."""
 KEPT = 2
 """Of the all-gathers with the same steps so many are kept, the best first; of many ranks one."""
 ALL_GATHER = "allgather"
@@ -57,14 +56,17 @@ def seeds_of(
     setting: SynthesisSetting, most_steps: int, most_chunks: int, solve: Solve, watch: StopWatch
 ) -> dict[int, Seed]:
     """For numbers of steps the best that is known of them, where more steps gain by it."""
-    level = _Levels(most_steps - setting.adds, solve, watch)
-    sketches = takewhile(lambda _: not watch.expired(), _sketches(setting, most_steps, level))
+    level = _Levels(most_steps - setting.adds, solve, watch.part(1 / SOLVED_TIME))
+    sketches = _in_time(_sketches(setting, most_steps, level), watch)
     return _best(setting.fabric, sketches, most_steps, most_chunks)
 
 
-def too_many_messages(collective: str, ranks: int) -> bool:
-    """Whether every schedule has more messages than any that is made or sought."""
-    return CHUNKS_OF[collective] == "per rank" and ranks * (ranks - 1) > MOST_MESSAGES
+def _in_time(sketches: Iterable[_Sketch], watch: StopWatch) -> Iterator[_Sketch]:
+    """What is made before the time is over, the first in any case."""
+    for one in sketches:
+        yield one
+        if watch.expired():
+            return
 
 
 def _sketches(setting: SynthesisSetting, most_steps: int, level: _Levels) -> Iterator[_Sketch]:
@@ -73,7 +75,7 @@ def _sketches(setting: SynthesisSetting, most_steps: int, level: _Levels) -> Ite
         if len(sums.steps) <= most_steps:
             yield _Sketch.of(setting.fabric, chunks, sums, origin)
     fabric = setting.fabric
-    if too_many_messages(ALL_GATHER, fabric.ranks):
+    if too_many_messages(SynthesisSetting(fabric, ALL_GATHER)):
         return
     match setting.collective:
         case "allgather":

@@ -418,6 +418,19 @@ def too_many_pairs(
     )
 
 
+MOST_MESSAGES = 150_000
+"""Of a schedule that is made without a search: more take minutes to lower and to check."""
+
+
+def too_many_messages(setting: SynthesisSetting) -> bool:
+    """Whether every schedule has more messages than may be made.
+
+    Then no frontier seeks one either: over 512 ranks none was found in minutes.
+    """
+    ranks = setting.fabric.ranks
+    return CHUNKS_OF[setting.collective] == "per rank" and ranks * (ranks - 1) > MOST_MESSAGES
+
+
 def chunk_count(setting: SynthesisSetting, chunks: int) -> int:
     """All chunks, where so many are asked for as the collective counts them."""
     ranks = setting.fabric.ranks

@@ -35,6 +35,7 @@ from p2smt.synthesis.setting import (
     broken_synthesis,
     fewest_steps,
     least_rate,
+    too_many_messages,
 )
 from tests.tiers import but_the_first
 
@@ -152,18 +153,21 @@ def test_seeds_are_right_and_not_below_the_bound(name: str, collective: str) -> 
         assert seed.size.rate >= bound.value
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("ring:4", 0.0), ("ring:400", None)])
-def test_without_time_or_of_too_many_ranks_nothing_is_made(
-    name: str, seconds: float | None
-) -> None:
-    """All-gathers of 388 ranks and more have more messages than a seed may have."""
-
+def test_without_time_one_seed_is_made_in_any_case() -> None:
     def nobody(*_asked: object) -> Sequence[Seed]:
         raise AssertionError
 
-    setting = SynthesisSetting(load_fabric(name), "allgather")
-    watch = StopWatch.start(SearchLimits(seconds))
-    assert not seeds_of(setting, 3, 24, nobody, watch)
+    setting = SynthesisSetting(load_fabric("mesh:4"), "allreduce")
+    late, free = (StopWatch.start(SearchLimits(limit)) for limit in (0.0, None))
+    assert len(seeds_of(setting, 4, 24, nobody, late)) == 1
+    assert len(seeds_of(setting, 4, 24, lambda *_asked: (), free)) > 1
+
+
+@pytest.mark.parametrize(("ranks", "many"), [(387, False), (388, True)])
+def test_all_pairs_of_ranks_send_something_in_an_all_gather(ranks: int, many: bool) -> None:
+    fabric = load_fabric(f"ring:{ranks}")
+    assert too_many_messages(SynthesisSetting(fabric, "allgather")) == many
+    assert not too_many_messages(SynthesisSetting(fabric, "broadcast"))
 
 
 def test_no_schedule_is_sought_of_too_many_messages() -> None:

@@ -110,7 +110,7 @@ def _refuse_fabric(fabric: Text) -> None:
     """Only certificates of bounds on schedules, and schedules with symmetries, are about one."""
     if fabric is not None:
         rule = "is for certificates of bounds, and schedules told by `symmetry` that stay so"
-        raise InputError("--fabric", rule, "drop it, or --cost, --fix, --upto and --runtime")
+        raise InputError("--fabric", rule, "drop it, or what writes a schedule out")
 
 
 def _refuse_proof(prove: bool) -> None:

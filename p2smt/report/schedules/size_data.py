@@ -45,7 +45,7 @@ from p2smt.synthesis.by_size import (
     proved_spans,
 )
 from p2smt.synthesis.certificate.sizes import SizeCorner, SizeReport
-from p2smt.synthesis.setting import CHUNKS_OF
+from p2smt.synthesis.setting import CHUNKS_OF, too_many_messages
 from p2smt.units import counted, format_bytes, format_time, plain
 
 _SHORT = 6
@@ -222,7 +222,9 @@ def sizes_tables(priced: PricedSchedules, *, short: bool = False) -> RenderableT
 def _verdict(priced: PricedSchedules) -> Iterator[str]:
     found = priced.found
     if not found.schedules:
-        yield f"no schedule found: {found.ending.value}"
+        many = too_many_messages(found.setting)
+        why = "none is sought over so many ranks" if many else found.ending.value
+        yield f"no schedule found: {why}"
     elif not priced.spans:
         yield f"nothing is proved: {found.ending.value}"
     else:

@@ -300,7 +300,7 @@ def _heat_row(tones: Sequence[str], top: int, high: int, wide: int) -> Iterator[
 
 
 def _kind(fabric: Fabric, capacity: int) -> str:
-    """Of what kind a link is: its name without numbers, so that links in stand below links out."""
+    """Of what kind a link is: its name without numbers; links of a kind stand together."""
     return re.sub("[0-9]+", "", fabric.capacities[capacity].name)
 
 

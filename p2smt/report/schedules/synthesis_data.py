@@ -34,6 +34,7 @@ from p2smt.synthesis.setting import (
     SynthesisSetting,
     enough_rounds,
     shown_collective,
+    too_many_messages,
 )
 from p2smt.units import counted, format_time, plain, roughly
 
@@ -349,7 +350,8 @@ def _frontier_verdict(found: ScheduleFrontier) -> str:
         return "proved frontier"
     if not found.schedules:
         return "no schedule found"
-    return f"frontier, {proved} of {_many(every, 'point')} proved"
+    head = "frontier" if found.ended else "unfinished frontier"
+    return f"{head}, {proved} of {_many(every, 'point')} proved"
 
 
 def _made_lines(found: ScheduleFrontier) -> Iterator[str]:
@@ -388,7 +390,7 @@ def proof_words(point: FrontierPoint) -> str:
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
     yield f"ends: {found.ending.value}"
-    if not found.sought:
+    if too_many_messages(found.setting):
         yield "too many ranks for a schedule to be made and checked: none was sought"
     if found.limit is not None:
         yield f"limit: {bound_words(found.limit, None)}"
