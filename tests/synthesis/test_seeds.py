@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import pytest
 
@@ -276,6 +277,41 @@ def test_with_time_a_point_is_sought_as_without_and_then_further(ranks: int, ste
     without = asked(free, None)
     assert len(without[0]) > 10
     assert asked(StopWatch.start(SearchLimits(3600)), len(without[0])) == without
+
+
+@pytest.mark.parametrize(("name", "steps"), [("ring:4", 2), ("ring:5", 3)])
+def test_a_number_of_chunks_begins_just_below_the_best_rate_and_halves(
+    name: str, steps: int
+) -> None:
+    """As long as that finds schedules; then the next number of chunks has its turn."""
+    setting = SynthesisSetting(load_fabric(name), "allreduce")
+    free, told = StopWatch.start(SearchLimits()), list[SynthesisState]()
+    bound = least_rate(setting, steps, free, free)
+    assert bound is not None
+    effort = PointEffort(0, 0, 8, 0)
+    question = RateQuestion(setting, 100, Solver.CPSAT, told.append, effort=effort)
+    best_rate(question, steps, bound, Fraction(10), free)
+    asked = list(dict.fromkeys((state.size, state.best) for state in told))
+    assert len(asked) > 5
+    begun = set[int]()
+    for size, best in asked:
+        assert best is not None
+        most = ceil(best * size.chunks) - 1
+        least = max(steps, ceil(bound.value * size.chunks))
+        assert size.rounds == ((least + most + 1) // 2 if size.chunks in begun else most)
+        begun.add(size.chunks)
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "least", "ends"),
+    [(1e9, 0.25, 0.0, 2.5e8), (1e9, 0.25, 4e8, 4e8), (1e9, 0.25, 1e12, 1e9), (0.0, 1.0, 1e12, 0.0)],
+)
+def test_a_part_of_a_time_limit_is_of_what_is_left(
+    limit: float, share: float, least: float, ends: float
+) -> None:
+    part = StopWatch.start(SearchLimits(limit)).part(share, least)
+    assert part.limits.time_limit_s == pytest.approx(ends, rel=1e-3, abs=1e3)
+    assert StopWatch.start(SearchLimits()).part(share, least).remaining_s() is None
 
 
 def written(found: ScheduleFrontier) -> list[str]:

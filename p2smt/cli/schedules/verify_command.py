@@ -109,7 +109,7 @@ def verify(
 def _refuse_fabric(fabric: Text) -> None:
     """Only certificates of bounds on schedules, and schedules with symmetries, are about one."""
     if fabric is not None:
-        rule = "is for certificates of bounds, and schedules told by `symmetry` that stay so"
+        rule = "goes with the certificate of a bound, and schedules of `symmetry` that stay so"
         raise InputError("--fabric", rule, "drop it, or what writes a schedule out")
 
 
