@@ -106,11 +106,11 @@ def verify(
     return verify_program(program or "", levels, kind, algorithm, asked, shown)
 
 
-def _refuse_fabric(fabric: Text) -> None:
+def _refuse_fabric(fabric: Text, remedy: str = "drop it") -> None:
     """Only certificates of bounds on schedules, and schedules with symmetries, are about one."""
     if fabric is not None:
-        rule = "goes with the certificate of a bound, and schedules of `symmetry` that stay so"
-        raise InputError("--fabric", rule, "drop it, or what writes a schedule out")
+        rule = "goes with the certificate of a bound on schedules, and schedules with `symmetry`"
+        raise InputError("--fabric", rule, remedy)
 
 
 def _refuse_proof(prove: bool) -> None:
@@ -134,7 +134,7 @@ def _verify_file(
     _refuse_proof(prove)
     if not asked.needs_steps and (told := folded_schedule(text, file, asked.reading())):
         return verify_folded(told, asked.depth(), fabric, shown)
-    _refuse_fabric(fabric)
+    _refuse_fabric(fabric, "drop it; of a file with `symmetry` drop --cost, --fix and the like")
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, shown)
 
 

@@ -144,3 +144,15 @@ def test_without_time_the_first_come_alone() -> None:
     with pytest.raises(OutOfTimeError):
         came.extend(timely(range(5 * LOOK_EVERY), LATE))
     assert came == [*range(LOOK_EVERY)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "least", "ends"),
+    [(1e9, 0.25, 0.0, 2.5e8), (1e9, 0.25, 4e8, 4e8), (1e9, 0.25, 1e12, 1e9), (0.0, 1.0, 1e12, 0.0)],
+)
+def test_a_part_of_a_time_limit_is_of_what_is_left(
+    limit: float, share: float, least: float, ends: float
+) -> None:
+    part = StopWatch.start(SearchLimits(limit)).part(share, least)
+    assert part.limits.time_limit_s == pytest.approx(ends, rel=1e-3, abs=1e3)
+    assert StopWatch.start(SearchLimits()).part(share, least).remaining_s() is None
