@@ -242,6 +242,12 @@ SEEDS_PART = 4
 """What is to be known before any search has so small a part of the time."""
 
 
+def unsearched(setting: SynthesisSetting, steps: int) -> bool:
+    """Whether no search of so many steps begins, for the many messages and edges."""
+    points = steps * setting.fabric.ranks * len(setting.edges) // 2
+    return too_many_messages(setting) or (setting.adds and points > MOST_POINTS)
+
+
 @dataclass(frozen=True, slots=True)
 class RateQuestion:
     """Rates of what, up to so many chunks, and how they are sought.
@@ -366,10 +372,7 @@ class _Improving:
         between = self._climbs(setting, effort.between)
         if self.best is None:
             self._each(plain, easy(self.steps, self.bound))
-        if (
-            setting.adds
-            and self.steps * setting.fabric.ranks * len(setting.edges) // 2 > MOST_POINTS
-        ):
+        if unsearched(setting, self.steps):
             return
         sizes = tuple(meeting(self.steps, self.bound, asked.most_chunks))
         tried, again = sizes[:1], True
@@ -469,9 +472,8 @@ class _Improving:
 
         while True:
             climb.turn(part, enough)
-            if climb.over or climb.spent >= before + least or part.expired():
-                break
-            if self._enough(climbs):
+            spent = climb.spent >= before + least or self._enough(climbs)
+            if climb.over or spent or part.expired():
                 break
         self.stopped = climb.interrupted
         if climb.sums is not None:

@@ -247,7 +247,7 @@ def _what(schedule: Schedule, steps: int) -> str:
     place = "in place" if schedule.in_place else "out of place"
     return (
         f"{schedule.contract.collective} {place}, {counted(schedule.ranks, 'rank')}, "
-        f"{counted(steps, 'step')} ({schedule.name}, {schedule.form})"
+        f"{counted(steps, 'step')} ({', '.join(filter(None, (schedule.name, schedule.form)))})"
     )
 
 

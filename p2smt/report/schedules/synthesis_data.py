@@ -131,6 +131,7 @@ def frontier_data(
         **vars(subject_data(found.setting)),
         status="proved" if found.proved else "open",
         ending=found.ending.value,
+        unsearched=_unsearched(found),
         limit=None if limit is None else str(limit.value),
         limit_kind=None if limit is None else limit.kind,
         limit_certificate=bounds.get(None),
@@ -180,6 +181,7 @@ def unmade_data(
         **vars(subject),
         status="open",
         ending=UNMADE,
+        unsearched=None,
         limit=None,
         limit_kind=None,
         limit_certificate=None,
@@ -339,8 +341,9 @@ def frontier_tables(found: ScheduleFrontier) -> RenderableType:
     of = CHUNKS_OF[found.setting.collective]
     columns = [">steps", ">bound", ">R/C", ">rounds", ">chunks", "class", "symmetries", "proof"]
     made = table(f"rounds a chunk by steps; chunks {of}", columns, map(_row, found.points))
+    rows: list[RenderableType] = [made, ""] if found.points else []
     head = f"{_frontier_verdict(found)}: {setting_words(found.setting)}"
-    return Group(head, *_ending_lines(found), "", made, "", *_made_lines(found), *_below(found))
+    return Group(head, *_ending_lines(found), "", *rows, *_made_lines(found), *_below(found))
 
 
 def _frontier_verdict(found: ScheduleFrontier) -> str:
@@ -390,10 +393,23 @@ def proof_words(point: FrontierPoint) -> str:
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
     yield f"ends: {found.ending.value}"
-    if too_many_messages(found.setting):
-        yield "too many ranks for a schedule to be made and checked: none was sought"
+    if why := _unsearched(found):
+        yield why
     if found.limit is not None:
         yield f"limit: {bound_words(found.limit, None)}"
+
+
+def _unsearched(found: ScheduleFrontier) -> str | None:
+    """Of which points no search began, and why."""
+    from p2smt.synthesis.frontier import unsearched
+
+    if too_many_messages(found.setting):
+        return "too many ranks for a schedule to be made and checked: none was sought"
+    some = (point.steps for point in found.points if unsearched(found.setting, point.steps))
+    least = next(some, None)
+    if least is None:
+        return None
+    return f"too many ranks to search in {_many(least, 'step')} or more: only made of known parts"
 
 
 def _below(found: ScheduleFrontier) -> Iterator[str]:

@@ -12,6 +12,7 @@ from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
 from p2smt.schedules.model import Schedule
+from p2smt.synthesis import frontier
 from p2smt.synthesis import setting as copied
 from p2smt.synthesis import symmetry_search as climb
 from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting
@@ -171,6 +172,40 @@ def test_an_open_gap_is_not_settled() -> None:
     done = cli("synthesize", *shlex.split(f"{RING} --pareto --max-chunks 1 --json"))
     assert (done.code, done.json()["status"]) == (3, "open")
     assert {point["proved"] for point in done.json()["points"]} == {False}
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "line"),
+    [
+        ("", 0, "proved frontier"),
+        ("--max-chunks 1", 3, "frontier, 0 of 5 points proved"),
+        ("--time-limit 0", 3, "no schedule found"),
+    ],
+)
+def test_a_frontier_says_first_what_is_proved(limits: str, code: int, line: str) -> None:
+    given, lines = synthesize(f"{RING} --pareto {limits}")
+    assert (given, lines[0]) == (code, f"{line}: all-gather on ring:4, 4 ranks")
+    assert ("steps  bound" in "\n".join(lines)) == (limits != "--time-limit 0")
+
+
+@pytest.mark.parametrize(
+    ("collective", "words"),
+    [
+        ("all-reduce", "too many ranks to search in 3 steps or more: only made of known parts"),
+        ("all-gather", "too many ranks for a schedule to be made and checked: none was sought"),
+        ("broadcast", None),
+    ],
+)
+def test_a_frontier_says_of_what_no_search_began(
+    collective: str, words: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an all-reduce over a ring of four 16 points a step."""
+    monkeypatch.setattr(frontier, "MOST_POINTS", 40)
+    monkeypatch.setattr(copied, "MOST_MESSAGES", 11)
+    asked = f"--fabric ring:4 --collective {collective} --pareto --max-steps 3"
+    lines = synthesize(asked)[1]
+    assert [line for line in lines if line.startswith("too many ")] == [words] * bool(words)
+    assert cli("synthesize", *shlex.split(asked), "--json").json()["unsearched"] == words
 
 
 def test_an_interrupt_writes_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
