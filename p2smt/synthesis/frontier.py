@@ -181,9 +181,8 @@ def _fill(
         bound = least_rate(question.setting, steps, part.part(1 / BOUND_PART), part)
         if bound is None:
             return Ending.TIME
-        found = None
-        if best is None or best > bound.value:
-            found = best_rate(question, steps, bound, best, part)
+        better = best is None or best > bound.value
+        found = best_rate(question, steps, bound, best, part) if better else None
         made = None if found is None or found.sums is None else found
         best = best if made is None else made.rate
         points.append(FrontierPoint(steps, bound, made, best))
@@ -336,10 +335,6 @@ class _SymmetrySearches:
     each: int = SIZE_SLICES
     least: dict[int, int] = field(default_factory=dict)
     of: dict[ScheduleSize, ScheduleSearch] = field(default_factory=dict)
-
-    def spent(self, first_slice: int) -> bool:
-        """Whether that was spent."""
-        return sum(climb.spent for climb in self.of.values()) >= self.slices * first_slice
 
 
 @dataclass(slots=True)
@@ -494,21 +489,20 @@ class _Improving:
 
     def _enough(self, climbs: _SymmetrySearches) -> bool:
         """Whether all that may be spent is."""
-        return climbs.spent(FIRST_SLICE[self.question.solver] * self.grown)
+        most = climbs.slices * FIRST_SLICE[self.question.solver] * self.grown
+        return sum(climb.spent for climb in climbs.of.values()) >= most
 
     def _grows(self) -> bool:
         """Whether something waits for more effort, and may have it: then GROWTH times as much."""
         timed = self.watch.remaining_s() is not None and not self.question.effort.timeless
-        if not timed or not any(map(self._enough, self.known)):
-            return False
-        self.grown *= GROWTH
-        return True
+        grows = timed and any(map(self._enough, self.known))
+        self.grown *= GROWTH if grows else 1
+        return grows
 
     def _open(self, climbs: _SymmetrySearches, size: ScheduleSize) -> bool:
         """Whether it is open, better than the best, and no refuted size has fewer chunks."""
-        if size in climbs.of and climbs.of[size].over:
-            return False
-        if self.best is not None and size.rate >= self.best:
+        over = size in climbs.of and climbs.of[size].over
+        if over or (self.best is not None and size.rate >= self.best):
             return False
         every = (pair for one in self.known for pair in one.of.items())
         refuted = (one for one, climb in every if climb.refuted)

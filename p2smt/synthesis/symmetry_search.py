@@ -9,6 +9,7 @@ machine.  The last search that is open has no slice, but all the time that is le
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -71,7 +72,8 @@ TrialSearch = Callable[[Trial, SearchLimits], Result[SumSchedule]]
 class ScheduleSearch:
     """What is known of one size: ``sums`` once found; of every trial the last attempt.
 
-    ``waiting`` are the trials that are open; ``spent``: effort on searches without a schedule.
+    ``waiting`` are the trials that are open, ``put_off`` how many turns each is behind, as these
+    ended before it; ``spent``: effort on searches without a schedule.
     ``unsettled``: groups that are not refuted in the widest class, of those seen so far;
     ``listed``: whether all were seen.
     """
@@ -80,6 +82,7 @@ class ScheduleSearch:
     search: TrialSearch
     first_slice: int
     turns: int = 0
+    put_off: Counter[Trial] = field(default_factory=Counter)
     spent: int = 0
     known: dict[Trial, Attempt] = field(default_factory=dict)
     unsettled: set[Trial] = field(default_factory=set)
@@ -123,7 +126,8 @@ class ScheduleSearch:
     ) -> None:
         """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
 
-        No search is begun after the time is over, or ``enough`` was tried.
+        No search is begun after the time is over, or ``enough`` was tried: then the next turn
+        begins with longer slices for those that had one, and goes on with the others.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
         """
         try:
@@ -137,18 +141,19 @@ class ScheduleSearch:
     def _tried(
         self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
     ) -> Iterable[Trial]:
-        """The trials that are open still; first those that no time was left for, not made yet."""
+        """The trials that are open; last those that the turn did not come to, not made yet."""
         again: list[Trial] = []
         waiting = with_last(self.waiting)
         for trial, last in waiting:
-            if watch.expired():
-                return chain([trial], (one for one, _ in waiting), again)
+            if watch.expired() or enough():
+                rest = chain([trial], (one for one, _ in waiting))
+                return chain(again, map(self._later, rest))
             alone = last and not again and to_the_end
             self.listed = self.listed or last
             if trial.rung.order > 1 and trial.complete:
                 self.unsettled.add(trial)
             effort = self._slice(trial)
-            if enough() or (effort is None and not alone):
+            if effort is None and not alone:
                 again.append(trial)
                 continue
             limits = replace(watch.left(), effort=None if alone else effort)
@@ -169,8 +174,13 @@ class ScheduleSearch:
     def _slice(self, trial: Trial) -> int | None:
         """The effort of a trial in this turn; None: it is not its turn."""
         part = WIDER_PART if trial.family in WIDER else 1
-        turns = self.turns - trial.start
+        turns = self.turns - trial.start - self.put_off[trial]
         return None if turns < 0 else int(self.first_slice // part * GROWTH**turns)
+
+    def _later(self, trial: Trial) -> Trial:
+        """The trial, a turn behind."""
+        self.put_off[trial] += 1
+        return trial
 
     def _try(self, trial: Trial, limits: SearchLimits) -> tuple[Result[SumSchedule], bool]:
         """The answer of one search, and whether more time could give another one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pytest
 
@@ -50,6 +51,10 @@ def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleSearch:
     return climb
 
 
+def spent_by(climb: ScheduleSearch, most: int) -> bool:
+    return climb.spent >= most
+
+
 def answer(climb: ScheduleSearch, collective: str) -> Synthesis:
     setting = SynthesisSetting(load_fabric("ring:3"), collective)
     bound = distance_bound(setting.fabric, setting.collective)
@@ -87,6 +92,19 @@ def test_without_time_no_group_is_made_and_what_was_left_comes_first_later() -> 
     assert (made, fake.asked, climb.over) == ([8, 4], [], False)
     climb.turn(StopWatch.start(SearchLimits()))
     assert [order for order, *_ in fake.asked] == [8, 4, 2, 1]
+
+
+def test_where_a_turn_ends_early_the_others_go_on_with_their_own_slices() -> None:
+    """Two turns end when enough was spent: what they did not come to has its first slice later."""
+    fake = Fake({(order, None): [OPEN] * 3 for order in (8, 4, 2)})
+    climb = ScheduleSearch([Trial(rung, None) for rung in groups(8, 4, 2)], fake, 1000)
+    for spent in (1000, 6000, 27_000):
+        climb.turn(StopWatch.start(SearchLimits()), partial(spent_by, climb, spent))
+        assert (climb.spent, climb.over) == (spent, False)
+    assert [(order, effort) for order, _, effort in fake.asked] == [
+        *((8, 1000), (8, 4000), (4, 1000)),
+        *((8, 16_000), (4, 4000), (2, 1000)),
+    ]
 
 
 def test_the_last_one_that_is_open_has_all_the_time() -> None:
