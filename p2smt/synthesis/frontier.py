@@ -242,7 +242,7 @@ SEEDS_PART = 4
 
 
 def unsearched(setting: SynthesisSetting, steps: int) -> bool:
-    """Whether no search of so many steps begins, for the many messages and edges."""
+    """Whether no search of more than one chunk begins, for the many messages and edges."""
     points = steps * setting.fabric.ranks * len(setting.edges) // 2
     return too_many_messages(setting) or (setting.adds and points > MOST_POINTS)
 

@@ -1,9 +1,10 @@
 """Tries groups from the largest down, classes from the narrowest up, in growing slices of effort.
 
 A turn gives every search that is open a slice; the next turn gives all that are still open a longer
-one.  Wider classes and small groups, which cost more and seldom find what the others cannot, begin
-in later turns.  Slices are of the solver's own effort, so that answers do not depend on the
-machine.  The last search that is open has no slice, but all the time that is left.
+one, if they had one: a turn may end early.  Wider classes and small groups, which cost more and
+seldom find what the others cannot, begin in later turns.  Slices are of the solver's own effort, so
+that answers do not depend on the machine.  The last search that is open has no slice, but all the
+time that is left.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from p2smt.errors import TooLarge
@@ -126,8 +127,8 @@ class ScheduleSearch:
     ) -> None:
         """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
 
-        No search is begun after the time is over, or ``enough`` was tried: then the next turn
-        begins with longer slices for those that had one, and goes on with the others.
+        No search is begun after the time is over, or ``enough`` was tried.  Then the next turn
+        gives a longer slice to one that had one, this turn's to one that had none, and so on.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
         """
         try:
@@ -141,13 +142,13 @@ class ScheduleSearch:
     def _tried(
         self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
     ) -> Iterable[Trial]:
-        """The trials that are open; last those that the turn did not come to, not made yet."""
+        """The trials that are open; every other one that the turn did not come to, not made yet."""
         again: list[Trial] = []
         waiting = with_last(self.waiting)
         for trial, last in waiting:
             if watch.expired() or enough():
-                rest = chain([trial], (one for one, _ in waiting))
-                return chain(again, map(self._later, rest))
+                rest = map(self._later, chain([trial], (one for one, _ in waiting)))
+                return filter(None, chain.from_iterable(zip_longest(again, rest)))
             alone = last and not again and to_the_end
             self.listed = self.listed or last
             if trial.rung.order > 1 and trial.complete:

@@ -134,7 +134,9 @@ class SynthesizeParetoOutput(SynthesisSubject):
 
     status: Literal["proved", "open"]
     ending: str
-    unsearched: Annotated[str | None, Said("Of which points no search begins; null: of none.")]
+    unsearched: Annotated[
+        str | None, Said("Which open points are not searched; null: none of those listed.")
+    ]
     limit: Annotated[FractionText | None, Said("Of R/C in any number of steps.")]
     limit_kind: BoundKindText
     limit_certificate: Annotated[str | None, Said("The file of that bound.")]

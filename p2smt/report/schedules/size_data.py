@@ -26,6 +26,7 @@ from p2smt.report.schedules.synthesis_data import (
     setting_words,
     subject_data,
     unmade_subject,
+    unsearched_words,
 )
 from p2smt.report.tables import table
 from p2smt.report.text import printable
@@ -318,6 +319,8 @@ def _notes(priced: PricedSchedules) -> Iterator[str]:
         call_s = priced.prices.call_s(found.low)
         yield f"prices: best protocol, and {format_time(call_s)} of a call of {priced.prices.name}"
     yield f"ends: {found.ending.value}"
+    if why := unsearched_words(found.setting, (n for n, _ in found.bounds if n is not None)):
+        yield why
     yield OUTSIDE
     yield f"in {format_time(found.wall_s)}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -399,17 +399,22 @@ def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
         yield f"limit: {bound_words(found.limit, None)}"
 
 
-def _unsearched(found: ScheduleFrontier) -> str | None:
-    """Of which points no search began, and why."""
+def unsearched_words(setting: SynthesisSetting, every: Iterable[int]) -> str | None:
+    """In which of these numbers of steps, ascending, none is sought or searched, and why."""
     from p2smt.synthesis.frontier import unsearched
 
-    if too_many_messages(found.setting):
+    if too_many_messages(setting):
         return "too many ranks for a schedule to be made and checked: none was sought"
-    some = (point.steps for point in found.points if unsearched(found.setting, point.steps))
-    least = next(some, None)
+    least = next((steps for steps in every if unsearched(setting, steps)), None)
     if least is None:
         return None
-    return f"too many ranks to search in {_many(least, 'step')} or more: only made of known parts"
+    many = _many(least, "step")
+    return f"too many ranks to search in {many} or more: of known parts or one chunk"
+
+
+def _unsearched(found: ScheduleFrontier) -> str | None:
+    open_points = (point.steps for point in found.points if not point.proved)
+    return unsearched_words(found.setting, open_points)
 
 
 def _below(found: ScheduleFrontier) -> Iterator[str]:

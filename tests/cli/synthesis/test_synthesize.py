@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import p2smt
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
@@ -191,7 +192,10 @@ def test_a_frontier_says_first_what_is_proved(limits: str, code: int, line: str)
 @pytest.mark.parametrize(
     ("collective", "words"),
     [
-        ("all-reduce", "too many ranks to search in 3 steps or more: only made of known parts"),
+        (
+            "all-reduce",
+            "too many ranks to search in 3 steps or more: of known parts or one chunk",
+        ),
         ("all-gather", "too many ranks for a schedule to be made and checked: none was sought"),
         ("broadcast", None),
     ],
@@ -206,6 +210,20 @@ def test_a_frontier_says_of_what_no_search_began(
     lines = synthesize(asked)[1]
     assert [line for line in lines if line.startswith("too many ")] == [words] * bool(words)
     assert cli("synthesize", *shlex.split(asked), "--json").json()["unsearched"] == words
+
+
+def test_no_search_begins_of_too_many_ranks_that_have_a_schedule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of four ranks in a ring there is a schedule of 3 steps without one."""
+    monkeypatch.setattr(frontier, "MOST_POINTS", 40)
+    asked: list[int] = []
+    p2smt.synthesize_frontier(
+        *("ring:4", "all-reduce"),
+        max_steps=3,
+        progress=lambda state: asked.append(state.size.steps),
+    )
+    assert set(asked) == {2}
 
 
 def test_an_interrupt_writes_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
