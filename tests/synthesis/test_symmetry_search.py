@@ -78,7 +78,7 @@ def test_larger_groups_first_and_open_ones_again_with_more() -> None:
     assert climb.spent == 2 * 5000 + 1000 // VAIN_PART
 
 
-def test_without_time_no_group_is_made_and_what_was_left_comes_first_later() -> None:
+def test_without_time_no_group_is_made_and_what_was_left_comes_later() -> None:
     made: list[int] = []
 
     def trials() -> Iterator[Trial]:
