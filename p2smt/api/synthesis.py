@@ -17,6 +17,7 @@ from p2smt.schedules.cost.against import step_s
 from p2smt.solvers.ask import Solver, solver_of
 from p2smt.synthesis import frontier as search_frontier
 from p2smt.synthesis import synthesize as search_one
+from p2smt.synthesis.best_rate import RateQuestion
 from p2smt.synthesis.by_size import RoundPrices, SizedSchedules, SizeSearch
 from p2smt.synthesis.forests.network import (
     ForestGround,
@@ -26,7 +27,7 @@ from p2smt.synthesis.forests.network import (
 )
 from p2smt.synthesis.forests.pieces import PieceSchedule, in_pieces
 from p2smt.synthesis.forests.throughput import Throughput, forest_collective, throughput
-from p2smt.synthesis.frontier import RateQuestion, ScheduleFrontier, most_chunks_of, steps_of
+from p2smt.synthesis.frontier import ScheduleFrontier, most_chunks_of, steps_of
 from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,

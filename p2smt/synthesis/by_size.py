@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from p2smt.errors import InputError
 from p2smt.result import StopWatch
+from p2smt.synthesis.best_rate import SEEDS_PART, RateQuestion, best_rate, known_seeds
 from p2smt.synthesis.bounds import RateBound, bounded
 from p2smt.synthesis.certificate.sizes import (
     EnvelopePiece,
@@ -31,14 +32,7 @@ from p2smt.synthesis.certificate.sizes import (
     lower_envelope,
 )
 from p2smt.synthesis.forests.pieces import ForestSeed, forest_seeds
-from p2smt.synthesis.frontier import (
-    BOUND_PART,
-    SEEDS_PART,
-    Ending,
-    RateQuestion,
-    best_rate,
-    known_seeds,
-)
+from p2smt.synthesis.frontier import BOUND_PART, Ending
 from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import Synthesis, SynthesisSetting, fewest_steps, least_rate
 from p2smt.synthesis.synthesize import seeded

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
 from p2smt.errors import TooLarge
@@ -93,11 +93,6 @@ class ScheduleSearch:
     interrupted: bool = False
 
     @property
-    def slice(self) -> int:
-        """The effort of a search that began in the first turn."""
-        return int(self.first_slice * GROWTH**self.turns)
-
-    @property
     def attempts(self) -> tuple[Attempt, ...]:
         """The last attempt of every trial, in the order in which they ended."""
         return tuple(self.known.values())
@@ -128,7 +123,8 @@ class ScheduleSearch:
         """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
 
         No search is begun after the time is over, or ``enough`` was tried.  Then the next turn
-        gives a longer slice to one that had one, this turn's to one that had none, and so on.
+        gives this turn's slice to one that it did not come to, a longer one to one that it did,
+        and so on.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
         """
         try:
@@ -142,13 +138,13 @@ class ScheduleSearch:
     def _tried(
         self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
     ) -> Iterable[Trial]:
-        """The trials that are open; every other one that the turn did not come to, not made yet."""
+        """The open trials: by turns one that the turn did not come to, and one that it did."""
         again: list[Trial] = []
         waiting = with_last(self.waiting)
         for trial, last in waiting:
             if watch.expired() or enough():
                 rest = map(self._later, chain([trial], (one for one, _ in waiting)))
-                return filter(None, chain.from_iterable(zip_longest(again, rest)))
+                return filter(None, chain.from_iterable(zip_longest(rest, again)))
             alone = last and not again and to_the_end
             self.listed = self.listed or last
             if trial.rung.order > 1 and trial.complete:
@@ -244,12 +240,9 @@ def trials(
 
 def with_last(every: Iterable[Trial]) -> Iterator[tuple[Trial, bool]]:
     """Each trial, and whether it is the last."""
-    waiting = iter(every)
-    one = next(waiting, None)
-    while one is not None:
-        after = next(waiting, None)
-        yield one, after is None
-        one = after
+    for one, after in pairwise(chain(every, [None])):
+        if one is not None:
+            yield one, after is None
 
 
 def _attempt(trial: Trial, found: Result[SumSchedule]) -> Attempt:

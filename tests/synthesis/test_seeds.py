@@ -19,13 +19,9 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.language.schedule_text import dump_schedule
 from p2smt.solvers.ask import Solver
+from p2smt.synthesis.best_rate import PointEffort, RateQuestion, best_rate
 from p2smt.synthesis.classics_in_steps import classics_in_steps, in_steps
-from p2smt.synthesis.frontier import (
-    PointEffort,
-    RateQuestion,
-    ScheduleFrontier,
-    best_rate,
-)
+from p2smt.synthesis.frontier import ScheduleFrontier
 from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
 from p2smt.synthesis.seeds import Gather, Seed, earliest, part_of, product_of, seeds_of, staggered

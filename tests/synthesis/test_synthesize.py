@@ -18,20 +18,24 @@ from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict
 from p2smt.solvers.ask import Solver
-from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.certificate.check import check_certificate
-from p2smt.synthesis.frontier import (
+from p2smt.synthesis import frontier
+from p2smt.synthesis.best_rate import (
     FEW,
     ORBITS,
-    Ending,
     RateQuestion,
     _Improving,
+    _SymmetrySearches,
+    best_rate,
     easy,
     halfway,
     inside,
     meeting,
     orbit_sums,
 )
+from p2smt.synthesis.bounds import RateBound
+from p2smt.synthesis.certificate.certificate import BoundKind
+from p2smt.synthesis.certificate.check import check_certificate
+from p2smt.synthesis.frontier import Ending
 from p2smt.synthesis.schedule_replay import sum_demands
 from p2smt.synthesis.setting import (
     MAX_PAIRS,
@@ -40,6 +44,7 @@ from p2smt.synthesis.setting import (
     Answer,
     Attempt,
     ScheduleSize,
+    Synthesis,
     SynthesisSetting,
     chunk_count,
     lower,
@@ -142,6 +147,39 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
     assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
 
 
+@pytest.mark.parametrize("collective", ["all-gather", "all-reduce"])
+def test_points_that_are_open_have_what_time_is_left(
+    collective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first nothing is found, as if time were short; then all that effort alone finds."""
+    begun: list[int] = []
+
+    def found_later(
+        question: RateQuestion,
+        steps: int,
+        bound: RateBound,
+        best: Fraction | None,
+        watch: StopWatch,
+    ) -> Synthesis | None:
+        if steps in begun:
+            return best_rate(question, steps, bound, best, StopWatch.start(SearchLimits()))
+        begun.append(steps)
+        question.searches[steps] = _Improving(question, steps, bound.value, best, watch)
+        question.searches[steps].through = False
+        return None
+
+    whole = p2smt.synthesize_frontier("ring:4", collective, max_steps=4)
+    monkeypatch.setattr(f"{frontier.__name__}.best_rate", found_later)
+    late = p2smt.synthesize_frontier("ring:4", collective, max_steps=4, limits=SearchLimits(3600.0))
+    assert begun == [2, 3, 4]
+    assert late.ending is whole.ending
+    assert [(one.steps, one.best) for one in late.points] == [
+        (one.steps, one.best) for one in whole.points
+    ]
+    rates = [one.rate for one in late.schedules]
+    assert rates == sorted(set(rates), reverse=True)
+
+
 @pytest.mark.parametrize(
     ("most", "words"),
     [
@@ -242,7 +280,8 @@ def test_what_a_refuted_size_refutes_is_not_asked() -> None:
     setting, watch = SynthesisSetting(one_way_ring(), "allreduce"), StopWatch.start(SearchLimits())
     question = RateQuestion(setting, 8, Solver.CPSAT, tell_nobody)
     search = _Improving(question, 3, Fraction(3, 2), Fraction(2), watch)
-    with_groups, without = search._climbs(setting, 1), search._climbs(setting, 1)
+    search.known = [_SymmetrySearches(setting, 1), _SymmetrySearches(setting, 1)]
+    with_groups, without = search.known
     for size, status in (((5, 3), Status.INFEASIBLE), ((7, 4), Status.UNKNOWN)):
         one = symmetry_search_of(setting, ScheduleSize(3, *size), Solver.CPSAT, lambda _: None)
         one.known[Trial(NO_SYMMETRY, PARTIAL_SUMS)] = Attempt(1, PARTIAL_SUMS, status, 0.0)

@@ -135,7 +135,7 @@ class SynthesizeParetoOutput(SynthesisSubject):
     status: Literal["proved", "open"]
     ending: str
     unsearched: Annotated[
-        str | None, Said("Which open points are not searched; null: none of those listed.")
+        str | None, Said("What is not searched, and why; null: no open point of those listed.")
     ]
     limit: Annotated[FractionText | None, Said("Of R/C in any number of steps.")]
     limit_kind: BoundKindText
@@ -195,6 +195,7 @@ class SynthesizeSizesOutput(SynthesisSubject):
 
     status: Literal["proved", "open"]
     ending: Annotated[str, Said("Why nothing more was searched.")]
+    unsearched: Annotated[str | None, Said("As that of a frontier.")]
     topology: Annotated[str, Said("Whose latencies and library they are priced by.")]
     library: Annotated[str | None, Said("null: it runs no such collective, or there is none.")]
     from_bytes: PayloadBytes

@@ -129,6 +129,7 @@ def sizes_data(
         **vars(subject_data(found.setting)),
         status="proved" if found.proved else "open",
         ending=found.ending.value,
+        unsearched=_unsearched(found),
         topology=priced.prices.topology.name,
         library=priced.prices.name,
         from_bytes=found.low,
@@ -189,6 +190,7 @@ def unmade_sizes_data(
         **vars(unmade_subject(fabric, collective, root)),
         status="open",
         ending=UNMADE,
+        unsearched=None,
         topology=topology,
         library=None,
         from_bytes=payloads[0],
@@ -319,10 +321,18 @@ def _notes(priced: PricedSchedules) -> Iterator[str]:
         call_s = priced.prices.call_s(found.low)
         yield f"prices: best protocol, and {format_time(call_s)} of a call of {priced.prices.name}"
     yield f"ends: {found.ending.value}"
-    if why := unsearched_words(found.setting, (n for n, _ in found.bounds if n is not None)):
+    if why := _unsearched(found):
         yield why
     yield OUTSIDE
     yield f"in {format_time(found.wall_s)}"
+
+
+def _unsearched(found: SizedSchedules) -> str | None:
+    def met(steps: int, least: Fraction) -> bool:
+        return any(one.size.steps <= steps and one.rate <= least for one in found.schedules)
+
+    every = (n for n, one in found.bounds if n is not None and not met(n, one.value))
+    return unsearched_words(found.setting, every)
 
 
 # The check of a certificate.

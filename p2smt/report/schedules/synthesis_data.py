@@ -401,7 +401,7 @@ def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
 
 def unsearched_words(setting: SynthesisSetting, every: Iterable[int]) -> str | None:
     """In which of these numbers of steps, ascending, none is sought or searched, and why."""
-    from p2smt.synthesis.frontier import unsearched
+    from p2smt.synthesis.best_rate import unsearched
 
     if too_many_messages(setting):
         return "too many ranks for a schedule to be made and checked: none was sought"
@@ -409,7 +409,7 @@ def unsearched_words(setting: SynthesisSetting, every: Iterable[int]) -> str | N
     if least is None:
         return None
     many = _many(least, "step")
-    return f"too many ranks to search in {many} or more: of known parts or one chunk"
+    return f"too large to search in {many} or more: of known parts or one chunk"
 
 
 def _unsearched(found: ScheduleFrontier) -> str | None:

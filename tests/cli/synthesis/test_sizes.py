@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 
+from p2smt.synthesis import best_rate
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
 NODE = "-t dgx1-v100:1 --fabric dgx1 --collective all-gather"
+FOUR = """
+name: mine
+library: none
+levels:
+  - {name: gpu, size: 4, link: {kind: ring, bandwidth: 100 GB/s, latency: 2 us}}
+"""
 RANGE = f"{NODE} --size 1KiB..1GiB*32"
 
 
@@ -48,6 +55,21 @@ def test_a_gap_is_told_first_and_not_settled() -> None:
         .replace(" \n", "\n"),
     )
     assert "no gain over a library is claimed" in done.out.replace("\n", " ")
+
+
+def test_what_is_not_searched_is_said_where_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four GPUs in a ring 16 points a step; few bytes are proved without a search."""
+    monkeypatch.setattr(best_rate, "MOST_POINTS", 40)
+    path = tmp_path / "mine.yaml"
+    path.write_text(FOUR, encoding="utf-8")
+    asked = f"-t {path} --collective all-reduce --max-steps 3 --size"
+    done = cli("synthesize", *shlex.split(f"{asked} 1KiB..1GiB"), "--details")
+    assert done.code == 3
+    assert "too large to search in 3 steps or more: of known parts or one chunk" in done.out
+    assert answered(f"{asked} 1KiB..1GiB", 3)["unsearched"] is not None
+    assert answered(f"{asked} 1B")["unsearched"] is None
 
 
 def test_a_schedule_a_piece_says_for_which_payloads(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
 from p2smt.schedules.model import Schedule
-from p2smt.synthesis import frontier
+from p2smt.synthesis import best_rate
 from p2smt.synthesis import setting as copied
 from p2smt.synthesis import symmetry_search as climb
 from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting
@@ -194,7 +194,7 @@ def test_a_frontier_says_first_what_is_proved(limits: str, code: int, line: str)
     [
         (
             "all-reduce",
-            "too many ranks to search in 3 steps or more: of known parts or one chunk",
+            "too large to search in 3 steps or more: of known parts or one chunk",
         ),
         ("all-gather", "too many ranks for a schedule to be made and checked: none was sought"),
         ("broadcast", None),
@@ -204,11 +204,11 @@ def test_a_frontier_says_of_what_no_search_began(
     collective: str, words: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an all-reduce over a ring of four 16 points a step."""
-    monkeypatch.setattr(frontier, "MOST_POINTS", 40)
+    monkeypatch.setattr(best_rate, "MOST_POINTS", 40)
     monkeypatch.setattr(copied, "MOST_MESSAGES", 11)
     asked = f"--fabric ring:4 --collective {collective} --pareto --max-steps 3"
     lines = synthesize(asked)[1]
-    assert [line for line in lines if line.startswith("too many ")] == [words] * bool(words)
+    assert [line for line in lines if line.startswith("too ")] == [words] * bool(words)
     assert cli("synthesize", *shlex.split(asked), "--json").json()["unsearched"] == words
 
 
@@ -216,7 +216,7 @@ def test_no_search_begins_of_too_many_ranks_that_have_a_schedule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of four ranks in a ring there is a schedule of 3 steps without one."""
-    monkeypatch.setattr(frontier, "MOST_POINTS", 40)
+    monkeypatch.setattr(best_rate, "MOST_POINTS", 40)
     asked: list[int] = []
     p2smt.synthesize_frontier(
         *("ring:4", "all-reduce"),

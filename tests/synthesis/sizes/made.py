@@ -8,8 +8,8 @@ from functools import cache
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.solvers.ask import Solver
+from p2smt.synthesis.best_rate import RateQuestion
 from p2smt.synthesis.by_size import RoundPrices, SizedSchedules, SizeSearch
-from p2smt.synthesis.frontier import RateQuestion
 from p2smt.synthesis.setting import SynthesisSetting, tell_nobody
 
 ALPHA_S = Fraction(5, 10**6)

@@ -12,9 +12,10 @@ from p2smt.fabric.fabric_file import load_fabric
 from p2smt.schedules.cost.predict import payload_chunks
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis import by_size
+from p2smt.synthesis.best_rate import best_rate
 from p2smt.synthesis.by_size import RoundPrices, SizesEnding, proved_spans
 from p2smt.synthesis.certificate.sizes import check_sizes
-from p2smt.synthesis.frontier import best_rate, frontier
+from p2smt.synthesis.frontier import frontier
 from p2smt.synthesis.setting import NAMES, ScheduleSize, SynthesisSetting
 from p2smt.synthesis.synthesize import synthesize
 from tests.synthesis.sizes.made import ALPHA_S, HIGH, LOW, gathered, search
