@@ -266,6 +266,8 @@ class SizeSearch:
         while not self.watch.expired():
             steps = self._next(limit)
             if steps is None or steps > self.most_steps:
+                if self._again():
+                    continue
                 return SizesEnding.SEARCHED if steps is None else SizesEnding.STEPS
             if steps not in self.bounds:
                 left = self.watch.part(1 / self._open_steps())
@@ -276,6 +278,14 @@ class SizeSearch:
             elif self._search(steps):
                 return SizesEnding.STOPPED
         return SizesEnding.TIME
+
+    def _again(self) -> bool:
+        """Whether searches that are open have time to go on."""
+        searches = self.question.searches
+        waiting = {n for n in self.searched if not searches[n].through}
+        waiting = {n for n in waiting if self._could_gain(n, self.bounds[n])}
+        self.searched -= waiting
+        return bool(waiting)
 
     def _search(self, steps: int) -> bool:
         """Searches schedules of so many steps; whether it was stopped."""

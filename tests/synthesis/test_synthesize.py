@@ -25,14 +25,12 @@ from p2smt.synthesis.best_rate import (
     RateQuestion,
     _Improving,
     _SymmetrySearches,
-    best_rate,
     easy,
     halfway,
     inside,
     meeting,
     orbit_sums,
 )
-from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.certificate.check import check_certificate
 from p2smt.synthesis.frontier import Ending
@@ -44,7 +42,6 @@ from p2smt.synthesis.setting import (
     Answer,
     Attempt,
     ScheduleSize,
-    Synthesis,
     SynthesisSetting,
     chunk_count,
     lower,
@@ -54,6 +51,7 @@ from p2smt.synthesis.setting import (
     too_many_pairs,
 )
 from p2smt.synthesis.symmetry_search import Trial, symmetry_search_of
+from tests.synthesis.late import FoundLater
 
 PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS
 
@@ -152,26 +150,11 @@ def test_points_that_are_open_have_what_time_is_left(
     collective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At first nothing is found, as if time were short; then all that effort alone finds."""
-    begun: list[int] = []
-
-    def found_later(
-        question: RateQuestion,
-        steps: int,
-        bound: RateBound,
-        best: Fraction | None,
-        watch: StopWatch,
-    ) -> Synthesis | None:
-        if steps in begun:
-            return best_rate(question, steps, bound, best, StopWatch.start(SearchLimits()))
-        begun.append(steps)
-        question.searches[steps] = _Improving(question, steps, bound.value, best, watch)
-        question.searches[steps].through = False
-        return None
-
+    later = FoundLater()
     whole = p2smt.synthesize_frontier("ring:4", collective, max_steps=4)
-    monkeypatch.setattr(f"{frontier.__name__}.best_rate", found_later)
+    monkeypatch.setattr(f"{frontier.__name__}.best_rate", later)
     late = p2smt.synthesize_frontier("ring:4", collective, max_steps=4, limits=SearchLimits(3600.0))
-    assert begun == [2, 3, 4]
+    assert later.begun == [2, 3, 4]
     assert late.ending is whole.ending
     assert [(one.steps, one.best) for one in late.points] == [
         (one.steps, one.best) for one in whole.points

@@ -9,6 +9,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
+from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.cost.predict import payload_chunks
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis import by_size
@@ -18,6 +19,7 @@ from p2smt.synthesis.certificate.sizes import check_sizes
 from p2smt.synthesis.frontier import frontier
 from p2smt.synthesis.setting import NAMES, ScheduleSize, SynthesisSetting
 from p2smt.synthesis.synthesize import synthesize
+from tests.synthesis.late import FoundLater
 from tests.synthesis.sizes.made import ALPHA_S, HIGH, LOW, gathered, search
 
 PAYLOADS = tuple(random.Random(39).randint(LOW, HIGH) for _ in range(200))
@@ -133,6 +135,18 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.ending is SizesEnding.STOPPED
     assert [str(one.size) for one in found.schedules] == ["(2,3,2)"]
     assert not found.proved
+
+
+def test_steps_that_are_open_have_what_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At first nothing is found, as if time were short; then all that effort alone finds."""
+    later = FoundLater()
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", later)
+    asked = search(most_steps=3)
+    asked.watch = StopWatch.start(SearchLimits(3600.0))
+    found = asked.run()
+    assert sorted(later.begun) == [2, 3]
+    assert [one.size for one in found.schedules] == [one.size for one in gathered().schedules]
+    assert (found.proved, found.ending) == (True, SizesEnding.SEARCHED)
 
 
 @pytest.mark.parametrize("collective", NAMES.values())
