@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -261,7 +262,10 @@ def _rounds_words(found: Synthesis) -> Iterator[str]:
         return
     size, enough = found.size, enough_rounds(found.setting, found.size)
     of = f"{_many(size.steps, 'step')} of {_many(size.chunks, 'chunk')}"
-    if size.rounds < enough:
+    least = 0 if found.bound is None else math.ceil(found.bound.value * size.chunks)
+    if size.rounds < least:
+        yield f"next: --rounds {least}, the fewest that the bound allows"
+    elif size.rounds < enough:
         yield f"next: --rounds {enough} asks whether {of} suffice in any number"
     else:
         yield f"no number of rounds makes {of} suffice"

@@ -342,6 +342,15 @@ def test_a_size_without_a_schedule_says_which_rounds_ask_for_any_number() -> Non
     assert (code, lines[0]) == (0, "schedule")
 
 
+def test_a_size_that_a_bound_refutes_says_how_many_rounds_it_allows() -> None:
+    """Two steps of two chunks a rank have 3/2 rounds a chunk on a ring of four."""
+    asked = f"{RING} --steps 2 --chunks 2"
+    code, lines = synthesize(f"{asked} --rounds 2")
+    assert code == 4
+    assert "next: --rounds 3, the fewest that the bound allows" in lines
+    assert synthesize(f"{asked} --rounds 3")[0] == 0
+
+
 def test_rounds_beyond_those_that_fill_every_link_are_idle() -> None:
     made = copied.SynthesisSetting(load_fabric("mesh:3"), "allgather")
     assert copied.enough_rounds(made, copied.ScheduleSize(2, 2, 4)) == 2 * 4 * 3
