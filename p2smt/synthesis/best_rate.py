@@ -94,7 +94,8 @@ class RateQuestion:
     """Rates of what, up to so many chunks, and how they are sought.
 
     ``memory``: of the groups, which are those of every size and number of steps.  By steps,
-    ``seeds``: schedules that are known already; ``searches``: begun, which go on when asked again.
+    ``seeds``: schedules that are known already; ``searches``: begun, which go on when asked again,
+    with groups that are made as long as ``watch`` lasts (None: as long as they are first asked).
     """
 
     setting: SynthesisSetting
@@ -105,6 +106,7 @@ class RateQuestion:
     effort: PointEffort = PointEffort()
     seeds: Mapping[int, Seed] = field(default_factory=dict)
     searches: dict[int, _Improving] = field(default_factory=dict)
+    watch: StopWatch | None = None
 
 
 def known_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> dict[int, Seed]:
@@ -162,6 +164,8 @@ def best_rate(
         found = answered(question.setting, size, bound, climb, watch)
     elif seed is not None:
         found = seeded(question.setting, seed, bound, watch)
+    elif search.stopped:
+        raise KeyboardInterrupt
     else:
         return None
     return replace(found, interrupted=search.stopped)
@@ -219,6 +223,7 @@ class _Improving:
         if self.best is None:
             self._each(plain, easy(self.steps, self.bound))
         if unsearched(setting, self.steps):
+            self.through = not self.watch.expired()
             return
         whole = not (setting.adds or effort.timeless)
         sizes = tuple(meeting(self.steps, self.bound, asked.most_chunks))
@@ -328,7 +333,8 @@ class _Improving:
             self.question.tell(SynthesisState(size, self.bound, self.best, doing))
 
         asked = self.question
-        return symmetry_search_of(setting, size, asked.solver, tell, self.watch, asked.memory)
+        watch = asked.watch or self.watch
+        return symmetry_search_of(setting, size, asked.solver, tell, watch, asked.memory)
 
     def _ended(self) -> bool:
         return self.stopped or self.best == self.bound or self.watch.expired()
@@ -343,7 +349,7 @@ class _Improving:
         return SIZE_SLICES * climb.first_slice * self.grown if self.grown > 1 else math.inf
 
     def _had(self, climb: ScheduleSearch) -> bool:
-        return climb.spent >= self._share(climb)
+        return not climb.over and climb.spent >= self._share(climb)
 
     def _may_grow(self) -> bool:
         """Whether something waits for more effort, and there is time for it."""

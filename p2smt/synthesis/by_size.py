@@ -224,7 +224,7 @@ class SizeSearch:
             self.limit = least_rate(self.question.setting, None, part, self.watch)
             if self.limit is not None:
                 known = known_seeds(self.question, self.most_steps, self.watch.part(1 / SEEDS_PART))
-                self.question = replace(self.question, seeds=known)
+                self.question = replace(self.question, seeds=known, watch=self.watch)
                 whole, self.watch = self.watch, self.watch.part(1 - 1 / FORESTS_PART)
                 found = self._improve(self.limit)
                 self.watch = whole
@@ -351,5 +351,6 @@ class SizeSearch:
 
     def _open_steps(self) -> int:
         """Numbers of steps that may still be searched."""
-        every = self.most_steps - int(self.least.value) + 1
-        return max(1, every - len(self.searched))
+        every = range(int(self.least.value), self.most_steps + 1)
+        met = {n for n, bound in self.bounds.items() if not self._could_gain(n, bound)}
+        return max(1, len({*every} - self.searched - met))

@@ -38,7 +38,7 @@ MORE_STEPS = 4
 BOUND_PART = 4
 """A bound has so small a part of the time of its point."""
 KEPT = 2
-"""A point has so small a part of its share of the time; when all had theirs, open ones the rest."""
+"""A point has so small a part of its share of the time that is left; then open ones the rest."""
 
 
 class Ending(StrEnum):
@@ -129,10 +129,10 @@ def frontier(
             ending = Ending.TIME
         else:
             known = known_seeds(question, every[-1], watch.part(1 / SEEDS_PART))
-            question = replace(question, seeds=known)
-            ending = _fill(question, every, limit, watch, points)
-            if ending in (Ending.LIMIT, Ending.STEPS):
-                ending = _fill_on(question, ending, limit, watch, points)
+            question = replace(question, seeds=known, watch=watch)
+            filled = _fill(question, every, limit, watch, points)
+            if filled is not Ending.STOPPED:
+                ending = _fill_on(question, filled, limit, watch, points)
     except KeyboardInterrupt:
         pass
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())

@@ -18,6 +18,7 @@ from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict
 from p2smt.solvers.ask import Solver
+from p2smt.synthesis import best_rate as best_rates
 from p2smt.synthesis import frontier
 from p2smt.synthesis.best_rate import (
     FEW,
@@ -25,6 +26,7 @@ from p2smt.synthesis.best_rate import (
     RateQuestion,
     _Improving,
     _SymmetrySearches,
+    best_rate,
     easy,
     halfway,
     inside,
@@ -44,6 +46,7 @@ from p2smt.synthesis.setting import (
     ScheduleSize,
     SynthesisSetting,
     chunk_count,
+    least_rate,
     lower,
     shown_collective,
     synthesized_collective,
@@ -143,6 +146,38 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
     assert found.ending is Ending.STEPS
     late = p2smt.synthesize_frontier("ring:4", "broadcast", limits=SearchLimits(0.0))
     assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
+
+
+def test_a_search_that_time_ended_goes_on() -> None:
+    """The same, with its groups: without time it is not through, with enough it is."""
+    setting, free = SynthesisSetting(load_fabric("ring:4"), "allgather"), SearchLimits()
+    question = RateQuestion(setting, 24, Solver.CPSAT, tell_nobody, watch=StopWatch.start(free))
+    bound = least_rate(setting, 2, StopWatch.start(free), StopWatch.start(free))
+    assert bound is not None
+    assert best_rate(question, 2, bound, None, StopWatch.start(SearchLimits(0.0))) is None
+    search = question.searches[2]
+    assert not search.through
+    found = best_rate(question, 2, bound, None, StopWatch.start(free))
+    assert question.searches[2] is search
+    assert found is not None
+    assert found.rate == bound.value
+
+
+def test_a_stop_is_told_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two searches, in the first round and as searches go on."""
+
+    def stopped(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(best_rates, "meeting", stopped)
+    monkeypatch.setattr(best_rates, "easy", lambda *_: ())
+    for limits in (SearchLimits(), SearchLimits(3600.0)):
+        found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=2, limits=limits)
+        assert found.ending is Ending.STOPPED
+    later = FoundLater()
+    monkeypatch.setattr(f"{frontier.__name__}.best_rate", later)
+    found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=2, limits=limits)
+    assert (later.begun, found.ending) == ([2], Ending.STOPPED)
 
 
 @pytest.mark.parametrize("collective", ["all-gather", "all-reduce"])
