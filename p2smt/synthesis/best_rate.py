@@ -146,7 +146,8 @@ def best_rate(
 ) -> Synthesis | None:
     """The best schedule found that is better than ``best``; without ``sums`` if none was found.
 
-    None: no size was tried.
+    None: no size was tried.  A search of so many steps that was begun goes on.  That it was stopped
+    is told by ``interrupted``; where there is nothing to tell it by, KeyboardInterrupt is raised.
     """
     seed = question.seeds.get(steps)
     if seed is not None and best is not None and seed.size.rate >= best:
