@@ -175,7 +175,8 @@ def size_search(
         raise InputError(given, rule, "give both as many")
     if not 1 <= ends[0] <= ends[1]:
         raise InputError(f"payloads {ends[0]} to {ends[1]}", "must be of a byte or more, ascending")
-    question = RateQuestion(setting, most_chunks_of(setting, most[1]), solver, progress)
+    chunks = most_chunks_of(setting, most[1])
+    question = RateQuestion(setting, chunks, solver, progress, groups_watch=watch)
     prices = RoundPrices.of(setting, Fraction(repr(step_s(topology))))
     return SizeSearch(question, prices, *ends, steps_of(setting, most[0])[-1], watch)
 

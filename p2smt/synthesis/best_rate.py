@@ -95,7 +95,7 @@ class RateQuestion:
 
     ``memory``: of the groups, which are those of every size and number of steps.  By steps,
     ``seeds``: schedules that are known already; ``searches``: begun, which go on when asked again,
-    with groups that are made as long as ``watch`` lasts (None: as long as they are first asked).
+    with groups that are made as long as ``groups_watch`` lasts (None: that of the search).
     """
 
     setting: SynthesisSetting
@@ -106,7 +106,7 @@ class RateQuestion:
     effort: PointEffort = PointEffort()
     seeds: Mapping[int, Seed] = field(default_factory=dict)
     searches: dict[int, _Improving] = field(default_factory=dict)
-    watch: StopWatch | None = None
+    groups_watch: StopWatch | None = None
 
 
 def known_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> dict[int, Seed]:
@@ -146,8 +146,8 @@ def best_rate(
 ) -> Synthesis | None:
     """The best schedule found that is better than ``best``; without ``sums`` if none was found.
 
-    None: no size was tried.  A search of so many steps that was begun goes on.  That it was stopped
-    is told by ``interrupted``; where there is nothing to tell it by, KeyboardInterrupt is raised.
+    None: no size was tried.  A search of so many steps that was begun goes on; on KeyboardInterrupt
+    it is ``stopped``.  What is being checked then is lost: KeyboardInterrupt.
     """
     seed = question.seeds.get(steps)
     if seed is not None and best is not None and seed.size.rate >= best:
@@ -162,14 +162,8 @@ def best_rate(
         search.stopped = True
     if search.found is not None and (seed is None or search.found[1].sums is not None):
         size, climb = search.found
-        found = answered(question.setting, size, bound, climb, watch)
-    elif seed is not None:
-        found = seeded(question.setting, seed, bound, watch)
-    elif search.stopped:
-        raise KeyboardInterrupt
-    else:
-        return None
-    return replace(found, interrupted=search.stopped)
+        return answered(question.setting, size, bound, climb, watch)
+    return None if seed is None else seeded(question.setting, seed, bound, watch)
 
 
 @dataclass(slots=True)
@@ -202,7 +196,7 @@ class _Improving:
     found: tuple[ScheduleSize, ScheduleSearch] | None = None
     stopped: bool = False
     grown: int = 1
-    through: bool = True
+    through: bool = False
     known: list[_SymmetrySearches] = field(default_factory=list)
 
     def run(self) -> None:
@@ -210,6 +204,7 @@ class _Improving:
         asked = self.question
         setting, effort = asked.setting, asked.effort
         if too_many_messages(setting):
+            self.through = True
             return
         if not self.known:
             unsymmetric = replace(setting, symmetry=False)
@@ -334,7 +329,7 @@ class _Improving:
             self.question.tell(SynthesisState(size, self.bound, self.best, doing))
 
         asked = self.question
-        watch = asked.watch or self.watch
+        watch = asked.groups_watch or self.watch
         return symmetry_search_of(setting, size, asked.solver, tell, watch, asked.memory)
 
     def _ended(self) -> bool:
@@ -350,7 +345,7 @@ class _Improving:
         return SIZE_SLICES * climb.first_slice * self.grown if self.grown > 1 else math.inf
 
     def _had(self, climb: ScheduleSearch) -> bool:
-        return not climb.over and climb.spent >= self._share(climb)
+        return climb.spent >= self._share(climb)
 
     def _may_grow(self) -> bool:
         """Whether something waits for more effort, and there is time for it."""

@@ -10,6 +10,7 @@ steps than are searched, are offered to it at last (:meth:`SizeSearch.offer`).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -224,12 +225,13 @@ class SizeSearch:
             self.limit = least_rate(self.question.setting, None, part, self.watch)
             if self.limit is not None:
                 known = known_seeds(self.question, self.most_steps, self.watch.part(1 / SEEDS_PART))
-                self.question = replace(self.question, seeds=known, watch=self.watch)
+                self.question = replace(self.question, seeds=known)
                 whole, self.watch = self.watch, self.watch.part(1 - 1 / FORESTS_PART)
                 found = self._improve(self.limit)
                 self.watch = whole
                 if found is not SizesEnding.STOPPED and not self._answer(found).proved:
                     self._offer_made(self.limit, self._lines())
+                    found = self._improve(self.limit) if found is SizesEnding.TIME else found
             ending = SizesEnding.TIME if self.limit is None else found
         except KeyboardInterrupt:
             pass
@@ -269,51 +271,64 @@ class SizeSearch:
                 if self._again():
                     continue
                 return SizesEnding.SEARCHED if steps is None else SizesEnding.STEPS
+            part = self._part(limit)
             if steps not in self.bounds:
-                left = self.watch.part(1 / self._open_steps())
-                bound = least_rate(self.question.setting, steps, left.part(1 / BOUND_PART), left)
+                short = part.part(1 / BOUND_PART)
+                bound = least_rate(self.question.setting, steps, short, self.watch)
                 if bound is None:
                     return SizesEnding.TIME
                 self.bounds[steps] = bound
-            elif self._search(steps):
+            elif self._search(steps, part):
                 return SizesEnding.STOPPED
         return SizesEnding.TIME
 
     def _again(self) -> bool:
         """Whether searches that are open have time to go on."""
-        searches = self.question.searches
-        waiting = {n for n in self.searched if not searches[n].through}
-        waiting = {n for n in waiting if self._could_gain(n, self.bounds[n])}
+        waiting = {n for n in self.searched if self._could_gain(n, self.bounds[n])}
+        waiting = {n for n in waiting if not self.question.searches[n].through}
         self.searched -= waiting
         return bool(waiting)
 
-    def _search(self, steps: int) -> bool:
+    def _search(self, steps: int, watch: StopWatch) -> bool:
         """Searches schedules of so many steps; whether it was stopped."""
-        watch = self.watch.part(1 / self._open_steps())
         self.searched.add(steps)
         one = best_rate(self.question, steps, self.bounds[steps], self._best(steps), watch)
         if one is not None:
             self.offer(one)
-        return one is not None and one.interrupted
+        return self.question.searches[steps].stopped
 
     def _next(self, limit: RateBound) -> int | None:
-        """The number of steps that could gain most; None: none could; one beyond: it is too many.
-
-        The first whose bound is not known could have the limit's rate.
-        """
-        beyond = max(self.bounds, default=int(self.least.value) - 1) + 1
-        lines = [self.prices.line(beyond, beyond, limit.value)]
-        lines += [
-            self.prices.line(steps, steps, bound.value)
-            for steps, bound in self.bounds.items()
-            if steps not in self.searched and self._could_gain(steps, bound)
-        ]
+        """The number of steps that could gain most; None: none could; one beyond: too many."""
+        lines = self._waiting(limit)
         within = [one for one in lines if one.number <= self.most_steps]
         best = self._lines()
         gains = max(self._gains(within, best), default=None)
         if gains is None:
             gains = max(self._gains(lines, best), default=None)
         return None if gains is None else -gains[1]
+
+    def _part(self, limit: RateBound) -> StopWatch:
+        """The time of one number of steps: shared by those that could gain on all that is known."""
+        known, line = self.question.seeds.values(), self.prices.line
+        best = [*self._lines(), *(line(0, one.size.steps, one.size.rate) for one in known)]
+
+        def gains(one: TimeLine) -> bool:
+            return any(True for _ in self._gains([one], best))
+
+        first, *rest = self._waiting(limit)
+        beyond = range(first.number, self.most_steps + 1)
+        more = bisect_left(beyond, True, key=lambda n: not gains(line(n, n, limit.value)))
+        return self.watch.part(1 / max(1, more + sum(map(gains, rest))))
+
+    def _waiting(self, limit: RateBound) -> list[TimeLine]:
+        """The least times of steps that may be searched.
+
+        First of those whose bound is not known: the fewest, which could have the limit's rate.
+        """
+        beyond = max(self.bounds, default=int(self.least.value) - 1) + 1
+        waits = ((n, one) for n, one in self.bounds.items() if n not in self.searched)
+        open_ = [(beyond, limit), *(one for one in waits if self._could_gain(*one))]
+        return [self.prices.line(n, n, one.value) for n, one in open_]
 
     def _could_gain(self, steps: int, bound: RateBound) -> bool:
         best = self._best(steps)
@@ -348,9 +363,3 @@ class SizeSearch:
     def _best(self, steps: int) -> Fraction | None:
         """The best rate known in so many steps or fewer."""
         return min((one.rate for n, one in self.found.items() if n <= steps), default=None)
-
-    def _open_steps(self) -> int:
-        """Numbers of steps that may still be searched."""
-        every = range(int(self.least.value), self.most_steps + 1)
-        met = {n for n, bound in self.bounds.items() if not self._could_gain(n, bound)}
-        return max(1, len({*every} - self.searched - met))

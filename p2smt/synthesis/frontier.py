@@ -38,7 +38,7 @@ MORE_STEPS = 4
 BOUND_PART = 4
 """A bound has so small a part of the time of its point."""
 KEPT = 2
-"""A point has so small a part of its share of the time that is left; then open ones the rest."""
+"""A point has so small a part of its share of the time; what is left then goes to open ones."""
 
 
 class Ending(StrEnum):
@@ -76,13 +76,17 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFrontier:
-    """The points by their steps; ``limit``: the bound for any number of steps."""
+    """The points by their steps; ``limit``: the bound for any number of steps.
+
+    ``waits``: whether more time may find better schedules.
+    """
 
     setting: SynthesisSetting
     points: tuple[FrontierPoint, ...]
     limit: RateBound | None
     ending: Ending
     wall_s: float = 0.0
+    waits: bool = False
 
     @property
     def ended(self) -> bool:
@@ -119,9 +123,10 @@ def frontier(
         EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
     """
     watch = StopWatch.start(limits or SearchLimits())
-    question = RateQuestion(setting, most_chunks_of(setting, max_chunks), solver, tell)
+    most = most_chunks_of(setting, max_chunks)
+    question = RateQuestion(setting, most, solver, tell, groups_watch=watch)
     points: list[FrontierPoint] = []
-    limit, ending = None, Ending.STOPPED
+    limit, ending, waits = None, Ending.STOPPED, False
     try:
         every = steps_of(setting, max_steps)
         limit = least_rate(setting, None, watch.part(1 / BOUND_PART), watch)
@@ -129,13 +134,14 @@ def frontier(
             ending = Ending.TIME
         else:
             known = known_seeds(question, every[-1], watch.part(1 / SEEDS_PART))
-            question = replace(question, seeds=known, watch=watch)
+            question = replace(question, seeds=known)
             filled = _fill(question, every, limit, watch, points)
             if filled is not Ending.STOPPED:
                 ending = _fill_on(question, filled, limit, watch, points)
+            waits = bool(_waiting(question, points))
     except KeyboardInterrupt:
         pass
-    return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
+    return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s(), waits)
 
 
 def most_chunks_of(setting: SynthesisSetting, max_chunks: int | None) -> int:
@@ -172,8 +178,7 @@ def _fill(
         if watch.expired():
             return Ending.TIME
         left = every.stop - steps
-        part = watch.part(1 / left)
-        bound = least_rate(question.setting, steps, part.part(1 / BOUND_PART), part)
+        bound = least_rate(question.setting, steps, watch.part(1 / (BOUND_PART * left)), watch)
         if bound is None:
             return Ending.TIME
         points.append(FrontierPoint(steps, bound, None, points[-1].best if points else None))
@@ -181,7 +186,7 @@ def _fill(
             return Ending.STOPPED
         if _met(limit, points[-1]):
             return Ending.LIMIT
-    return Ending.TIME if watch.expired() else Ending.STEPS
+    return Ending.STEPS
 
 
 def _fill_on(
@@ -191,18 +196,25 @@ def _fill_on(
     watch: StopWatch,
     points: list[FrontierPoint],
 ) -> Ending:
-    """Shares what time is left between the points that are open, and says why they end."""
+    """Shares what time is left between the points that are open, and says why they end.
 
-    def waits(at: int) -> bool:
-        return not points[at].proved and not question.searches[points[at].steps].through
+    However it ends, none stays after the first that no number of steps improves.
+    """
+    try:
+        while not watch.expired() and (waiting := _waiting(question, points)):
+            for done, at in enumerate(waiting):
+                if _improved(question, points, at, watch.part(1 / (len(waiting) - done))):
+                    return Ending.STOPPED
+    finally:
+        ends = [n for n, one in enumerate(points, 1) if _met(limit, one)]
+        del points[ends[0] if ends else len(points) :]
+    return Ending.LIMIT if ends else ending
 
-    while not watch.expired() and (waiting := [*filter(waits, range(len(points)))]):
-        for done, at in enumerate(waiting):
-            if _improved(question, points, at, watch.part(1 / (len(waiting) - done))):
-                return Ending.STOPPED
-    last = next((n for n, one in enumerate(points, 1) if _met(limit, one)), None)
-    del points[last or len(points) :]
-    return ending if last is None else Ending.LIMIT
+
+def _waiting(question: RateQuestion, points: list[FrontierPoint]) -> list[int]:
+    """The points that more time may improve."""
+    every = enumerate(points)
+    return [n for n, one in every if not (one.proved or question.searches[one.steps].through)]
 
 
 def _met(limit: RateBound, point: FrontierPoint) -> bool:
@@ -222,4 +234,4 @@ def _improved(
         for n, one in enumerate(points[at + 1 :], at + 1):
             if one.best is None or one.best >= found.rate:
                 points[n] = replace(one, found=None, best=found.rate)
-    return found is not None and found.interrupted
+    return question.searches[point.steps].stopped

@@ -125,8 +125,12 @@ def with_reversal(table: GroupTable, traits: Traits, group: Subgroup) -> tuple[S
     kinds: dict[object, Subgroup] = {}
     turns = [n for n, reverses in enumerate(traits.reverses) if reverses]
     seen: set[int] = set()
+    own = np.array(sorted(group))
     for turn in sorted(turns, key=lambda n: (-traits.still[n], traits.orders[n], n)):
-        if turn not in seen and len(larger := table.closure(group, [turn])) == 2 * len(group):
+        coset = table.product[turn, own].tolist()
+        doubles = int(table.product[turn, turn]) in group
+        if turn not in seen and doubles and {*coset} == {*table.product[own, turn].tolist()}:
+            larger = group.union(coset)
             seen |= larger
             kinds.setdefault(traits.kind(larger), larger)
     return tuple(kinds.values())

@@ -124,7 +124,7 @@ class ScheduleSearch:
 
         No search is begun after the time is over, or ``enough`` was tried.  Then the next turn
         gives this turn's slice to one that it did not come to, a longer one to one that it did,
-        and so on.
+        and so on.  A search that the time cut counts as its whole slice.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
         """
         try:

@@ -1,7 +1,11 @@
-"""Searches that find nothing when they are begun, as if time were short, and all later."""
+"""Searches that find nothing when they are begun, as if time were short, and all later.
+
+And a clock that goes on by what is said to be done, for searches that end with the time.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -11,11 +15,29 @@ from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.setting import Synthesis
 
 
+class Clock:
+    """To stand for :mod:`time`: its seconds are those that were told to have gone by."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def all_of(self, watch: StopWatch) -> None:
+        """As long as a watch has left."""
+        self.now += watch.remaining_s() or 0.0
+
+
 @dataclass
 class FoundLater:
-    """To be asked like :func:`~p2smt.synthesis.best_rate.best_rate`; ``begun``: the steps."""
+    """To be asked like :func:`~p2smt.synthesis.best_rate.best_rate`; ``begun``: the steps, how
+    often; ``vain``: so often each is asked in vain, for all the time that it has by a ``clock``.
+    """
 
-    begun: list[int] = field(default_factory=list)
+    vain: int = 1
+    clock: Clock | None = None
+    begun: Counter[int] = field(default_factory=Counter)
 
     def __call__(
         self,
@@ -26,9 +48,11 @@ class FoundLater:
         watch: StopWatch,
     ) -> Synthesis | None:
         """Asked again, what effort alone finds, however little time there is."""
-        if steps in self.begun:
+        if self.begun[steps] == self.vain:
             return best_rate(question, steps, bound, best, StopWatch.start(SearchLimits()))
-        self.begun.append(steps)
-        question.searches[steps] = _Improving(question, steps, bound.value, best, watch)
-        question.searches[steps].through = False
+        self.begun[steps] += 1
+        if self.clock is not None:
+            self.clock.all_of(watch)
+        if steps not in question.searches:
+            question.searches[steps] = _Improving(question, steps, bound.value, best, watch)
         return None

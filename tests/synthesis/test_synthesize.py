@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
+from p2smt import result
 from p2smt.errors import EncodingBug, InputError
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.fabric.fabric_file import load_fabric
@@ -44,6 +46,7 @@ from p2smt.synthesis.setting import (
     Answer,
     Attempt,
     ScheduleSize,
+    Synthesis,
     SynthesisSetting,
     chunk_count,
     least_rate,
@@ -54,7 +57,7 @@ from p2smt.synthesis.setting import (
     too_many_pairs,
 )
 from p2smt.synthesis.symmetry_search import Trial, symmetry_search_of
-from tests.synthesis.late import FoundLater
+from tests.synthesis.late import Clock, FoundLater
 
 PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS
 
@@ -149,9 +152,11 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
 
 
 def test_a_search_that_time_ended_goes_on() -> None:
-    """The same, with its groups: without time it is not through, with enough it is."""
+    """The same: without time it is not through, with enough it is."""
     setting, free = SynthesisSetting(load_fabric("ring:4"), "allgather"), SearchLimits()
-    question = RateQuestion(setting, 24, Solver.CPSAT, tell_nobody, watch=StopWatch.start(free))
+    question = RateQuestion(
+        setting, 24, Solver.CPSAT, tell_nobody, groups_watch=StopWatch.start(free)
+    )
     bound = least_rate(setting, 2, StopWatch.start(free), StopWatch.start(free))
     assert bound is not None
     assert best_rate(question, 2, bound, None, StopWatch.start(SearchLimits(0.0))) is None
@@ -171,31 +176,73 @@ def test_a_stop_is_told_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(best_rates, "meeting", stopped)
     monkeypatch.setattr(best_rates, "easy", lambda *_: ())
-    for limits in (SearchLimits(), SearchLimits(3600.0)):
+    for limits in (SearchLimits(), SearchLimits(10.0)):
         found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=2, limits=limits)
         assert found.ending is Ending.STOPPED
     later = FoundLater()
     monkeypatch.setattr(f"{frontier.__name__}.best_rate", later)
     found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=2, limits=limits)
-    assert (later.begun, found.ending) == ([2], Ending.STOPPED)
+    assert ([*later.begun], found.ending) == ([2], Ending.STOPPED)
 
 
 @pytest.mark.parametrize("collective", ["all-gather", "all-reduce"])
+@pytest.mark.parametrize("vain", [1, 2])
 def test_points_that_are_open_have_what_time_is_left(
-    collective: str, monkeypatch: pytest.MonkeyPatch
+    collective: str, vain: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At first nothing is found, as if time were short; then all that effort alone finds."""
-    later = FoundLater()
+    """At first nothing is found, as if time were short; then all that effort alone finds.
+
+    Once they take all that they have, and some is left; then none, and are asked a third time.
+    """
+    clock = Clock()
+    later = FoundLater(vain, clock if vain == 1 else None)
     whole = p2smt.synthesize_frontier("ring:4", collective, max_steps=4)
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
     monkeypatch.setattr(f"{frontier.__name__}.best_rate", later)
     late = p2smt.synthesize_frontier("ring:4", collective, max_steps=4, limits=SearchLimits(3600.0))
-    assert later.begun == [2, 3, 4]
+    assert later.begun == dict.fromkeys((2, 3, 4), vain)
     assert late.ending is whole.ending
     assert [(one.steps, one.best) for one in late.points] == [
         (one.steps, one.best) for one in whole.points
     ]
     rates = [one.rate for one in late.schedules]
     assert rates == sorted(set(rates), reverse=True)
+
+
+def test_a_stop_leaves_no_point_after_one_that_nothing_improves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two steps meet the limit as searches go on, and it is stopped then."""
+    later = FoundLater()
+
+    def stopped(question: RateQuestion, steps: int, *asked: Any) -> Synthesis | None:
+        found = later(question, steps, *asked)
+        question.searches[steps].stopped = found is not None
+        return found
+
+    monkeypatch.setattr(f"{frontier.__name__}.best_rate", stopped)
+    limits = SearchLimits(3600.0)
+    found = p2smt.synthesize_frontier("ring:4", "all-gather", max_steps=4, limits=limits)
+    assert [*later.begun] == [2, 3, 4]
+    assert [(one.steps, one.best) for one in found.points] == [(2, Fraction(3, 2))]
+    assert (found.ending, found.proved) == (Ending.STOPPED, False)
+
+
+def test_a_bound_may_take_more_than_the_part_of_its_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the frontier would end; later points have less.  That of two steps is slow."""
+    clock, real = Clock(), least_rate
+
+    def slow(
+        setting: SynthesisSetting, steps: int | None, short: StopWatch, whole: StopWatch
+    ) -> Any:
+        clock.now += 5 * (short.remaining_s() or 0.0) * (steps == 2)
+        return None if whole.expired() else real(setting, steps, short, whole)
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(f"{frontier.__name__}.least_rate", slow)
+    limits = SearchLimits(3600.0)
+    found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=4, limits=limits)
+    assert [one.steps for one in found.points] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -396,7 +396,8 @@ def proof_words(point: FrontierPoint) -> str:
 
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
-    yield f"ends: {found.ending.value}"
+    more = "; more time may find better ones" if found.waits else ""
+    yield f"ends: {found.ending.value}{more}"
     if why := _unsearched(found):
         yield why
     if found.limit is not None:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
+from p2smt import result
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.cost.predict import payload_chunks
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis import by_size
-from p2smt.synthesis.best_rate import best_rate
+from p2smt.synthesis.best_rate import RateQuestion, best_rate
 from p2smt.synthesis.by_size import RoundPrices, SizesEnding, proved_spans
 from p2smt.synthesis.certificate.sizes import check_sizes
+from p2smt.synthesis.forests.pieces import ForestSeed
 from p2smt.synthesis.frontier import frontier
-from p2smt.synthesis.setting import NAMES, ScheduleSize, SynthesisSetting
+from p2smt.synthesis.setting import (
+    NAMES,
+    ScheduleSize,
+    Synthesis,
+    SynthesisSetting,
+    least_rate,
+)
 from p2smt.synthesis.synthesize import synthesize
-from tests.synthesis.late import FoundLater
+from tests.synthesis.late import Clock, FoundLater
 from tests.synthesis.sizes.made import ALPHA_S, HIGH, LOW, gathered, search
 
 PAYLOADS = tuple(random.Random(39).randint(LOW, HIGH) for _ in range(200))
@@ -139,14 +148,73 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_steps_that_are_open_have_what_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """At first nothing is found, as if time were short; then all that effort alone finds."""
-    later = FoundLater()
+    later = FoundLater(vain=2)
     monkeypatch.setattr(f"{by_size.__name__}.best_rate", later)
     asked = search(most_steps=3)
     asked.watch = StopWatch.start(SearchLimits(3600.0))
     found = asked.run()
-    assert sorted(later.begun) == [2, 3]
+    assert later.begun == {2: 2, 3: 2}
     assert [one.size for one in found.schedules] == [one.size for one in gathered().schedules]
     assert (found.proved, found.ending) == (True, SizesEnding.SEARCHED)
+
+
+def test_steps_that_cannot_gain_have_no_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four could, of a dozen: they share what time there is before forests, and then the rest.
+
+    By a clock: a search in vain takes all that it has.
+    """
+    clock, had = Clock(), list[tuple[int, float]]()
+    later = FoundLater(clock=clock)
+
+    def asked(question: RateQuestion, steps: int, *more: Any) -> Synthesis | None:
+        had.append((steps, round(more[-1].remaining_s())))
+        return later(question, steps, *more)
+
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", asked)
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    sized = search(12, (LOW, 2**22))
+    sized.watch = StopWatch.start(SearchLimits(3600.0))
+    found = sized.run()
+    assert had == [(2, 675), (3, 675), (4, 675), (5, 675), (3, 225), (2, 900)]
+    assert found.ending is SizesEnding.SEARCHED
+    assert [str(one.size) for one in found.schedules] == ["(2,3,2)", "(3,7,6)"]
+
+
+def test_a_bound_may_take_more_than_the_part_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the search would end.  That of two steps is slow."""
+    clock, real = Clock(), least_rate
+
+    def slow(
+        setting: SynthesisSetting, steps: int | None, short: StopWatch, whole: StopWatch
+    ) -> Any:
+        clock.now += 5 * (short.remaining_s() or 0.0) * (steps == 2)
+        return None if whole.expired() else real(setting, steps, whole, whole)
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(f"{by_size.__name__}.least_rate", slow)
+    sized = search(most_steps=3)
+    sized.watch = StopWatch.start(SearchLimits(3600.0))
+    found = sized.run()
+    assert (found.proved, found.ending) == (True, SizesEnding.SEARCHED)
+
+
+def test_forests_that_take_the_time_that_is_left_are_no_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All steps were searched before, so more time would find nothing more."""
+    clock = Clock()
+
+    def slow(_: SynthesisSetting, limits: SearchLimits) -> tuple[ForestSeed, ...]:
+        clock.now += limits.time_limit_s or 0.0
+        return ()
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(f"{by_size.__name__}.forest_seeds", slow)
+    sized = search(most_steps=2)
+    sized.watch = StopWatch.start(SearchLimits(3600.0))
+    found = sized.run()
+    assert clock.now == 3600.0
+    assert (found.proved, found.ending) == (False, SizesEnding.STEPS)
 
 
 @pytest.mark.parametrize("collective", NAMES.values())
