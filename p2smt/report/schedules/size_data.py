@@ -234,6 +234,8 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
         yield "; ".join(map(span_words, priced.spans))
         if found.ending is SizesEnding.TIME:
             yield "searched until the time limit; a longer --time-limit may find better ones"
+        elif found.ending is SizesEnding.STOPPED:
+            yield f"{found.ending.value}; more time may find better ones"
     yield setting_words(found.setting)
     if len(found.pieces) > 1:
         runs = [FastestRun(at, one.low) for at, one in enumerate(found.pieces)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.synthesis import best_rate
+from p2smt.synthesis import best_rate, by_size
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
 NODE = "-t dgx1-v100:1 --fabric dgx1 --collective all-gather"
@@ -55,6 +55,21 @@ def test_a_gap_is_told_first_and_not_settled() -> None:
         .replace(" \n", "\n"),
     )
     assert "no gain over a library is claimed" in done.out.replace("\n", " ")
+
+
+def test_a_stop_is_told_on_the_first_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C when three steps are searched: what two have is there, with its proof."""
+
+    def interrupted(*asked: Any) -> Any:
+        if asked[1] == 3:
+            raise KeyboardInterrupt
+        return best_rate.best_rate(*asked)
+
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", interrupted)
+    done = cli("synthesize", *shlex.split(f"{RANGE} --quiet"))
+    assert done.code == 130
+    assert "proved optimal in the model from 1 KiB to" in done.out
+    assert "it was stopped; more time may find better ones" in done.out.split("\n\n")[0]
 
 
 def test_what_is_not_searched_is_said_where_it_is_open(
