@@ -60,11 +60,17 @@ def traits_of(table: GroupTable, fixed: Sequence[int]) -> Traits:
 
 
 def all_subgroups(table: GroupTable, group: Subgroup) -> tuple[Subgroup, ...]:
-    """The subgroups of a small group, largest first; of one with very many, some."""
+    """The subgroups of a small group, largest first; of one with very many, some.
+
+    The elements of a coset each make the same group with what it is a coset of.
+    """
     found = {TRIVIAL}
     frontier = [TRIVIAL]
     for smaller in frontier:
-        for element in sorted(group - smaller):
+        own, left = sorted(smaller), set(group - smaller)
+        while left:
+            element = min(left)
+            left.difference_update(table.product[element, own].tolist())
             larger = table.closure(smaller, [element])
             if larger not in found:
                 found.add(larger)
