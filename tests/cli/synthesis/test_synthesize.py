@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import p2smt
+from p2smt import result
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
@@ -18,6 +19,7 @@ from p2smt.synthesis import setting as copied
 from p2smt.synthesis import symmetry_search as climb
 from p2smt.synthesis.setting import ScheduleSize, SynthesisSetting
 from tests.cli.tools import assert_one_error, cli
+from tests.synthesis.late import Clock
 
 RING = "--fabric ring:4 --collective all-gather"
 
@@ -187,6 +189,23 @@ def test_a_frontier_says_first_what_is_proved(limits: str, code: int, line: str)
     given, lines = synthesize(f"{RING} --pareto {limits}")
     assert (given, lines[0]) == (code, f"{line}: all-gather on ring:4, 4 ranks")
     assert ("steps  bound" in "\n".join(lines)) == (limits != "--time-limit 0")
+
+
+def test_a_frontier_says_where_time_may_find_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time ends when the first search begins; effort alone says nothing of time."""
+    asked = f"{RING} --pareto --max-steps 2 --max-chunks 1"
+    _, lines = synthesize(asked)
+    assert lines[1] == "ends: the most steps were reached"
+    clock, before = Clock(), climb.symmetry_search_of
+
+    def late(*given: object) -> object:
+        clock.now = 3600.0
+        return before(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(best_rate, "symmetry_search_of", late)
+    _, lines = synthesize(f"{asked} --time-limit 3600")
+    assert lines[1] == "ends: the most steps were reached; more time may find better"
 
 
 @pytest.mark.parametrize(
