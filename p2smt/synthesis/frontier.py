@@ -36,7 +36,7 @@ from p2smt.synthesis.setting import (
 MORE_STEPS = 4
 """So many steps beyond the fewest are looked at, unless somebody says how many."""
 BOUND_PART = 4
-"""A bound has so small a part of the time of its point."""
+"""A bound has so small a part of the time of its point, unless it needs more to be one at all."""
 KEPT = 2
 """A point has so small a part of its share of the time; what is left then goes to open ones."""
 
@@ -78,7 +78,7 @@ class FrontierPoint:
 class ScheduleFrontier:
     """The points by their steps; ``limit``: the bound for any number of steps.
 
-    ``waits``: whether more time may find better schedules.
+    ``waits``: whether the search of one of them could go on, as far as it was not stopped.
     """
 
     setting: SynthesisSetting
