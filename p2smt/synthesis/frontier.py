@@ -78,7 +78,7 @@ class FrontierPoint:
 class ScheduleFrontier:
     """The points by their steps; ``limit``: the bound for any number of steps.
 
-    ``waits``: whether the search of one of them could go on, as far as it was not stopped.
+    ``waits``: of a frontier that ended, whether more time may find better schedules.
     """
 
     setting: SynthesisSetting

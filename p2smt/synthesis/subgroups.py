@@ -130,7 +130,7 @@ def with_reversal(table: GroupTable, traits: Traits, group: Subgroup) -> tuple[S
     """Groups of twice as many elements, with maps that reverse time; of every kind one."""
     kinds: dict[object, Subgroup] = {}
     turns = [n for n, reverses in enumerate(traits.reverses) if reverses]
-    seen: set[int] = set()
+    seen = set(group)
     own = np.array(sorted(group))
     for turn in sorted(turns, key=lambda n: (-traits.still[n], traits.orders[n], n)):
         coset = table.product[turn, own].tolist()

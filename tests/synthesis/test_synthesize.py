@@ -176,7 +176,7 @@ def test_a_stop_is_told_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(best_rates, "meeting", stopped)
     monkeypatch.setattr(best_rates, "easy", lambda *_: ())
-    for limits in (SearchLimits(), SearchLimits(10.0)):
+    for limits in (SearchLimits(), SearchLimits(60.0)):
         found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=2, limits=limits)
         assert found.ending is Ending.STOPPED
     later = FoundLater()

@@ -232,9 +232,9 @@ def _verdict(priced: PricedSchedules) -> Iterator[str]:
         yield f"nothing is proved: {found.ending.value}"
     else:
         yield "; ".join(map(span_words, priced.spans))
-        if found.ending is SizesEnding.TIME:
+        if found.ending is SizesEnding.TIME and not found.proved:
             yield "searched until the time limit; a longer --time-limit may find better ones"
-        elif found.ending is SizesEnding.STOPPED:
+        elif found.ending is SizesEnding.STOPPED and not found.proved:
             yield f"{found.ending.value}; more time may find better ones"
     yield setting_words(found.setting)
     if len(found.pieces) > 1:

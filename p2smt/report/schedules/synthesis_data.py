@@ -396,7 +396,7 @@ def proof_words(point: FrontierPoint) -> str:
 
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
-    more = "; more time may find better" if found.waits else ""
+    more = "; more time may find better" if found.waits or not found.ended else ""
     yield f"ends: {found.ending.value}{more}"
     if why := _unsearched(found):
         yield why

@@ -72,6 +72,21 @@ def test_a_stop_is_told_on_the_first_screen(monkeypatch: pytest.MonkeyPatch) -> 
     assert "it was stopped; more time may find better ones" in done.out.split("\n\n")[0]
 
 
+def test_a_stop_after_the_proof_promises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C when three steps were searched, which prove the whole range."""
+
+    def interrupted(question: best_rate.RateQuestion, steps: int, *more: Any) -> Any:
+        found = best_rate.best_rate(question, steps, *more)
+        question.searches[steps].stopped = steps == 3
+        return found
+
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", interrupted)
+    done = cli("synthesize", *shlex.split(f"{RANGE} --quiet"))
+    assert done.code == 130
+    assert done.out.startswith("proved optimal in the model from 1 KiB to 1 GiB")
+    assert "more time" not in done.out
+
+
 def test_what_is_not_searched_is_said_where_it_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,8 @@ def test_a_frontier_says_where_time_may_find_better(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(best_rate, "symmetry_search_of", late)
     _, lines = synthesize(f"{asked} --time-limit 3600")
     assert lines[1] == "ends: the most steps were reached; more time may find better"
+    _, lines = synthesize(f"{RING} --pareto --time-limit 0")
+    assert lines[1] == "ends: the time limit came; more time may find better"
 
 
 @pytest.mark.parametrize(
