@@ -230,11 +230,14 @@ class SizeSearch:
                 found = self._improve(self.limit)
                 self.watch = whole
                 if found is not SizesEnding.STOPPED and not self._answer(found).proved:
-                    self._offer_made(self.limit, self._lines())
+                    grown = forest_seeds(self.question.setting, self.watch.left())
+                    self._offer_made(self.limit, grown)
                     found = self._improve(self.limit) if found is SizesEnding.TIME else found
             ending = SizesEnding.TIME if self.limit is None else found
         except KeyboardInterrupt:
             pass
+        if ending is SizesEnding.STOPPED and self.limit is not None:
+            self._offer_made(self.limit, ())
         return self._answer(ending)
 
     def _answer(self, ending: SizesEnding) -> SizedSchedules:
@@ -247,22 +250,20 @@ class SizeSearch:
             *(schedules, ending, self.watch.elapsed_s()),
         )
 
-    def _offer_made(self, limit: RateBound, best: list[TimeLine]) -> None:
+    def _offer_made(self, limit: RateBound, grown: Iterable[ForestSeed]) -> None:
         """What gains most over the best times, one after the other, a few: forests in pieces, and
-        the seeds of steps that time was too short for; one of them in any case.
+        the seeds of steps that were not searched; one of them in any case.
         """
-        setting = self.question.setting
-        grown = forest_seeds(setting, self.watch.left())
         made: list[Seed | ForestSeed] = [*self.question.seeds.values(), *grown]
         lines = [self.prices.line(n, one.size.steps, one.size.rate) for n, one in enumerate(made)]
         for _ in range(MOST_FORESTS):
-            ratio, number = max(self._gains(lines, best), default=(Fraction(0), 0))
+            gains = self._gains(lines, self._lines())
+            ratio, number = max(gains, default=(Fraction(0), 0))
             if not ratio or (self.found and (ratio < LEAST_GAIN or self.watch.expired())):
                 return
             one = made[-number]
             seed = one if isinstance(one, Seed) else one.seed
-            self.offer(seeded(setting, seed, limit, self.watch))
-            best = self._lines()
+            self.offer(seeded(self.question.setting, seed, limit, self.watch))
 
     def _improve(self, limit: RateBound) -> SizesEnding:
         while not self.watch.expired():

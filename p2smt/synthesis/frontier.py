@@ -9,6 +9,7 @@ many steps.  Where there is a time limit, points that are still open then have t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -32,6 +33,7 @@ from p2smt.synthesis.setting import (
     least_rate,
     tell_nobody,
 )
+from p2smt.synthesis.synthesize import seeded
 
 MORE_STEPS = 4
 """So many steps beyond the fewest are looked at, unless somebody says how many."""
@@ -141,6 +143,8 @@ def frontier(
             waits = bool(_waiting(question, points))
     except KeyboardInterrupt:
         pass
+    if limit is not None:
+        points.extend(_known_beyond(question, limit, watch, points))
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s(), waits)
 
 
@@ -209,6 +213,22 @@ def _fill_on(
         ends = [n for n, one in enumerate(points, 1) if _met(limit, one)]
         del points[ends[0] if ends else len(points) :]
     return Ending.LIMIT if ends else ending
+
+
+def _known_beyond(
+    question: RateQuestion, limit: RateBound, watch: StopWatch, points: Sequence[FrontierPoint]
+) -> Iterator[FrontierPoint]:
+    """Seeds of more steps than the points that time or a stop ended: the best one at least."""
+    done, best = (points[-1].steps, points[-1].best) if points else (0, None)
+    gains: list[FrontierPoint] = []
+    for steps, seed in sorted(question.seeds.items()):
+        if steps > done and (best is None or seed.size.rate < best):
+            best = seed.size.rate
+            gains.append(FrontierPoint(steps, limit, None, best))
+    for one in gains:
+        if one is gains[-1] or not watch.expired():
+            seed = question.seeds[one.steps]
+            yield replace(one, found=seeded(question.setting, seed, limit, watch))
 
 
 def _waiting(question: RateQuestion, points: list[FrontierPoint]) -> list[int]:

@@ -14,14 +14,18 @@ from p2smt.synthesis.best_rate import RateQuestion, _Improving, best_rate
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.setting import Synthesis
 
+LOOK_S = 1e-4
+"""Between two looks at a :class:`Clock`: what waits for its time comes to an end."""
+
 
 class Clock:
-    """To stand for :mod:`time`: its seconds are those that were told to have gone by."""
+    """To stand for :mod:`time`: its seconds are those that were told to have gone by, and looks."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def monotonic(self) -> float:
+        self.now += LOOK_S
         return self.now
 
     def all_of(self, watch: StopWatch) -> None:

@@ -147,8 +147,45 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
     found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=3)
     assert [point.steps for point in found.points] == [2, 3]
     assert found.ending is Ending.STEPS
-    late = p2smt.synthesize_frontier("ring:4", "broadcast", limits=SearchLimits(0.0))
-    assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
+    late = p2smt.synthesize_frontier("ring:4", "all-to-all", limits=SearchLimits(0.0))
+    assert (late.ending, late.proved) == (Ending.TIME, False)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "known"),
+    [
+        (None, {3: None, 4: Fraction(2), 5: Fraction(5, 3), 6: Fraction(7, 12)}),
+        (3600.0, {3: None, 6: Fraction(7, 12)}),
+    ],
+)
+def test_what_is_known_of_more_steps_needs_no_search(
+    time_s: float | None, known: dict[int, Fraction | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop in the bound of four steps keeps each that gains; the time limit the best one."""
+    clock = Clock()
+
+    def ended(
+        setting: SynthesisSetting, steps: int | None, short: StopWatch, whole: StopWatch
+    ) -> Any:
+        if steps != 4:
+            return least_rate(setting, steps, short, whole)
+        if time_s is None:
+            raise KeyboardInterrupt
+        return clock.all_of(whole)
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(f"{frontier.__name__}.least_rate", ended)
+    monkeypatch.setattr(f"{frontier.__name__}.best_rate", FoundLater())
+    limits = SearchLimits(time_s)
+    found = p2smt.synthesize_frontier("cube:3", "all-reduce", max_steps=6, limits=limits)
+    assert found.ending is (Ending.STOPPED if time_s is None else Ending.TIME)
+    assert {one.steps: one.best for one in found.points} == known
+    for one in found.points[1:]:
+        assert one.found is not None
+        assert one.found.report is not None
+        assert (one.bound, one.found.report.verdict) == (found.limit, Verdict.VALID)
+    assert found.points[-1].proved
+    assert not found.proved
 
 
 def test_a_search_that_time_ended_goes_on() -> None:

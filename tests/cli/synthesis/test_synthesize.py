@@ -178,17 +178,21 @@ def test_an_open_gap_is_not_settled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "code", "line"),
+    ("collective", "limits", "code", "line"),
     [
-        ("", 0, "proved frontier"),
-        ("--max-chunks 1", 3, "frontier, 0 of 5 points proved"),
-        ("--time-limit 0", 3, "no schedule found"),
+        ("all-gather", "", 0, "proved frontier"),
+        ("all-gather", "--max-chunks 1", 3, "frontier, 0 of 5 points proved"),
+        ("all-gather", "--time-limit 0", 3, "unfinished frontier, 0 of 1 point proved"),
+        ("scatter", "--time-limit 0", 3, "no schedule found"),
     ],
 )
-def test_a_frontier_says_first_what_is_proved(limits: str, code: int, line: str) -> None:
-    given, lines = synthesize(f"{RING} --pareto {limits}")
-    assert (given, lines[0]) == (code, f"{line}: all-gather on ring:4, 4 ranks")
-    assert ("steps  bound" in "\n".join(lines)) == (limits != "--time-limit 0")
+def test_a_frontier_says_first_what_is_proved(
+    collective: str, limits: str, code: int, line: str
+) -> None:
+    given, lines = synthesize(f"--fabric ring:4 --collective {collective} --pareto {limits}")
+    assert given == code
+    assert lines[0].startswith(f"{line}: {collective} ")
+    assert ("steps  bound" in "\n".join(lines)) == (line != "no schedule found")
 
 
 def test_a_frontier_says_where_time_may_find_better(monkeypatch: pytest.MonkeyPatch) -> None:
