@@ -145,11 +145,11 @@ def _range(text: str, what: str) -> set[int]:
     first, _, rest = text.partition("..")
     last, star, times = rest.partition("*")
     factor = parse_count(times, f"factor in {what}", 2**20) if star else 2
-    low, high = parse_bytes(first.strip(), what), parse_bytes(last.strip(), what)
-    if low >= high or factor < 2:
+    low, high = (parse_bytes(end.strip(), what) if end.strip() else 0 for end in (first, last))
+    if not 0 < low < high or factor < 2:
         raise InputError(
             f"{what} {_shown(text)}",
-            "must grow, by a factor of 2 or more",
+            "must have two ends and grow, by a factor of 2 or more",
             "write it like 1KiB..8GiB or 1KiB..8GiB*4",
         )
     found = {high}

@@ -117,7 +117,8 @@ def test_refuses_lists_of_sizes(text: str) -> None:
     ("text", "words"),
     [
         ("1MiB,1MiB", "sizes '1MiB,1MiB': have 1 MiB twice; name each size once"),
-        ("1KiB..1KiB", "sizes '1KiB..1KiB': must grow"),
+        ("1KiB..1KiB", "sizes '1KiB..1KiB': must have two ends and grow"),
+        ("1KiB..", "sizes '1KiB..': must have two ends and grow"),
         ("1B..1EiB*2", "sizes '1EiB': is not a .* with a unit .B, kB, MB, GB, TB, KiB, MiB, GiB,"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_picture_has_a_line_a_file() -> None:
         (("ring.xml", "none.xml", *SIZES), "none.xml"),
         (("ring.xml", *SIZES, "--algorithm", "ring"), "does not go with schedules"),
         (("ring.xml", *SIZES, "--reduce", "r=1MiB"), "does not go with schedules"),
-        (("ring.xml", *ON, "--sizes", "1GiB..1KiB"), "must grow"),
+        (("ring.xml", *ON, "--sizes", "1GiB..1KiB"), "must have two ends and grow"),
         (("ring.xml", *SIZES, "--plot", "times.txt"), "must be named"),
     ],
 )

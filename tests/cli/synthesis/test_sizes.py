@@ -200,8 +200,8 @@ def test_no_time_leaves_nothing_proved() -> None:
     ("arguments", "words"),
     [
         ("--fabric dgx1 --collective all-gather --size 64MiB", "--size: needs a topology"),
-        (f"{NODE} --size 1GiB..1KiB", "must grow"),
-        (f"{NODE} --size 1KiB..1KiB", "must grow"),
+        (f"{NODE} --size 1GiB..1KiB", "must have two ends and grow"),
+        (f"{NODE} --size 1KiB..1KiB", "must have two ends and grow"),
         (f"{NODE} --size 0B", "is less than one byte"),
         (f"{NODE} --size 0B..1KiB", "is less than one byte"),
         (f"{NODE} --size 1KiB,1MiB", "is a list"),
