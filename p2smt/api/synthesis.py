@@ -97,6 +97,8 @@ def synthesize_frontier(
 ) -> ScheduleFrontier:
     """For every number of steps the fewest rounds a chunk that were found, with proof or gap.
 
+    Stopped (KeyboardInterrupt) or out of time it has of more steps only what needs no search.
+
     Args:
         max_steps: the most steps; None: 4 more than the fewest.
         max_chunks: as the collective counts them; None: 24 a rank, a pair, or from the root.

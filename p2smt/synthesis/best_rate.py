@@ -26,7 +26,7 @@ from p2smt.result import StopWatch
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import ThresholdMemory
-from p2smt.synthesis.seeds import SOLVED_TIME, Seed, seeds_of
+from p2smt.synthesis.seeds import SOLVED_TIME, Seed, add_seeds
 from p2smt.synthesis.setting import (
     ScheduleSize,
     Synthesis,
@@ -104,20 +104,21 @@ class RateQuestion:
     tell: Tell
     memory: ThresholdMemory = field(default_factory=ThresholdMemory)
     effort: PointEffort = PointEffort()
-    seeds: Mapping[int, Seed] = field(default_factory=dict)
+    seeds: dict[int, Seed] = field(default_factory=dict)
     searches: dict[int, _Improving] = field(default_factory=dict)
     groups_watch: StopWatch | None = None
 
 
-def known_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> dict[int, Seed]:
-    """What is known of up to so many steps; all-gathers that are parts of it are searched for."""
+def make_seeds(question: RateQuestion, most_steps: int, watch: StopWatch) -> None:
+    """Adds what is known of up to so many steps; all-gathers that are parts of it are sought."""
 
     def solve(setting: SynthesisSetting, most: int, known: Mapping[int, Seed]) -> Iterator[Seed]:
         asked = question.solver, question.tell
-        part = RateQuestion(setting, MOST_CHUNKS, *asked, effort=BRIEF, seeds=known)
+        part = RateQuestion(setting, MOST_CHUNKS, *asked, effort=BRIEF, seeds=dict(known))
         return _sought(part, most, watch.part(1 / SOLVED_TIME))
 
-    return seeds_of(question.setting, most_steps, question.most_chunks, solve, watch)
+    most = most_steps, question.most_chunks
+    add_seeds(question.seeds, question.setting, *most, solve, watch)
 
 
 def _sought(question: RateQuestion, most_steps: int, watch: StopWatch) -> Iterator[Seed]:

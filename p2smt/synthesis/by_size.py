@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -19,7 +20,7 @@ from itertools import pairwise
 
 from p2smt.errors import InputError
 from p2smt.result import StopWatch
-from p2smt.synthesis.best_rate import SEEDS_PART, RateQuestion, best_rate, known_seeds
+from p2smt.synthesis.best_rate import SEEDS_PART, RateQuestion, best_rate, make_seeds
 from p2smt.synthesis.bounds import RateBound, bounded
 from p2smt.synthesis.certificate.sizes import (
     EnvelopePiece,
@@ -214,7 +215,7 @@ class SizeSearch:
     def run(self) -> SizedSchedules:
         """Searches until nothing can be better, or time or steps are over.
 
-        On KeyboardInterrupt what was found by then.
+        On KeyboardInterrupt what was found by then, and of what needs no search what gains most.
 
         Raises:
             EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
@@ -224,8 +225,7 @@ class SizeSearch:
             part = self.watch.part(1 / BOUND_PART)
             self.limit = least_rate(self.question.setting, None, part, self.watch)
             if self.limit is not None:
-                known = known_seeds(self.question, self.most_steps, self.watch.part(1 / SEEDS_PART))
-                self.question = replace(self.question, seeds=known)
+                make_seeds(self.question, self.most_steps, self.watch.part(1 / SEEDS_PART))
                 whole, self.watch = self.watch, self.watch.part(1 - 1 / FORESTS_PART)
                 found = self._improve(self.limit)
                 self.watch = whole
@@ -236,8 +236,9 @@ class SizeSearch:
             ending = SizesEnding.TIME if self.limit is None else found
         except KeyboardInterrupt:
             pass
-        if ending is SizesEnding.STOPPED and self.limit is not None:
-            self._offer_made(self.limit, ())
+        with suppress(KeyboardInterrupt):
+            if ending is SizesEnding.STOPPED and self.limit is not None:
+                self._offer_made(self.limit, ())
         return self._answer(ending)
 
     def _answer(self, ending: SizesEnding) -> SizedSchedules:

@@ -4,15 +4,16 @@ For steps from the fewest on, a bound says which rate no schedule is below, what
 Sizes that could meet it are tried, and sizes between it and the best rate that is known
 (:mod:`.best_rate`).  The chunks of a point are the fewest that were found, which is not claimed to
 be the least.  The frontier ends where a rate is met that no number of steps can improve, or at so
-many steps.  Where there is a time limit, points that are still open then have the rest of it.
+many steps.  Where there is a time limit, points that are still open then have the rest of it.  One
+that ends early has of more steps only what is known without a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from operator import attrgetter
 
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, StopWatch
@@ -22,12 +23,14 @@ from p2smt.synthesis.best_rate import (
     SEEDS_PART,
     RateQuestion,
     best_rate,
-    known_seeds,
+    make_seeds,
 )
 from p2smt.synthesis.bounds import RateBound
+from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import (
     Synthesis,
     SynthesisSetting,
+    SynthesisState,
     Tell,
     fewest_steps,
     least_rate,
@@ -54,7 +57,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """So many steps: the bound on their rate, and the best schedule found in them.
+    """So many steps: a bound on their rate (if not searched, that of any number), the best found.
 
     ``found``: None where nothing was found that is better than with fewer steps.
     ``best``: the best rate found in so many steps or fewer; None: none was.
@@ -118,7 +121,7 @@ def frontier(
 
     ``max_chunks``: as the collective counts them; None: ``MOST_CHUNKS`` a rank or a pair, so for an
     all-reduce as many times more in all as there are ranks.  On KeyboardInterrupt the points found
-    by then.
+    by then, and what is known of more steps.
 
     Raises:
         InputError: ``max_steps`` are fewer than every schedule has, or ``max_chunks`` none.
@@ -135,16 +138,18 @@ def frontier(
         if limit is None:
             ending = Ending.TIME
         else:
-            known = known_seeds(question, every[-1], watch.part(1 / SEEDS_PART))
-            question = replace(question, seeds=known)
+            make_seeds(question, every[-1], watch.part(1 / SEEDS_PART))
             filled = _fill(question, every, limit, watch, points)
             if filled is not Ending.STOPPED:
                 ending = _fill_on(question, filled, limit, watch, points)
             waits = bool(_waiting(question, points))
     except KeyboardInterrupt:
         pass
-    if limit is not None:
-        points.extend(_known_beyond(question, limit, watch, points))
+    try:
+        if limit is not None:
+            _add_known(question, limit, watch, points)
+    except KeyboardInterrupt:
+        ending = Ending.STOPPED
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s(), waits)
 
 
@@ -215,20 +220,27 @@ def _fill_on(
     return Ending.LIMIT if ends else ending
 
 
-def _known_beyond(
-    question: RateQuestion, limit: RateBound, watch: StopWatch, points: Sequence[FrontierPoint]
-) -> Iterator[FrontierPoint]:
-    """Seeds of more steps than the points that time or a stop ended: the best one at least."""
-    done, best = (points[-1].steps, points[-1].best) if points else (0, None)
-    gains: list[FrontierPoint] = []
+def _add_known(
+    question: RateQuestion, limit: RateBound, watch: StopWatch, points: list[FrontierPoint]
+) -> None:
+    """Seeds of more steps than the points before a stop or the time limit: the best one at least.
+
+    And of the last point, should it have come while that was being checked.
+    """
+    last = points[-1] if points else FrontierPoint(0, limit, None, None)
+    best, gains = last.best, list[Seed]()
     for steps, seed in sorted(question.seeds.items()):
-        if steps > done and (best is None or seed.size.rate < best):
+        if steps >= last.steps and (best is None or seed.size.rate < best):
             best = seed.size.rate
-            gains.append(FrontierPoint(steps, limit, None, best))
-    for one in gains:
-        if one is gains[-1] or not watch.expired():
-            seed = question.seeds[one.steps]
-            yield replace(one, found=seeded(question.setting, seed, limit, watch))
+            gains.append(seed)
+    for seed in reversed(gains):
+        if seed is gains[-1] or not watch.expired():
+            question.tell(SynthesisState(seed.size, limit.value, best, "checking"))
+            bound = last.bound if seed.size.steps == last.steps else limit
+            found = seeded(question.setting, seed, bound, watch)
+            points[:] = [one for one in points if one.steps != seed.size.steps]
+            points.append(FrontierPoint(seed.size.steps, bound, found, seed.size.rate))
+            points.sort(key=attrgetter("steps"))
 
 
 def _waiting(question: RateQuestion, points: list[FrontierPoint]) -> list[int]:

@@ -52,13 +52,21 @@ Solve = Callable[[SynthesisSetting, int, Mapping[int, Seed]], Iterable[Seed]]
 """All-gathers of up to so many steps that a search finds, better than those that are given."""
 
 
-def seeds_of(
-    setting: SynthesisSetting, most_steps: int, most_chunks: int, solve: Solve, watch: StopWatch
-) -> dict[int, Seed]:
-    """For numbers of steps the best that is known of them, where more steps gain by it."""
+def add_seeds(
+    known: dict[int, Seed],
+    setting: SynthesisSetting,
+    most_steps: int,
+    most_chunks: int,
+    solve: Solve,
+    watch: StopWatch,
+) -> None:
+    """Adds for numbers of steps the best that is known of them, where more steps gain by it.
+
+    Also where KeyboardInterrupt ends it: of what was made by then.
+    """
     level = _Levels(most_steps - setting.adds, solve, watch.part(1 / SOLVED_TIME))
     sketches = _in_time(_sketches(setting, most_steps, level), watch)
-    return _best(setting.fabric, sketches, most_steps, most_chunks)
+    _add_best(known, setting.fabric, sketches, most_steps, most_chunks)
 
 
 def _in_time(sketches: Iterable[_Sketch], watch: StopWatch) -> Iterator[_Sketch]:
@@ -156,27 +164,32 @@ class _Copies:
         return Seed(size, origin, SumSchedule(steps, sums.results))
 
 
-def _best(
-    fabric: Fabric, sketches: Iterable[_Sketch], most_steps: int, most_chunks: int
-) -> dict[int, Seed]:
-    """By steps the copies of the best rate, the fewest chunks first."""
+def _add_best(
+    known: dict[int, Seed],
+    fabric: Fabric,
+    sketches: Iterable[_Sketch],
+    most_steps: int,
+    most_chunks: int,
+) -> None:
+    """Adds by steps the copies of the best rate, the fewest chunks first."""
     found: dict[int, tuple[Fraction, int, _Copies, list[int]]] = {}
-    for sketch in sketches:
-        few, over, under = _distinct(fabric, sketch.loads)
-        for copies in _copies(sketch, most_steps, most_chunks):
-            loads = copies.loads(few)
-            rounds = np.maximum(1, -(-(loads * under) // over)).max(axis=1).tolist()
-            chunks = sketch.chunks * copies.together * copies.pieces
-            rate = Fraction(sum(rounds), chunks)
-            before = found.get(len(rounds))
-            if before is None or (rate, chunks) < before[:2]:
-                found[len(rounds)] = rate, chunks, copies, rounds
-    kept, best = dict[int, Seed](), None
-    for steps in sorted(found):
-        rate, _, copies, rounds = found[steps]
-        if best is None or rate < best:
-            kept[steps], best = copies.seed(rounds), rate
-    return kept
+    try:
+        for sketch in sketches:
+            few, over, under = _distinct(fabric, sketch.loads)
+            for copies in _copies(sketch, most_steps, most_chunks):
+                loads = copies.loads(few)
+                rounds = np.maximum(1, -(-(loads * under) // over)).max(axis=1).tolist()
+                chunks = sketch.chunks * copies.together * copies.pieces
+                rate = Fraction(sum(rounds), chunks)
+                before = found.get(len(rounds))
+                if before is None or (rate, chunks) < before[:2]:
+                    found[len(rounds)] = rate, chunks, copies, rounds
+    finally:
+        best = None
+        for steps in sorted(found):
+            rate, _, copies, rounds = found[steps]
+            if best is None or rate < best:
+                known[steps], best = copies.seed(rounds), rate
 
 
 def _copies(sketch: _Sketch, most_steps: int, most_chunks: int) -> Iterator[_Copies]:
@@ -345,7 +358,8 @@ class _Levels:
             if fabric.ranks <= most_ranks and not self.watch.expired():
                 setting = SynthesisSetting(fabric, ALL_GATHER)
                 sketches = [_gathered(fabric, one) for one in made]
-                best = _best(fabric, sketches, self.most_steps, MOST_TOGETHER)
+                best = dict[int, Seed]()
+                _add_best(best, fabric, sketches, self.most_steps, MOST_TOGETHER)
                 made += [_as_gather(one) for one in self.solve(setting, self.most_steps, best)]
             self.known[key] = _few(fabric, made)
         return self.known[key]

@@ -24,7 +24,16 @@ from p2smt.synthesis.classics_in_steps import classics_in_steps, in_steps
 from p2smt.synthesis.frontier import ScheduleFrontier
 from p2smt.synthesis.group_order import ladder, level_shifts
 from p2smt.synthesis.schedule_replay import broken_sum_rule, sum_demands
-from p2smt.synthesis.seeds import Gather, Seed, earliest, part_of, product_of, seeds_of, staggered
+from p2smt.synthesis.seeds import (
+    Gather,
+    Seed,
+    Solve,
+    add_seeds,
+    earliest,
+    part_of,
+    product_of,
+    staggered,
+)
 from p2smt.synthesis.setting import (
     ScheduleSize,
     SynthesisSetting,
@@ -132,6 +141,20 @@ def test_rails_then_nodes_gather_everything(early: bool) -> None:
     assert len(held) == 36
 
 
+def seeds_of(
+    setting: SynthesisSetting,
+    most_steps: int,
+    most_chunks: int,
+    solve: Solve = lambda *_: (),
+    watch: StopWatch | None = None,
+) -> dict[int, Seed]:
+    """All that is known, if no all-gathers are searched for."""
+    known = dict[int, Seed]()
+    watch = watch or StopWatch.start(SearchLimits())
+    add_seeds(known, setting, most_steps, most_chunks, solve, watch)
+    return known
+
+
 @pytest.mark.parametrize("name", ["ring:4", "mesh:4", "torus:2x3", "pairs"])
 @pytest.mark.parametrize(
     "collective", [n for n in RULES if n not in ("sendrecv", "gather", "scatter")]
@@ -139,7 +162,7 @@ def test_rails_then_nodes_gather_everything(early: bool) -> None:
 def test_seeds_are_right_and_not_below_the_bound(name: str, collective: str) -> None:
     fabric = two_nodes() if name == "pairs" else load_fabric(name)
     setting, watch = SynthesisSetting(fabric, collective), StopWatch.start(SearchLimits())
-    seeds = seeds_of(setting, 6, 24 * fabric.ranks, lambda *_: (), watch)
+    seeds = seeds_of(setting, 6, 24 * fabric.ranks)
     rates = [seed.size.rate for _, seed in sorted(seeds.items())]
     assert rates == sorted(set(rates), reverse=True)
     for steps, seed in seeds.items():
@@ -155,9 +178,22 @@ def test_without_time_one_seed_is_made_in_any_case() -> None:
         raise AssertionError
 
     setting = SynthesisSetting(load_fabric("mesh:4"), "allreduce")
-    late, free = (StopWatch.start(SearchLimits(limit)) for limit in (0.0, None))
+    late = StopWatch.start(SearchLimits(0.0))
     assert len(seeds_of(setting, 4, 24, nobody, late)) == 1
-    assert len(seeds_of(setting, 4, 24, lambda *_asked: (), free)) > 1
+    assert len(seeds_of(setting, 4, 24)) > 1
+
+
+def test_a_stop_keeps_what_was_made() -> None:
+    """Classics are, when a search of all-gathers is stopped; what is put together is not."""
+
+    def stopped(*_: object) -> Sequence[Seed]:
+        raise KeyboardInterrupt
+
+    setting, known = SynthesisSetting(load_fabric("cube:3"), "allreduce"), dict[int, Seed]()
+    with pytest.raises(KeyboardInterrupt):
+        add_seeds(known, setting, 6, 192, stopped, StopWatch.start(SearchLimits()))
+    assert known
+    assert known.items() <= seeds_of(setting, 6, 192).items()
 
 
 @pytest.mark.parametrize(("ranks", "many"), [(387, False), (388, True)])
@@ -180,8 +216,7 @@ def test_no_schedule_is_sought_of_too_many_messages() -> None:
 
 def test_pipelines_share_the_links_of_other_phases() -> None:
     """Two nodes of two: the all-reduce in three phases gains by pieces."""
-    setting, watch = SynthesisSetting(two_nodes(), "allreduce"), StopWatch.start(SearchLimits())
-    seeds = seeds_of(setting, 8, 96, lambda *_: (), watch)
+    seeds = seeds_of(SynthesisSetting(two_nodes(), "allreduce"), 8, 96)
     assert any("pipelined" in seed.origin for seed in seeds.values())
 
 
@@ -351,7 +386,6 @@ def test_all_reduces_over_six_nodes_have_groups_as_large_as_the_ranks() -> None:
 def test_an_all_reduce_of_128_ranks_is_made_without_a_search() -> None:
     """Within a fifth of what no number of steps is below, 15/64."""
     setting = SynthesisSetting(load_fabric("dgx-h100:16"), "allreduce")
-    watch = StopWatch.start(SearchLimits())
-    seed = seeds_of(setting, 7, 24 * 128, lambda *_: (), watch)[7]
+    seed = seeds_of(setting, 7, 24 * 128)[7]
     assert seed.size.rate == Fraction(9, 32)
     assert broken_synthesis(setting, seed.size, seed.sums) is None

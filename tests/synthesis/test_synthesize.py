@@ -21,7 +21,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict
 from p2smt.solvers.ask import Solver
 from p2smt.synthesis import best_rate as best_rates
-from p2smt.synthesis import frontier
+from p2smt.synthesis import frontier, synthesize
 from p2smt.synthesis.best_rate import (
     FEW,
     ORBITS,
@@ -39,6 +39,7 @@ from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.certificate.check import check_certificate
 from p2smt.synthesis.frontier import Ending
 from p2smt.synthesis.schedule_replay import sum_demands
+from p2smt.synthesis.seeds import Seed
 from p2smt.synthesis.setting import (
     MAX_PAIRS,
     NAMES,
@@ -147,21 +148,24 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
     found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=3)
     assert [point.steps for point in found.points] == [2, 3]
     assert found.ending is Ending.STEPS
-    late = p2smt.synthesize_frontier("ring:4", "all-to-all", limits=SearchLimits(0.0))
-    assert (late.ending, late.proved) == (Ending.TIME, False)
+    late = p2smt.synthesize_frontier("ring:4", "scatter", limits=SearchLimits(0.0))
+    assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
 
 
 @pytest.mark.parametrize(
     ("time_s", "known"),
     [
-        (None, {3: None, 4: Fraction(2), 5: Fraction(5, 3), 6: Fraction(7, 12)}),
+        (None, {3: Fraction(3), 4: Fraction(2), 5: Fraction(5, 3), 6: Fraction(7, 12)}),
         (3600.0, {3: None, 6: Fraction(7, 12)}),
     ],
 )
 def test_what_is_known_of_more_steps_needs_no_search(
     time_s: float | None, known: dict[int, Fraction | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stop in the bound of four steps keeps each that gains; the time limit the best one."""
+    """A stop in the bound of four steps keeps each that gains; the time limit the best one.
+
+    Three steps were searched in vain, and what was known of them is shown.
+    """
     clock = Clock()
 
     def ended(
@@ -186,6 +190,44 @@ def test_what_is_known_of_more_steps_needs_no_search(
         assert (one.bound, one.found.report.verdict) == (found.limit, Verdict.VALID)
     assert found.points[-1].proved
     assert not found.proved
+
+
+@pytest.mark.parametrize("checked", [3, 6])
+def test_a_stop_while_a_known_schedule_is_checked_loses_no_other(
+    checked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the last point it is checked again; after the last one nothing is asked."""
+    told, real = list[int](), synthesize.seeded
+
+    def stopped(setting: SynthesisSetting, seed: Seed, *more: Any) -> Synthesis:
+        told.append(seed.size.steps)
+        if told.count(checked) == len(told):
+            raise KeyboardInterrupt
+        return real(setting, seed, *more)
+
+    monkeypatch.setattr(f"{best_rates.__name__}.seeded", stopped)
+    monkeypatch.setattr(f"{frontier.__name__}.seeded", stopped)
+    monkeypatch.setattr(best_rates, "too_many_messages", lambda _: True)
+    limits = SearchLimits(None if checked == 3 else 0.0)
+    found = p2smt.synthesize_frontier("cube:3", "all-reduce", max_steps=6, limits=limits)
+    assert found.ending is Ending.STOPPED
+    assert told == ([3, 6, 5, 4, 3] if checked == 3 else [6])
+    bounds = {3: Fraction(5, 6), **dict.fromkeys((4, 5, 6), Fraction(7, 12))}
+    assert {one.steps: one.bound.value for one in found.points} == (bounds if checked == 3 else {})
+    assert all(one.found for one in found.points)
+
+
+def test_a_stop_before_any_search_shows_what_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an all-reduce classics come first; then the all-gathers that it is made of are sought."""
+
+    def stopped(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Improving, "run", stopped)
+    found = p2smt.synthesize_frontier("cube:3", "all-reduce", max_steps=6)
+    assert found.ending is Ending.STOPPED
+    assert found.points
+    assert all(one.found is not None and one.found.origin for one in found.points)
 
 
 def test_a_search_that_time_ended_goes_on() -> None:

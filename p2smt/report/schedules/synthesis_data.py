@@ -396,7 +396,8 @@ def proof_words(point: FrontierPoint) -> str:
 
 
 def _ending_lines(found: ScheduleFrontier) -> Iterator[str]:
-    more = "; more time may find better" if found.waits or not found.ended else ""
+    waits = found.waits or not (found.ended or too_many_messages(found.setting))
+    more = "; more time may find better" if waits else ""
     yield f"ends: {found.ending.value}{more}"
     if why := _unsearched(found):
         yield why

@@ -235,6 +235,8 @@ def test_a_frontier_says_of_what_no_search_began(
     lines = synthesize(asked)[1]
     assert [line for line in lines if line.startswith("too ")] == [words] * bool(words)
     assert cli("synthesize", *shlex.split(asked), "--json").json()["unsearched"] == words
+    ends = synthesize(f"{asked} --time-limit 0")[1][1]
+    assert ("more time may find better" in ends) == (collective != "all-gather")
 
 
 def test_no_search_begins_of_too_many_ranks_that_have_a_schedule(
