@@ -40,7 +40,8 @@ GROWTH = 4
 SMALLER = 4
 """Groups so many times smaller than the largest begin a turn later, and so on."""
 WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
-"""Classes that begin in the second turn, with slices of a part of it."""
+"""Classes that begin in the second turn, with slices of a part of it, and in the third: to state
+the widest takes longer than to search the one before."""
 WIDER_PART = 4
 VAIN_PART = 100
 """A search that ends without a schedule counts as so small a part of a slice, however soon."""
@@ -225,7 +226,7 @@ def trials(
     watch: StopWatch | None = None,
     memory: ThresholdMemory | None = None,
 ) -> Iterator[Trial]:
-    """Every group with the first class, then with the next."""
+    """Every group with the first class, then with each wider one, which begins a turn later."""
     families = CLASSES[solver] if setting.adds else (None,)
     groups: list[tuple[GroupChoice, int]] = []
     largest = 1
@@ -234,8 +235,8 @@ def trials(
         later = 0 if rung.apart else int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))
         yield Trial(rung, families[0], later)
-    for family in families[1:]:
-        yield from (Trial(rung, family, max(1, later)) for rung, later in groups)
+    for wider, family in enumerate(families[1:]):
+        yield from (Trial(rung, family, max(1, later) + wider) for rung, later in groups)
 
 
 def with_last(every: Iterable[Trial]) -> Iterator[tuple[Trial, bool]]:
