@@ -253,14 +253,15 @@ class SizeSearch:
 
     def _offer_made(self, limit: RateBound, grown: Iterable[ForestSeed]) -> None:
         """What gains most over the best times, one after the other, a few: forests in pieces, and
-        the seeds of steps that were not searched; one of them in any case.
+        the seeds of steps that were not searched; without time the first alone.
         """
         made: list[Seed | ForestSeed] = [*self.question.seeds.values(), *grown]
         lines = [self.prices.line(n, one.size.steps, one.size.rate) for n, one in enumerate(made)]
-        for _ in range(MOST_FORESTS):
+        for offered in range(MOST_FORESTS):
+            late = offered > 0 and self.watch.expired()
             gains = self._gains(lines, self._lines())
             ratio, number = max(gains, default=(Fraction(0), 0))
-            if not ratio or (self.found and (ratio < LEAST_GAIN or self.watch.expired())):
+            if not ratio or (self.found and (ratio < LEAST_GAIN or late)):
                 return
             one = made[-number]
             seed = one if isinstance(one, Seed) else one.seed

@@ -16,7 +16,7 @@ from p2smt.cli.schedules.size_options import SizeOptions
 from p2smt.cli.schedules.throughput_options import AskedForest, ThroughputOptions, show_throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from p2smt.cluster.topology import Topology
     from p2smt.errors import InputError
@@ -402,6 +402,14 @@ def written_lines(written: Written) -> list[str]:
     return [f"{name} written to {printable(path)}" for name, path in paths if path is not None]
 
 
+def _all_written(every: Iterable[Written], shown: o.ShownOptions) -> list[str]:
+    """The same of several, of which a first screen has but a few."""
+    from p2smt.report.screen import fitted
+
+    lines = [line for each in every for line in written_lines(each)]
+    return lines if shown.details else fitted(lines, FILES_TOLD, "files")
+
+
 def asked_forest(
     question: QuestionOptions,
     ask: ThroughputOptions,
@@ -491,20 +499,17 @@ def show_frontier(
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import tell_tables
     from p2smt.report.schedules.synthesis_data import frontier_data, frontier_tables
-    from p2smt.report.screen import fitted
-    from p2smt.report.text import printable
     from p2smt.synthesis.frontier import Ending, frontier
 
     found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell_sizes)
     written, refused = files.write_all(found.schedules)
     bounds = files.write_bounds(found)
-    lines = [line for each in written.values() for line in written_lines(each)]
-    lines += [f"certificate written to {printable(path)}" for path in bounds.values()]
+    proofs: list[Written] = [{"certificate": path} for path in bounds.values()]
     tell_tables(
         shown.json,
         lambda: frontier_data(found, written, bounds),
         lambda: (frontier_tables(found),),
-        lines if shown.details else fitted(lines, FILES_TOLD, "files"),
+        _all_written([*written.values(), *proofs], shown),
         details=shown.details,
     )
     if refused:
@@ -572,13 +577,13 @@ def show_sizes(
         *full_width([LEFT_OUT]),
         *(full_width([printable(other)]) if own is None else []),
         *([] if own is None or has_wiring(str(sizes.topology)) else [printable(ports)]),
-        *(line for each in written.values() for line in written_lines(each)),
+        *_all_written([*written.values(), {"certificate": proof, "svg": answer.svg}], shown),
     ]
     tell_tables(
         shown.json,
         lambda: answer,
         lambda: (sizes_tables(priced, short=not shown.details),),
-        [*lines, *written_lines({"certificate": proof, "svg": answer.svg})],
+        lines,
         details=shown.details,
     )
     if refused:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _Ended = Literal[Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
 _Shown = Literal[Verdict.VALID, Verdict.UNKNOWN]
+_PARTS = 10**4
+"""Of one, in which a bound is told whose fraction has a denominator of as many or more."""
 SynthesisFileNames = Mapping[str, str | None]
 """Paths by kind: output, certificate, svg."""
 
@@ -307,7 +309,13 @@ def _bound_lines(found: Synthesis) -> Iterator[str]:
 def bound_words(bound: RateBound, steps: int | None) -> str:
     """What a bound on the rate says."""
     within = "any number of steps" if steps is None else _many(steps, "step")
-    return f"R/C is at least {bound.value} in {within}, whatever the chunks ({bound.kind})"
+    return f"R/C is at least {_least(bound)} in {within}, whatever the chunks ({bound.kind})"
+
+
+def _least(bound: RateBound) -> str:
+    """Its fraction; of one that time left with large numbers a decimal that is not above it."""
+    short = bound.value.denominator < _PARTS
+    return str(bound.value if short else math.floor(bound.value * _PARTS) / _PARTS)
 
 
 def found_words(found: Synthesis) -> str:
@@ -371,14 +379,14 @@ def _made_lines(found: ScheduleFrontier) -> Iterator[str]:
 def _row(point: FrontierPoint) -> list[str]:
     one = point.found
     if one is None:
-        return [str(point.steps), str(point.bound.value), *[""] * 5, proof_words(point)]
+        return [str(point.steps), _least(point.bound), *[""] * 5, proof_words(point)]
     if one.origin:
         how = "made"
     else:
         order = one.group_order or 1
         how = "none" if order == 1 else f"group of {roughly(order)}"
     return [
-        *(str(point.steps), str(point.bound.value), str(one.rate)),
+        *(str(point.steps), _least(point.bound), str(one.rate)),
         *(str(one.size.rounds), str(one.size.chunks), _family_text(one.family)),
         *(how, proof_words(point)),
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from p2smt import result
 from p2smt.errors import InputError
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.interop import schedule_files
+from p2smt.report.schedules.synthesis_data import bound_words, frontier_tables
+from p2smt.report.tables import table_lines
 from p2smt.schedules.model import Schedule
 from p2smt.synthesis import best_rate
 from p2smt.synthesis import setting as copied
@@ -193,6 +197,23 @@ def test_a_frontier_says_first_what_is_proved(
     assert given == code
     assert lines[0].startswith(f"{line}: {collective} ")
     assert ("steps  bound" in "\n".join(lines)) == (line != "no schedule found")
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [
+        (Fraction(113828687120917, 371512416287560), "0.3063"),
+        (Fraction(19999, 10000), "1.9999"),
+        (Fraction(30001, 9999), "30001/9999"),
+    ],
+)
+def test_a_bound_of_long_numbers_is_told_from_below(bound: Fraction, text: str) -> None:
+    found = p2smt.synthesize_frontier("ring:4", "all-gather", max_steps=2)
+    point = replace(found.points[0], bound=replace(found.points[0].bound, value=bound))
+    assert bound >= Fraction(text)
+    assert bound_words(point.bound, 2).startswith(f"R/C is at least {text} in 2 steps, ")
+    shown = table_lines(frontier_tables(replace(found, points=(point,))), 80)
+    assert any(line.split()[:2] == ["2", text] for line in shown)
 
 
 def test_a_frontier_says_where_time_may_find_better(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt import result
 from p2smt.cluster.file import load_topology
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.interop.fabrics import read_fabric
-from p2smt.result import SearchLimits
+from p2smt.problems.packing import PackingProblem, PackingShares
+from p2smt.result import Result, SearchLimits
 from p2smt.schedules.verify.report import Verdict
+from p2smt.solvers.ask import ask_packing
 from p2smt.synthesis.certificate.certificate import BoundedCollective
+from p2smt.synthesis.forests import packing
 from p2smt.synthesis.forests.network import ForestGround, failures_of, ground_of_fabric
 from p2smt.synthesis.forests.network import ground_of_levels as ground_of_topology
 from p2smt.synthesis.forests.pieces import in_pieces
@@ -23,6 +27,7 @@ from p2smt.synthesis.forests.throughput import Throughput, throughput
 from tests.cli.tools import RACKS
 from tests.refusals import refusal
 from tests.synthesis.forests.adding_up import assert_spans, greatest_load
+from tests.synthesis.late import Clock
 
 OWN = BoundedCollective
 
@@ -103,6 +108,30 @@ def test_an_all_reduce_whose_bound_is_open_tells_its_gap() -> None:
     assert found.claim.time < 2 * forest("dgx-a100:2", without="card 3").claim.time
     assert not found.claim.optimal
     assert 0 < found.gap < Fraction(1, 10)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_time_that_ends_as_trees_are_added_leaves_a_forest(
+    asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last trees have no weights then."""
+    clock, told = Clock(), list[int]()
+
+    def ask(problem: PackingProblem, limits: SearchLimits) -> Result[PackingShares]:
+        found = ask_packing(problem, limits)
+        told.append(len(problem.columns))
+        if len(told) == asked:
+            clock.now += limits.time_limit_s or 0.0
+        return found
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(packing, "ask_packing", ask)
+    found = throughput(ground("mi250"), OWN.ALL_REDUCE, SearchLimits(3600.0))
+    assert len(told) == asked
+    assert found is not None
+    assert_spans(found.claim)
+    assert greatest_load(found.claim) <= found.claim.time
+    assert found.claim.bound <= found.claim.time
 
 
 def test_the_bound_of_all_reduce_is_that_of_any_number_of_steps() -> None:

@@ -164,6 +164,26 @@ def test_an_interrupt_offers_what_was_known_before(monkeypatch: pytest.MonkeyPat
     assert check_sizes(found.certificate).valid
 
 
+def test_time_that_came_leaves_what_gains_most_beside_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two steps there is a schedule; one of four gains, and needs no search."""
+    clock = Clock()
+
+    def slow(*_: object) -> tuple[ForestSeed, ...]:
+        clock.all_of(asked.watch)
+        return ()
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(f"{by_size.__name__}.best_rate", FoundLater(clock=clock))
+    asked = search(6, collective="allreduce")
+    asked.offer(synthesize(asked.question.setting, ScheduleSize(2, 2, 2)))
+    asked.watch = StopWatch.start(SearchLimits(3600.0))
+    monkeypatch.setattr(f"{by_size.__name__}.forest_seeds", slow)
+    found = asked.run()
+    assert [str(one.size) for one in found.schedules] == ["(2,2,2)", "(4,6,16)"]
+
+
 def test_steps_that_are_open_have_what_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """At first nothing is found, as if time were short; then all that effort alone finds."""
     later = FoundLater(vain=2)
