@@ -40,8 +40,7 @@ GROWTH = 4
 SMALLER = 4
 """Groups so many times smaller than the largest begin a turn later, and so on."""
 WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
-"""Classes that begin in the second turn, with slices of a part of it, and in the third: to state
-the widest takes longer than to search the one before."""
+"""Classes that begin in the second turn, with slices of a part of it."""
 WIDER_PART = 4
 VAIN_PART = 100
 """A search that ends without a schedule counts as so small a part of a slice, however soon."""
@@ -123,7 +122,8 @@ class ScheduleSearch:
     ) -> None:
         """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
 
-        No search is begun after the time is over, or ``enough`` was tried.  Then the next turn
+        Of the widest class one alone where to state it takes longer than its slice.  No search is
+        begun after the time is over, or ``enough`` was tried.  Then the next turn
         gives this turn's slice to one that it did not come to, a longer one to one that it did,
         and so on.  A search that the time cut counts as its whole slice.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
@@ -140,7 +140,7 @@ class ScheduleSearch:
         self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
     ) -> Iterable[Trial]:
         """The open trials: by turns one that the turn did not come to, and one that it did."""
-        again: list[Trial] = []
+        again, large = list[Trial](), False
         waiting = with_last(self.waiting)
         for trial, last in waiting:
             if watch.expired() or enough():
@@ -151,7 +151,8 @@ class ScheduleSearch:
             if trial.rung.order > 1 and trial.complete:
                 self.unsettled.add(trial)
             effort = self._slice(trial)
-            if effort is None and not alone:
+            waits = effort is None or (large and trial.family is WIDER[-1])
+            if waits and not alone:
                 again.append(trial)
                 continue
             limits = replace(watch.left(), effort=None if alone else effort)
@@ -161,13 +162,10 @@ class ScheduleSearch:
                 return []
             if late:
                 again.append(trial)
-            self.spent += self._cost(found, limits.effort if late else None)
+            stated = dict(found.stats.counters).get("variables", 0) // STATED
+            self.spent += stated + ((late and limits.effort) or self.first_slice // VAIN_PART)
+            large |= trial.family is WIDER[-1] and stated > (effort or math.inf)
         return again
-
-    def _cost(self, found: Result[SumSchedule], effort: int | None) -> int:
-        """What a search in vain took: its slice, or a part of one; and to state its model."""
-        variables = dict(found.stats.counters).get("variables", 0)
-        return (effort or self.first_slice // VAIN_PART) + variables // STATED
 
     def _slice(self, trial: Trial) -> int | None:
         """The effort of a trial in this turn; None: it is not its turn."""
@@ -226,7 +224,7 @@ def trials(
     watch: StopWatch | None = None,
     memory: ThresholdMemory | None = None,
 ) -> Iterator[Trial]:
-    """Every group with the first class, then with each wider one, which begins a turn later."""
+    """Every group with the first class, then with the next."""
     families = CLASSES[solver] if setting.adds else (None,)
     groups: list[tuple[GroupChoice, int]] = []
     largest = 1
@@ -235,8 +233,8 @@ def trials(
         later = 0 if rung.apart else int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))
         yield Trial(rung, families[0], later)
-    for wider, family in enumerate(families[1:]):
-        yield from (Trial(rung, family, max(1, later) + wider) for rung, later in groups)
+    for family in families[1:]:
+        yield from (Trial(rung, family, max(1, later)) for rung, later in groups)
 
 
 def with_last(every: Iterable[Trial]) -> Iterator[tuple[Trial, bool]]:
