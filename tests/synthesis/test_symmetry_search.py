@@ -11,7 +11,7 @@ from p2smt import result
 from p2smt.errors import TooLarge
 from p2smt.fabric.fabric_file import load_fabric
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
-from p2smt.result import Result, SearchLimits, Status, StopWatch
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.synthesis.bounds import distance_bound
 from p2smt.synthesis.setting import Answer, GroupChoice, ScheduleSize, Synthesis, SynthesisSetting
 from p2smt.synthesis.symmetry_search import VAIN_PART, ScheduleSearch, Trial, with_last
@@ -32,11 +32,17 @@ def groups(*orders: int) -> list[GroupChoice]:
 
 
 class Fake:
-    """Answers by order of the group and class; keeps what it was asked, with which effort."""
+    """Answers by order of the group and class; keeps what it was asked, with which effort.
+
+    ``variables``: of each model.
+    """
 
     def __init__(
-        self, answers: Mapping[tuple[int, ScheduleClass | None], Sequence[Status]]
+        self,
+        answers: Mapping[tuple[int, ScheduleClass | None], Sequence[Status]],
+        variables: int = 0,
     ) -> None:
+        self.stats = SolveStats("none", counters=(("variables", variables),))
         self.answers = {key: list(each) for key, each in answers.items()}
         self.asked: list[tuple[int, ScheduleClass | None, int | None]] = []
 
@@ -44,7 +50,7 @@ class Fake:
         key = (trial.rung.order, trial.family)
         self.asked.append((*key, limits.effort))
         status = self.answers[key].pop(0)
-        return Result(status, EMPTY if status is YES else None)
+        return Result(status, EMPTY if status is YES else None, stats=self.stats)
 
 
 def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleSearch:
@@ -78,6 +84,23 @@ def test_larger_groups_first_and_open_ones_again_with_more() -> None:
     assert climb.sums is EMPTY
     assert climb.attempts[-1].order == 4
     assert climb.spent == 2 * 5000 + 1000 // VAIN_PART
+
+
+@pytest.mark.parametrize("family", [ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS])
+@pytest.mark.parametrize(("variables", "together"), [(2007, 0), (2008, 1), (8007, 1), (8008, 2)])
+def test_a_large_model_of_the_widest_class_lets_others_wait_for_longer_slices(
+    family: ScheduleClass, variables: int, together: int
+) -> None:
+    """Eight variables are stated in a unit of effort; slices are 250, 1000 and 4000."""
+    fake = Fake({(order, family): [OPEN] * 3 for order in (4, 2)}, variables)
+    climb = ScheduleSearch([Trial(rung, family) for rung in groups(4, 2)], fake, 1000)
+    for _ in range(3):
+        climb.turn(StopWatch.start(SearchLimits()))
+    together = together if family is ScheduleClass.PARTIAL_SUMS else 0
+    slices = enumerate((250, 1000, 4000))
+    asked = [(n, effort) for at, effort in slices for n in ((4, 2) if at >= together else (4,))]
+    assert [(order, effort) for order, _, effort in fake.asked] == asked
+    assert climb.spent == sum(effort + variables // 8 for _, effort in asked)
 
 
 def test_without_time_no_group_is_made_and_what_was_left_comes_later() -> None:
