@@ -1,7 +1,7 @@
 """Tries groups from the largest down, classes from the narrowest up, in growing slices of effort.
 
 A turn gives every search that is open a slice; the next turn gives all that are still open a longer
-one, if they had one: a turn may end early.  Wider classes and small groups, which cost more and
+one, if it came to them: a turn may end early.  Wider classes and small groups, which cost more and
 seldom find what the others cannot, begin in later turns.  Slices are of the solver's own effort, so
 that answers do not depend on the machine.  The last search that is open has no slice, but all the
 time that is left.
@@ -122,10 +122,10 @@ class ScheduleSearch:
     ) -> None:
         """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
 
-        Of the widest class one alone where to state it takes longer than its slice.  No search is
-        begun after the time is over, or ``enough`` was tried.  Then the next turn
-        gives this turn's slice to one that it did not come to, a longer one to one that it did,
-        and so on.  A search that the time cut counts as its whole slice.
+        Where to state one of the widest class takes more effort than its slice, those after it wait
+        for the next turn.  No search is begun after the time is over, or ``enough`` was tried.
+        Then the next turn gives this turn's slice to one that it did not come to, a longer one to
+        one that it did, and so on.  A search that the time cut counts as its whole slice.
         On KeyboardInterrupt it is ``over`` and ``interrupted``.
         """
         try:
@@ -163,7 +163,8 @@ class ScheduleSearch:
             if late:
                 again.append(trial)
             stated = dict(found.stats.counters).get("variables", 0) // STATED
-            self.spent += stated + ((late and limits.effort) or self.first_slice // VAIN_PART)
+            vain = (limits.effort if late else None) or self.first_slice // VAIN_PART
+            self.spent += stated + vain
             large |= trial.family is WIDER[-1] and stated > (effort or math.inf)
         return again
 

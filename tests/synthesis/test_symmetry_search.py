@@ -103,6 +103,20 @@ def test_a_large_model_of_the_widest_class_lets_others_wait_for_longer_slices(
     assert climb.spent == sum(effort + variables // 8 for _, effort in asked)
 
 
+def test_groups_that_wait_are_open_until_they_had_a_turn() -> None:
+    """The last one has all the time, however large its model."""
+    family = ScheduleClass.PARTIAL_SUMS
+    fake = Fake({(4, family): [NO], (2, family): [NO], (1, family): [NO]}, 10_000)
+    climb = ScheduleSearch([Trial(rung, family) for rung in groups(4, 2, 1)], fake, 1000)
+    climb.turn(StopWatch.start(SearchLimits()))
+    assert [order for order, *_ in fake.asked] == [4]
+    assert (climb.over, climb.groups_refuted) == (False, False)
+    assert words(climb, "allreduce")[0] is Answer.UNKNOWN
+    climb.finish(StopWatch.start(SearchLimits()))
+    assert [(order, effort) for order, _, effort in fake.asked] == [(4, 250), (2, 1000), (1, None)]
+    assert climb.refuted
+
+
 def test_without_time_no_group_is_made_and_what_was_left_comes_later() -> None:
     made: list[int] = []
 

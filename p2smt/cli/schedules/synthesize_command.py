@@ -33,7 +33,7 @@ BoundPaths = dict[int | None, str]
 _POINT = r"-(\d+-\d+-\d+|\d+|limit)"
 """What stands before the ending of the names of a frontier's files."""
 FILES_TOLD = 4
-"""Lines on files below a frontier, unless all is shown."""
+"""Lines on files below a frontier or schedules by size, unless all is shown."""
 _MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
 
 
@@ -577,7 +577,7 @@ def show_sizes(
         *full_width([LEFT_OUT]),
         *(full_width([printable(other)]) if own is None else []),
         *([] if own is None or has_wiring(str(sizes.topology)) else [printable(ports)]),
-        *_all_written([*written.values(), {"certificate": proof, "svg": answer.svg}], shown),
+        *_all_written([{"certificate": proof, "svg": answer.svg}, *written.values()], shown),
     ]
     tell_tables(
         shown.json,

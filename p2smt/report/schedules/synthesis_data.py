@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _Ended = Literal[Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
 _Shown = Literal[Verdict.VALID, Verdict.UNKNOWN]
-_PARTS = 10**4
-"""Of one, in which a bound is told whose fraction has a denominator of as many or more."""
+_LONG, _PLACES = 10**9, 6
+"""A bound with such a denominator or a larger one is told to so many places."""
 SynthesisFileNames = Mapping[str, str | None]
 """Paths by kind: output, certificate, svg."""
 
@@ -314,8 +314,8 @@ def bound_words(bound: RateBound, steps: int | None) -> str:
 
 def _least(bound: RateBound) -> str:
     """Its fraction; of one that time left with large numbers a decimal that is not above it."""
-    short = bound.value.denominator < _PARTS
-    return str(bound.value if short else math.floor(bound.value * _PARTS) / _PARTS)
+    value, places = bound.value, 10**_PLACES
+    return str(value if value.denominator < _LONG else math.floor(value * places) / places)
 
 
 def found_words(found: Synthesis) -> str:

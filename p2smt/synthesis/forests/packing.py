@@ -111,11 +111,15 @@ class ForestPacking:
         return found
 
     def grow(self, limits: SearchLimits) -> PackingShares | None:
-        """Add trees until no arc takes longer than the least time, or none helps; None: no time.
+        """Add trees until no arc takes longer than the least time, or none helps; None: no time."""
+        shares = self._shares(StopWatch.start(limits))
+        if shares is not None:  # the last may be added when the time is over
+            del self.trees[len(shares.weights) :]
+        return shares
 
-        Of the first trees: the last may be added when the time is over.
-        """
-        watch, shares = StopWatch.start(limits), None
+    def _shares(self, watch: StopWatch) -> PackingShares | None:
+        """Adds trees; of the first ones their shares."""
+        shares = None
         alike = len(self.roots) > 1 and not self.trees
         bound = self._add(self._prices)
         while not watch.expired():
@@ -245,11 +249,11 @@ class ForestPacking:
         yield self._rounded(shares.weights, _FINEST)
 
     def _rounded(self, weights: Sequence[float], finest: int) -> dict[int, Fraction]:
-        """Near fractions, made 1 in all for each kind; trees that were added since have none."""
+        """Near fractions, made 1 in all for each kind."""
         near = [Fraction(weight).limit_denominator(finest) for weight in weights]
         sums: dict[int, Fraction] = defaultdict(Fraction)
-        for n, weight in enumerate(near):
-            sums[self.trees[n].kind] += weight
+        for tree, weight in zip(self.trees, near, strict=True):
+            sums[tree.kind] += weight
         if any(sums[kind] == 0 for kind in range(self.kinds)):
             return self._rounded(weights, finest * 10)
         return {n: weight / sums[self.trees[n].kind] for n, weight in enumerate(near) if weight > 0}

@@ -127,6 +127,20 @@ def test_a_schedule_a_piece_says_for_which_payloads(tmp_path: Path) -> None:
     assert cli("verify", proof, "--fabric", "dgx2").code == 1
 
 
+def test_the_first_screen_has_four_lines_on_files(tmp_path: Path) -> None:
+    """The certificate and the picture of all sizes first; the answer keeps its table."""
+    files = f"-o {tmp_path}/a.xml --svg {tmp_path}/a.svg --certificate {tmp_path}/c.json"
+    short, whole = (
+        cli("synthesize", *shlex.split(f"{RANGE} {files} {more}")).out.split("\n\n")
+        for more in ("", "--details")
+    )
+    names = ["c.json", "a.svg", "a-2-3-2.xml", "a-2-3-2.svg", "a-3-7-6.xml", "a-3-7-6.svg"]
+    shown = [[name for name in names if f"/{name}" in " ".join(each)] for each in (short, whole)]
+    assert shown == [names[:3], names]
+    assert ".. 3 more files: --details" in short[-1]
+    assert any(part.startswith("times\n") for part in short)
+
+
 def test_another_unit_is_another_claim(tmp_path: Path) -> None:
     """The seconds of a byte come from the unit: of half a unit a round takes twice as long."""
     proof = tmp_path / "sizes.json"

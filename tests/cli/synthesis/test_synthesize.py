@@ -202,9 +202,9 @@ def test_a_frontier_says_first_what_is_proved(
 @pytest.mark.parametrize(
     ("bound", "text"),
     [
-        (Fraction(113828687120917, 371512416287560), "0.3063"),
-        (Fraction(19999, 10000), "1.9999"),
-        (Fraction(30001, 9999), "30001/9999"),
+        (Fraction(113828687120917, 371512416287560), "0.306392"),
+        (Fraction(2 * 10**9 - 1, 10**9), "1.999999"),
+        (Fraction(1023, 16384), "1023/16384"),
     ],
 )
 def test_a_bound_of_long_numbers_is_told_from_below(bound: Fraction, text: str) -> None:

@@ -6,15 +6,20 @@ from fractions import Fraction
 
 import pytest
 
+from p2smt import result
 from p2smt.fabric.fabric_file import load_fabric
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.problems.packing import PackingProblem, PackingShares
+from p2smt.result import Result, SearchLimits, StopWatch
 from p2smt.schedules.verify.report import Verdict
+from p2smt.solvers.ask import ask_packing
 from p2smt.synthesis.certificate.certificate import BoundedCollective
+from p2smt.synthesis.forests import packing
 from p2smt.synthesis.forests.pieces import PieceSchedule, forest_seeds, in_pieces
-from p2smt.synthesis.forests.throughput import Throughput
+from p2smt.synthesis.forests.throughput import Throughput, throughput
 from p2smt.synthesis.setting import SynthesisSetting, least_rate, lower
 from tests.refusals import refusal
 from tests.synthesis.forests.test_rate import ground, grown
+from tests.synthesis.late import Clock
 
 OWN = BoundedCollective
 
@@ -28,6 +33,24 @@ def made(
     schedule = in_pieces(where, found, pieces, SearchLimits())
     assert schedule is not None
     return found, schedule
+
+
+def test_time_that_ends_as_trees_are_added_leaves_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a forest that is not the best, and of its images: the last trees have no weights then."""
+    where, clock = ground("mi250", OWN.ALL_REDUCE), Clock()
+
+    def ask(problem: PackingProblem, limits: SearchLimits) -> Result[PackingShares]:
+        clock.now += limits.time_limit_s or 0.0
+        return ask_packing(problem, SearchLimits())
+
+    monkeypatch.setattr(f"{result.__name__}.time", clock)
+    monkeypatch.setattr(packing, "ask_packing", ask)
+    found = throughput(where, OWN.ALL_REDUCE, SearchLimits(3600.0))
+    assert found is not None
+    assert found.gap > 0
+    schedule = in_pieces(where, found, 1, SearchLimits(3600.0))
+    assert schedule is not None
+    assert schedule.report.verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize(
